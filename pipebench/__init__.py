@@ -1,0 +1,3 @@
+"""Benchmarking suite for pipeline-parallelism planners."""
+
+__version__ = "0.1.0"

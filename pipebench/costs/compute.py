@@ -1,0 +1,44 @@
+"""Operator times at a micro-batch size, on one device type, as integer nanoseconds."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
+from pipebench.domain.profile import DeviceCosts
+
+
+class OperatorTimes:
+    """Times of all operators of a profile on one device type, cached by micro-batch size."""
+
+    def __init__(self, costs: DeviceCosts) -> None:
+        self.costs = costs
+        self._forward = np.array([c.forward_s for c in costs.operators], dtype=np.float64)
+        self._backward = np.array([c.backward_s for c in costs.operators], dtype=np.float64)
+        self._weight = np.array(
+            [c.weight_gradient_s or (0.0,) * len(costs.micro_batches) for c in costs.operators], dtype=np.float64
+        )
+        self.at = lru_cache(maxsize=256)(self._at)
+        self.weight_gradient_at = lru_cache(maxsize=64)(self._weight_gradient_at)
+        self.chosen = lru_cache(maxsize=65536)(self._chosen)
+
+    def _quantised(self, times_s: FloatArray, samples: int) -> IntArray:
+        return nanoseconds(seconds_at(self.costs.micro_batches, times_s, samples))
+
+    def _at(self, samples: int) -> tuple[IntArray, IntArray]:
+        """Forward and backward ns of every operator at `samples`, each of shape (operators,)."""
+        return self._quantised(self._forward, samples), self._quantised(self._backward, samples)
+
+    def _weight_gradient_at(self, samples: int) -> IntArray:
+        """The weight-gradient part of the backward in ns, shape (operators,); 0 where not measured apart."""
+        return self._quantised(self._weight, samples)
+
+    def _chosen(self, operator: int, identifier: str, samples: int) -> tuple[int, int]:
+        """Forward and backward ns of one operator under one of its alternatives ('' the plain one)."""
+        if identifier == "":
+            forward, backward = self.at(samples)
+            return int(forward[operator]), int(backward[operator])
+        alternative = self.costs.operators[operator].alternative(identifier)
+        times = np.array([alternative.forward_s, alternative.backward_s], dtype=np.float64)
+        forward_ns, backward_ns = self._quantised(times, samples)
+        return int(forward_ns), int(backward_ns)

@@ -1,0 +1,125 @@
+"""Cluster: devices and the levels of links between them."""
+
+from functools import cached_property
+from typing import Literal
+
+from pipebench.domain.value import Value, require, require_cost, require_unique
+
+LinkMode = Literal["full", "half", "delay"]
+
+
+class DeviceType(Value, frozen=True, kw_only=True):
+    """A kind of device.
+
+    peak_flops: FLOP/s by precision, dense. memory_bandwidth_bytes_s: bytes/s of its own memory.
+    """
+
+    name: str
+    memory_bytes: int
+    peak_flops: dict[str, float] = {}
+    memory_bandwidth_bytes_s: float = 0.0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        require(self.memory_bytes > 0, f"device type {self.name!r}: memory must be above zero")
+        require_cost(
+            f"device type {self.name!r}: rates", (*self.peak_flops.values(), self.memory_bandwidth_bytes_s)
+        )
+
+
+class LinkLevel(Value, frozen=True, kw_only=True):
+    """Links inside groups of `group` consecutive devices (node, rack, whole cluster).
+
+    bandwidth_bytes_s: what one device can send, one way. shared_bandwidth_bytes_s: what all devices of one
+    group of the level below send together across this level (a node's network cards); None: no such limit.
+    """
+
+    name: str
+    group: int
+    latency_s: float = 0.0
+    bandwidth_bytes_s: float
+    shared_bandwidth_bytes_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.group >= 1, f"link level {self.name!r}: a group has at least one device")
+        require_cost(f"link level {self.name!r}: latency", (self.latency_s,))
+        require(self.bandwidth_bytes_s > 0, f"link level {self.name!r}: bandwidth must be above zero")
+        require(
+            self.shared_bandwidth_bytes_s is None or self.shared_bandwidth_bytes_s > 0,
+            f"link level {self.name!r}: shared bandwidth must be above zero",
+        )
+
+
+class Cluster(Value, frozen=True, kw_only=True):
+    """Devices with ids 0, 1, … and link levels from the innermost to the whole cluster.
+
+    devices: for each device the name of its type. link_mode: `full` (each direction of a pair carries one
+    transfer at a time), `half` (one at a time for a pair, either way) or `delay` (no contention).
+    """
+
+    name: str
+    types: tuple[DeviceType, ...]
+    devices: tuple[str, ...]
+    levels: tuple[LinkLevel, ...]
+    link_mode: LinkMode = "full"
+
+    def __post_init__(self) -> None:
+        require(len(self.devices) > 0, f"cluster {self.name!r} has zero devices")
+        require_unique("device type", (t.name for t in self.types))
+        known = {t.name for t in self.types}
+        for device, type_name in enumerate(self.devices):
+            require(type_name in known, f"device {device}: {type_name!r} is not one of the cluster's types")
+        require(len(self.levels) > 0, f"cluster {self.name!r} has no link level")
+        groups = [level.group for level in self.levels]
+        require(groups == sorted(set(groups)), "link levels must go from the smallest group to the largest")
+        require(
+            groups[-1] >= len(self.devices),
+            f"the outermost link level spans {groups[-1]} of {len(self.devices)} devices",
+        )
+
+    @cached_property
+    def type_by_name(self) -> dict[str, DeviceType]:
+        """Type name to type."""
+        return {t.name: t for t in self.types}
+
+    def type_of(self, device: int) -> DeviceType:
+        """The type of one device."""
+        return self.type_by_name[self.devices[device]]
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self.devices)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the smallest device."""
+        return min(self.type_by_name[name].memory_bytes for name in self.devices)
+
+    def level_spanning(self, first: int, last: int) -> LinkLevel:
+        """The innermost level of which one group holds both devices."""
+        for level in self.levels:
+            if first // level.group == last // level.group:
+                return level
+        return self.levels[-1]
+
+    def flat(self, devices: int) -> LinkLevel:
+        """One level for planners that know only one: the slowest that `devices` consecutive devices span."""
+        for level in self.levels:
+            if devices <= level.group:
+                return level
+        return self.levels[-1]
+
+    def first(self, devices: int) -> "Cluster":
+        """The cluster of the first `devices` devices."""
+        require(1 <= devices <= self.size, f"cluster {self.name!r} has {self.size} devices, not {devices}")
+        kept = self.devices[:devices]
+        levels = [level for level in self.levels if level.group < devices]
+        levels.append(self.flat(devices))
+        return Cluster(
+            name=self.name,
+            types=tuple(t for t in self.types if t.name in kept),
+            devices=kept,
+            levels=tuple(levels),
+            link_mode=self.link_mode,
+        )

@@ -1,0 +1,138 @@
+"""JSON documents: a kind, a version number and the value; errors name the path inside the document."""
+
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Profile
+from pipebench.domain.result import PlanResult
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import Trace
+from pipebench.domain.value import Value
+from pipebench.domain.verdict import Verdict
+
+VERSION = 1
+T = TypeVar("T")
+
+
+class PlannedProblem(Value, frozen=True, kw_only=True):
+    """A plan file: the plan with the problem that it solves, its schedule and who made it."""
+
+    problem: Problem
+    plan: Plan
+    schedule: Schedule | None = None
+    scheduler: str = ""
+    planner: str = ""
+
+
+class Rows(Value, frozen=True, kw_only=True):
+    """The rows of one comparison."""
+
+    rows: tuple[Row, ...]
+
+
+KINDS: dict[str, Any] = {
+    "graph": OperatorGraph,
+    "profile": Profile,
+    "cluster": Cluster,
+    "problem": Problem,
+    "plan": PlannedProblem,
+    "bare-plan": Plan,
+    "result": PlanResult,
+    "schedule": Schedule,
+    "trace": Trace,
+    "verdict": Verdict,
+    "rows": Rows,
+}
+
+
+class _Envelope(msgspec.Struct):
+    pipebench: str
+    version: int
+    content: msgspec.Raw
+
+
+def encode(kind: str, value: Any, indent: int = 0) -> bytes:
+    """The document of a value, one line a record when indent is above zero."""
+    wrapped = {"pipebench": kind, "version": VERSION, "content": value}
+    data = msgspec.json.encode(wrapped, order="deterministic")
+    return msgspec.json.format(data, indent=indent) if indent else data
+
+
+def kind_of(data: bytes, source: str) -> str:
+    """The kind that a document names. Raises PipebenchError when it is no pipebench document."""
+    return _open(data, source).pipebench
+
+
+def decode(data: bytes, kind: str, source: str) -> Any:
+    """The value of a document of that kind; source names the file in errors.
+
+    Raises PipebenchError: malformed JSON, another kind, a newer version, or a field that is wrong (with its
+    path inside the document).
+    """
+    envelope = _open(data, source)
+    if envelope.pipebench != kind:
+        raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
+    try:
+        return msgspec.json.decode(envelope.content, type=KINDS[kind])
+    except msgspec.ValidationError as error:
+        raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+
+
+def decode_as(data: bytes, kind: type[T], source: str) -> T:
+    """As `decode`, for callers that name the Python type."""
+    name = next(name for name, known in KINDS.items() if known is kind)
+    return cast(T, decode(data, name, source))
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of a document kind. Raises PipebenchError for an unknown kind."""
+    if kind not in KINDS:
+        raise unknown("document kind", kind, KINDS)
+    content = msgspec.json.schema(KINDS[kind])
+    definitions = content.pop("$defs", {})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"pipebench {kind}",
+        "type": "object",
+        "properties": {
+            "pipebench": {"const": kind},
+            "version": {"const": VERSION},
+            "content": content,
+        },
+        "required": ["pipebench", "version", "content"],
+        "$defs": definitions,
+    }
+
+
+def _open(data: bytes, source: str) -> _Envelope:
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+    except msgspec.ValidationError:
+        raise PipebenchError(
+            f"{source}: not a pipebench document",
+            'one starts with {"pipebench": KIND, "version": 1, "content": …}',
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+    if envelope.pipebench not in KINDS:
+        raise PipebenchError(f"{source}: {unknown('document kind', envelope.pipebench, KINDS)}")
+    if envelope.version != VERSION:
+        raise PipebenchError(
+            f"{source}: version {envelope.version}, this pipebench reads version {VERSION}",
+            "install a newer pipebench" if envelope.version > VERSION else None,
+        )
+    return envelope
+
+
+def _with_path(message: str) -> str:
+    what, _, path = message.rpartition(" - at ")
+    return f"at {path.strip('`').replace('$', 'content', 1)}: {what}" if what else message

@@ -1,0 +1,163 @@
+"""OperatorGraph: operators, the tensors between them and the parameters they read. No times."""
+
+from functools import cached_property
+
+from pipebench.domain.topology import topological_order
+from pipebench.domain.value import Value, require, require_cost, require_unique
+
+
+class Parameter(Value, frozen=True, kw_only=True):
+    """A named weight tensor. One parameter may serve several operators (tied embeddings)."""
+
+    name: str
+    bytes: int
+
+    def __post_init__(self) -> None:
+        require_cost(f"bytes of parameter {self.name!r}", (self.bytes,))
+
+
+class Tensor(Value, frozen=True, kw_only=True):
+    """An activation: one producer (None: an input of the model), any consumers.
+
+    forward_bytes_per_sample travels with the activation, gradient_bytes_per_sample with its gradient
+    (0 for ids and masks), fixed_bytes are added once a message whatever the micro-batch.
+    """
+
+    name: str
+    producer: str | None = None
+    forward_bytes_per_sample: float
+    gradient_bytes_per_sample: float
+    fixed_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        require_cost(
+            f"bytes of tensor {self.name!r}",
+            (self.forward_bytes_per_sample, self.gradient_bytes_per_sample, self.fixed_bytes),
+        )
+
+
+class Operator(Value, frozen=True, kw_only=True):
+    """One node of the graph.
+
+    dims: the named iteration space for one sample ('batch' is reserved and counts samples).
+    axes: for each tensor or parameter it touches, the dims that the axes of that tensor span.
+    inputs: names of the tensors it reads; what it writes names it as producer.
+    layer, path: the layer index and the module it came from, where there is one.
+    constant: independent of the model's input (may be cloned into several stages).
+    """
+
+    name: str
+    kind: str
+    dims: dict[str, int] = {}
+    axes: dict[str, tuple[str, ...]] = {}
+    inputs: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    attributes: dict[str, int] = {}
+    layer: int | None = None
+    path: str = ""
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.name != "", "an operator has an empty name")
+        for dim, size in self.dims.items():
+            require(size >= 1, f"operator {self.name!r}: dim {dim!r} is {size}, it must be at least 1")
+        for tensor, dims in self.axes.items():
+            for dim in dims:
+                require(
+                    dim == "batch" or dim in self.dims,
+                    f"operator {self.name!r}: axis {dim!r} of {tensor!r} is not one of its dims",
+                )
+
+
+class OperatorGraph(Value, frozen=True, kw_only=True):
+    """A directed acyclic graph of operators. Positions in `operators` are the indices used everywhere."""
+
+    name: str
+    operators: tuple[Operator, ...]
+    tensors: tuple[Tensor, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(len(self.operators) > 0, f"graph {self.name!r} has no operators")
+        require_unique("operator", (op.name for op in self.operators))
+        require_unique("tensor", (tensor.name for tensor in self.tensors))
+        require_unique("parameter", (parameter.name for parameter in self.parameters))
+        operators = {op.name for op in self.operators}
+        tensors = {tensor.name for tensor in self.tensors}
+        parameters = {parameter.name for parameter in self.parameters}
+        for tensor in self.tensors:
+            require(
+                tensor.producer is None or tensor.producer in operators,
+                f"tensor {tensor.name!r}: its producer {tensor.producer!r} is not an operator",
+            )
+        for op in self.operators:
+            require_unique(f"operator {op.name!r}: input", op.inputs)
+            for name in op.inputs:
+                require(name in tensors, f"operator {op.name!r} reads {name!r}, which is not a tensor")
+            for name in op.parameters:
+                require(name in parameters, f"operator {op.name!r} uses {name!r}, which is not a parameter")
+        _ = self.topological
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Operator name to position."""
+        return {op.name: position for position, op in enumerate(self.operators)}
+
+    @cached_property
+    def tensor_index(self) -> dict[str, int]:
+        """Tensor name to position."""
+        return {tensor.name: position for position, tensor in enumerate(self.tensors)}
+
+    @cached_property
+    def parameter_bytes(self) -> dict[str, int]:
+        """Parameter name to its bytes."""
+        return {parameter.name: parameter.bytes for parameter in self.parameters}
+
+    @cached_property
+    def producers(self) -> tuple[int, ...]:
+        """For each tensor the position of its producer; -1 for an input of the model."""
+        return tuple(-1 if t.producer is None else self.index[t.producer] for t in self.tensors)
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """For each tensor the positions of the operators that read it."""
+        readers: list[list[int]] = [[] for _ in self.tensors]
+        for position, op in enumerate(self.operators):
+            for name in op.inputs:
+                readers[self.tensor_index[name]].append(position)
+        return tuple(map(tuple, readers))
+
+    @cached_property
+    def outputs(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the positions of the tensors that it produces."""
+        made: list[list[int]] = [[] for _ in self.operators]
+        for tensor, producer in enumerate(self.producers):
+            if producer >= 0:
+                made[producer].append(tensor)
+        return tuple(map(tuple, made))
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the positions of the operators that read what it produces, ascending."""
+        found: list[set[int]] = [set() for _ in self.operators]
+        for producer, readers in zip(self.producers, self.consumers, strict=True):
+            if producer >= 0:
+                found[producer].update(readers)
+        return tuple(tuple(sorted(after)) for after in found)
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """For each operator the positions of the operators whose tensors it reads, ascending."""
+        found: list[list[int]] = [[] for _ in self.operators]
+        for position, after in enumerate(self.successors):
+            for successor in after:
+                found[successor].append(position)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def topological(self) -> tuple[int, ...]:
+        """The topological order that follows the listing as closely as possible.
+
+        Raises InvalidValue with one cycle when there is none.
+        """
+        return topological_order(self.successors, [op.name for op in self.operators])

@@ -1,0 +1,72 @@
+"""Plan: stages on devices. Data edges are derived from the graph, never stored."""
+
+from typing import Literal
+
+from pipebench.domain.problem import Recompute
+from pipebench.domain.value import Value, require
+
+
+class Stage(Value, frozen=True, kw_only=True):
+    """A set of operators run together.
+
+    operators: names. devices: ids, data_parallel x tensor_parallel of them. micro_batch: samples that flow
+    through the stage together, all replicas counted. k: kFkB. in_flight: samples whose forward is done and
+    backward is not, at most (0: left to the scheduler). choice: for each operator the id of an alternative
+    ('' the plain one); empty means plain for all. sharding: for each operator the split of its dims; empty
+    means unsplit. recompute `stage`: only stage inputs are kept and the forward is run again.
+    """
+
+    operators: tuple[str, ...]
+    devices: tuple[int, ...]
+    data_parallel: int = 1
+    tensor_parallel: int = 1
+    micro_batch: int
+    k: int = 1
+    in_flight: int = 0
+    choice: tuple[str, ...] = ()
+    sharding: tuple[dict[str, int], ...] = ()
+    recompute: Recompute = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("data_parallel", "tensor_parallel", "micro_batch", "k"):
+            number = getattr(self, name)
+            require(number >= 1, f"{name} is {number}, it must be at least 1")
+        require(self.in_flight >= 0, f"in_flight is {self.in_flight}, it must not be negative")
+        for name in ("choice", "sharding"):
+            listed = len(getattr(self, name))
+            require(
+                listed in (0, len(self.operators)),
+                f"{name} has {listed} entries for {len(self.operators)} operators",
+            )
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """Stages, extra precedences, copies.
+
+    order_edges: pairs of stage positions (before, after) without bytes: the sequential order that some
+    systems impose between stages that exchange nothing. copies: the whole pipeline repeated side by side;
+    the stages name the devices of the first copy, copy c uses the same ids shifted by c times their number.
+    routing `direct`: a tensor goes from its producer to each consuming stage; `relay`: stages form a chain
+    in the order listed and a tensor passes through every stage between.
+    shared_devices: stages may share a device.
+    """
+
+    stages: tuple[Stage, ...]
+    order_edges: tuple[tuple[int, int], ...] = ()
+    copies: int = 1
+    routing: Literal["direct", "relay"] = "direct"
+    shared_devices: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.copies >= 1, f"copies is {self.copies}, it must be at least 1")
+        require(len(self.stages) > 0, "a plan needs at least one stage")
+        for before, after in self.order_edges:
+            require(
+                0 <= before < len(self.stages) and 0 <= after < len(self.stages),
+                f"order edge ({before}, {after}) names a stage that is not there",
+            )
+
+    @property
+    def devices_used(self) -> int:
+        """Number of distinct devices, all copies counted."""
+        return self.copies * len({device for stage in self.stages for device in stage.devices})

@@ -1,0 +1,90 @@
+"""Problem: profile, cluster, mini-batch, regime and pins. The whole input of a planner."""
+
+from functools import cached_property
+from typing import Literal
+
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.profile import Precision, Profile
+from pipebench.domain.value import Value, digest, require
+
+RegimeMode = Literal["sync", "async"]
+Optimizer = Literal["adam", "sgd", "none"]
+Recompute = Literal["none", "stage"]
+
+
+class Regime(Value, frozen=True, kw_only=True):
+    """How weights are updated.
+
+    sync: flush at each update, 1 weight version + 1 gradient. async: weights stashed, no flush, 2 + 1.
+    optimizer state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0, and 4 more for the
+    master copy below fp32; sharded over the replicas of a stage with `zero1`.
+    """
+
+    mode: RegimeMode
+    precision: Precision = "fp32"
+    optimizer: Optimizer = "none"
+    optimizer_sharding: Literal["none", "zero1"] = "none"
+
+
+class Pins(Value, frozen=True, kw_only=True):
+    """What the user fixed. None leaves it to the planner; a planner honours a pin or answers `unsupported`.
+
+    reserve: the share of device memory to keep free; a plan inside it is `tight`.
+    """
+
+    tensor_parallel: int | None = None
+    data_parallel: int | None = None
+    pipeline: int | None = None
+    virtual_stages: int | None = None
+    micro_batch: int | None = None
+    recompute: Recompute | None = None
+    reserve: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch"):
+            pinned = getattr(self, name)
+            require(pinned is None or pinned >= 1, f"pin {name} is {pinned}, it must be at least 1")
+        require(0.0 <= self.reserve < 1.0, f"reserve is {self.reserve}, it must be in [0, 1)")
+
+
+class Problem(Value, frozen=True, kw_only=True):
+    """Profile x Cluster x mini-batch x Regime x pins.
+
+    mini_batch: samples for one weight update. Its `problem_id` is the hash of its content, its
+    `workload_id` the same without the regime.
+    """
+
+    profile: Profile
+    cluster: Cluster
+    mini_batch: int
+    regime: Regime
+    pins: Pins = Pins()
+
+    def __post_init__(self) -> None:
+        require(self.mini_batch >= 1, f"mini_batch is {self.mini_batch}, it must be at least 1")
+        require(
+            self.regime.precision == self.profile.precision,
+            f"the regime asks for {self.regime.precision}, "
+            f"profile {self.profile.name!r} is {self.profile.precision}",
+        )
+        for name in dict.fromkeys(self.cluster.devices):
+            self.profile.on(name)
+        pinned = self.pins.micro_batch
+        require(
+            pinned is None or pinned <= self.mini_batch,
+            f"the pinned micro-batch {pinned} is larger than the mini-batch {self.mini_batch}",
+        )
+        require(
+            pinned is None or self.mini_batch % pinned == 0,
+            f"the pinned micro-batch {pinned} does not divide the mini-batch {self.mini_batch}",
+        )
+
+    @cached_property
+    def problem_id(self) -> str:
+        """Hash of the content."""
+        return digest(self)
+
+    @cached_property
+    def workload_id(self) -> str:
+        """Hash of the content without the regime."""
+        return digest((self.profile, self.cluster, self.mini_batch, self.pins))

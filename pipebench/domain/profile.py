@@ -1,0 +1,150 @@
+"""Profile: an OperatorGraph plus what its operators cost on each device type."""
+
+from functools import cached_property
+from typing import Literal
+
+from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.value import Value, require, require_cost, require_unique
+
+Precision = Literal["fp32", "fp16", "bf16"]
+ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+
+class Alternative(Value, frozen=True, kw_only=True):
+    """Another way to run one operator, all figures for each device.
+
+    forward_s, backward_s: seconds at each profiled micro-batch size (joint backward, recomputation included).
+    parameter_bytes: weights held by one device; versions, gradients and optimizer state are never inside.
+    fixed_bytes: what one device holds besides, whatever the micro-batch.
+    collective_bytes: bytes a sample that each device all-reduces in each direction (tensor parallelism);
+    their time is already inside forward_s and backward_s.
+    """
+
+    id: str
+    tensor_parallel: int = 1
+    recompute: bool = False
+    forward_s: tuple[float, ...]
+    backward_s: tuple[float, ...]
+    parameter_bytes: int
+    saved_bytes_per_sample: float
+    fixed_bytes: int = 0
+    collective_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.tensor_parallel >= 1, f"alternative {self.id!r}: tensor_parallel must be at least 1")
+        require_cost(f"alternative {self.id!r}: forward_s", self.forward_s)
+        require_cost(f"alternative {self.id!r}: backward_s", self.backward_s)
+        require_cost(
+            f"alternative {self.id!r}: bytes",
+            (self.parameter_bytes, self.saved_bytes_per_sample, self.fixed_bytes, self.collective_bytes),
+        )
+
+
+class OperatorCosts(Value, frozen=True, kw_only=True):
+    """What one operator costs on one device, without splitting it.
+
+    forward_s, backward_s: seconds at each profiled micro-batch size. weight_gradient_s: the part of the
+    backward that computes weight gradients, where it was measured apart. saved_bytes_per_sample: what the
+    forward keeps for the backward. workspace_bytes: scratch memory while it runs.
+    """
+
+    operator: str
+    forward_s: tuple[float, ...]
+    backward_s: tuple[float, ...]
+    weight_gradient_s: tuple[float, ...] = ()
+    saved_bytes_per_sample: float = 0.0
+    workspace_bytes: int = 0
+    alternatives: tuple[Alternative, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_cost(f"operator {self.operator!r}: forward_s", self.forward_s)
+        require_cost(f"operator {self.operator!r}: backward_s", self.backward_s)
+        require_cost(f"operator {self.operator!r}: weight_gradient_s", self.weight_gradient_s)
+        require_cost(f"operator {self.operator!r}: bytes", (self.saved_bytes_per_sample, self.workspace_bytes))
+        require_unique(f"operator {self.operator!r}: alternative", (a.id for a in self.alternatives))
+
+    def alternative(self, identifier: str) -> Alternative:
+        """The alternative of that id. Raises PipebenchError with the nearest one."""
+        for candidate in self.alternatives:
+            if candidate.id == identifier:
+                return candidate
+        raise PipebenchError(
+            f"operator {self.operator!r} has no alternative {identifier!r}",
+            nearest(identifier, (a.id for a in self.alternatives)),
+        )
+
+
+class DeviceCosts(Value, frozen=True, kw_only=True):
+    """Costs on one device type; `operators` stand in the order of the graph's operators."""
+
+    device_type: str
+    micro_batches: tuple[int, ...]
+    operators: tuple[OperatorCosts, ...]
+
+    def __post_init__(self) -> None:
+        where = f"costs on {self.device_type!r}"
+        require(len(self.micro_batches) > 0, f"{where}: no micro-batch size was profiled")
+        require(
+            all(size >= 1 for size in self.micro_batches)
+            and list(self.micro_batches) == sorted(set(self.micro_batches)),
+            f"{where}: micro_batches must be positive and ascending",
+        )
+        sizes = len(self.micro_batches)
+        for costs in self.operators:
+            timed = [costs.forward_s, costs.backward_s]
+            timed += [costs.weight_gradient_s] if costs.weight_gradient_s else []
+            for alternative in costs.alternatives:
+                timed += [alternative.forward_s, alternative.backward_s]
+            require(
+                all(len(times) == sizes for times in timed),
+                f"{where}: operator {costs.operator!r} needs one time for each of the {sizes} micro-batch sizes",
+            )
+
+
+class Provenance(Value, frozen=True, kw_only=True):
+    """Where the figures come from: who measured, on what, when, with which versions and spread."""
+
+    profiler: str = ""
+    made_by: str = ""
+    device: str = ""
+    date: str = ""
+    versions: dict[str, str] = {}
+    relative_spread: float | None = None
+    saved: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Profile(Value, frozen=True, kw_only=True):
+    """An OperatorGraph and its costs for each device type, with provenance."""
+
+    name: str
+    graph: OperatorGraph
+    precision: Precision = "fp32"
+    costs: tuple[DeviceCosts, ...]
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        require(len(self.costs) > 0, f"profile {self.name!r} has costs for no device type")
+        require_unique("device type", (costs.device_type for costs in self.costs))
+        names = tuple(op.name for op in self.graph.operators)
+        for costs in self.costs:
+            require(
+                tuple(c.operator for c in costs.operators) == names,
+                f"profile {self.name!r}: costs on {costs.device_type!r} must list the graph's operators in order",
+            )
+
+    @cached_property
+    def device_types(self) -> tuple[str, ...]:
+        """The device types that have costs."""
+        return tuple(costs.device_type for costs in self.costs)
+
+    def on(self, device_type: str) -> DeviceCosts:
+        """Costs on one device type. Raises PipebenchError with the types that there are."""
+        for costs in self.costs:
+            if costs.device_type == device_type:
+                return costs
+        raise PipebenchError(
+            f"profile {self.name!r} has no costs for device type {device_type!r}",
+            nearest(device_type, self.device_types),
+        )

@@ -1,0 +1,29 @@
+"""PlanResult: what a planner returns."""
+
+from typing import Literal
+
+from pipebench.domain.plan import Plan
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import Value
+
+Termination = Literal["optimal", "heuristic", "limit"]
+
+
+class PlanResult(Value, frozen=True, kw_only=True):
+    """A plan, what the planner says of it, and how its search ended.
+
+    claimed_s: the planner's objective in seconds for one mini-batch; claimed_native and claimed_unit: the
+    same in the planner's own unit. lower_bound_s with bound_scope: a bound that the planner proved for its
+    class of plans. termination `optimal`: proven best in bound_scope; `limit`: stopped by a limit.
+    An infeasible or unsupported problem is an exception (InfeasibleProblem, UnsupportedProblem), not a result.
+    """
+
+    plan: Plan
+    schedule: Schedule | None = None
+    claimed_s: float | None = None
+    claimed_native: float | None = None
+    claimed_unit: str = ""
+    lower_bound_s: float | None = None
+    bound_scope: str = ""
+    termination: Termination = "heuristic"
+    notices: tuple[str, ...] = ()

@@ -1,0 +1,71 @@
+"""Row: one finished trial."""
+
+from typing import Literal
+
+from pipebench.domain.value import Value
+from pipebench.domain.verdict import Fit, Witness
+
+Status = Literal["ok", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported", "skipped"]
+
+
+class Row(Value, frozen=True, kw_only=True):
+    """Everything that is known of one trial; a field that does not apply is None.
+
+    Times are seconds for one mini-batch (search times: seconds of search). bound_s is the suite's proven
+    bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
+    device, memory_bytes the largest of them.
+    """
+
+    model: str
+    profile: str
+    cluster: str
+    devices: int
+    mini_batch: int
+    regime: str
+    problem_id: str
+    workload_id: str
+    planner: str
+    scheduler: str = ""
+    executor: str = ""
+    fidelity: str = ""
+    distribution: str = ""
+    version: str = ""
+    adapted: bool = False
+    repetition: int = 0
+    status: Status
+    reason: str = ""
+    verdict: str | None = None
+    witness: Witness | None = None
+    fit: Fit | None = None
+    termination: str | None = None
+    notices: tuple[str, ...] = ()
+    search_cpu_s: float | None = None
+    search_wall_s: float | None = None
+    search_cold_s: float | None = None
+    counters: dict[str, int] = {}
+    claimed_s: float | None = None
+    claimed_native: float | None = None
+    claimed_unit: str = ""
+    estimated_s: float | None = None
+    simulated_s: float | None = None
+    measured_s: float | None = None
+    bound_s: float | None = None
+    bound_kind: str | None = None
+    gap: float | None = None
+    class_bound_s: float | None = None
+    class_bound_scope: str = ""
+    throughput: float | None = None
+    measured_throughput: float | None = None
+    bubble: float | None = None
+    peak_memory_bytes: dict[int, int] = {}
+    memory_bytes: int | None = None
+    smallest_memory_bytes: int | None = None
+    bound_memory_bytes: int | None = None
+    stages: int | None = None
+    depth: int | None = None
+    micro_batch: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    in_flight: tuple[int, ...] = ()
+    plan_id: str | None = None
+    schedule_id: str | None = None
+    environment: dict[str, str] = {}

@@ -1,0 +1,81 @@
+"""Schedule: the order of tasks on devices (finite), or a pattern that repeats (periodic). Columnar."""
+
+from pipebench.domain.value import Value, require
+
+FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ALL_REDUCE = "F", "B", "I", "W", "R"
+TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
+
+
+class Lane(Value, frozen=True, kw_only=True):
+    """The order of tasks on one set of devices that always work together (the replicas of a stage).
+
+    Column i of `stage`, `micro_batch` and the i-th letter of `kinds` are one task. kinds: F forward,
+    B full backward, I and W its input and weight gradient parts, R the all-reduce of the weight gradients
+    (micro_batch 0).
+    """
+
+    devices: tuple[int, ...]
+    stage: tuple[int, ...]
+    micro_batch: tuple[int, ...]
+    kinds: str
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.stage) == len(self.micro_batch) == len(self.kinds),
+            f"lane of devices {self.devices}: columns of {len(self.stage)}, {len(self.micro_batch)} "
+            f"and {len(self.kinds)} tasks",
+        )
+        unknown = set(self.kinds) - set(TASK_KINDS)
+        require(not unknown, f"lane of devices {self.devices}: unknown task kinds {sorted(unknown)}")
+
+
+class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
+    """One mini-batch: for each lane the order of its tasks."""
+
+    lanes: tuple[Lane, ...]
+
+
+class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):
+    """A pattern repeated every period_ns; micro-batch i runs an operation at start + (shift + i) * period.
+
+    Columns stage, kinds (F or B), start_ns in [0, period), shift: one entry an operation.
+    Columns source, target (stages), transfer_kinds, transfer_start_ns, transfer_shift: one entry for all
+    tensors that cross from source to target (F) or whose gradients cross back to `target` (B: source is the
+    consumer stage of the tensor, target its producer stage).
+    """
+
+    period_ns: int
+    stage: tuple[int, ...]
+    kinds: str
+    start_ns: tuple[int, ...]
+    shift: tuple[int, ...]
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
+    transfer_kinds: str = ""
+    transfer_start_ns: tuple[int, ...] = ()
+    transfer_shift: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(self.period_ns > 0, f"period_ns is {self.period_ns}, it must be above zero")
+        require(
+            len(self.stage) == len(self.kinds) == len(self.start_ns) == len(self.shift),
+            "the columns of the operations differ in length",
+        )
+        transfers = len(self.source)
+        require(
+            transfers
+            == len(self.target)
+            == len(self.transfer_kinds)
+            == len(self.transfer_start_ns)
+            == len(self.transfer_shift),
+            "the columns of the transfers differ in length",
+        )
+        require(set(self.kinds) <= {FORWARD, BACKWARD}, "a periodic schedule has operations F and B only")
+        require(set(self.transfer_kinds) <= {FORWARD, BACKWARD}, "a transfer is of kind F or B")
+        require(
+            all(0 <= start < self.period_ns for start in (*self.start_ns, *self.transfer_start_ns)),
+            "a start lies outside [0, period_ns)",
+        )
+
+
+Schedule = FiniteSchedule | PeriodicSchedule

@@ -1,0 +1,46 @@
+"""Topological order of a small graph given as successor lists, and the cycle when there is none."""
+
+import heapq
+from collections.abc import Sequence
+
+from pipebench.domain.errors import InvalidValue
+
+
+def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str]) -> tuple[int, ...]:
+    """The lexicographically smallest topological order.
+
+    Raises InvalidValue that spells out one cycle by name.
+    """
+    missing = [0] * len(successors)
+    for after in successors:
+        for node in after:
+            missing[node] += 1
+    ready = [node for node, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for successor in successors[node]:
+            missing[successor] -= 1
+            if missing[successor] == 0:
+                heapq.heappush(ready, successor)
+    if len(order) < len(successors):
+        cycle = find_cycle(successors, {node for node, count in enumerate(missing) if count > 0})
+        raise InvalidValue("cycle: " + " -> ".join(names[node] for node in [*cycle, cycle[0]]))
+    return tuple(order)
+
+
+def find_cycle(successors: Sequence[Sequence[int]], among: set[int]) -> list[int]:
+    """One cycle among nodes that topological sorting could not order, in edge order."""
+    predecessors: dict[int, int] = {}
+    for node in sorted(among):
+        for successor in successors[node]:
+            if successor in among:
+                predecessors.setdefault(successor, node)
+    node = next(iter(sorted(predecessors)))
+    seen: list[int] = []
+    while node not in seen:
+        seen.append(node)
+        node = predecessors[node]
+    return seen[seen.index(node) :][::-1]

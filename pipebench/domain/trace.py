@@ -1,0 +1,69 @@
+"""Trace: what ran when, and memory over time. Simulated or measured, the same type. Columnar."""
+
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+
+
+class MemoryTimeline(Value, frozen=True, kw_only=True):
+    """Bytes in use on one device from each instant on; the last holds to the end."""
+
+    device: int
+    time_ns: tuple[int, ...]
+    bytes: tuple[int, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """The largest value."""
+        return max(self.bytes, default=0)
+
+
+class Trace(Value, frozen=True, kw_only=True):
+    """Tasks and transfers with start and end, memory of each device, in nanoseconds.
+
+    lanes: device ids of each lane. Columns lane, stage, micro_batch, kinds, start_ns, end_ns: the tasks.
+    Columns source, target, tensor, message, transfer_kinds, transfer_start_ns, transfer_end_ns: the
+    transfers (source and target are stages; tensor a position in the graph's tensors; message the sender's
+    micro-batch). total_ns: length of one mini-batch (sync) or of the whole unrolled run (periodic).
+    period_ns: the steady-state time for one micro-batch of a periodic schedule, else None.
+    """
+
+    origin: Literal["simulated", "measured"]
+    lanes: tuple[tuple[int, ...], ...]
+    lane: tuple[int, ...]
+    stage: tuple[int, ...]
+    micro_batch: tuple[int, ...]
+    kinds: str
+    start_ns: tuple[int, ...]
+    end_ns: tuple[int, ...]
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
+    tensor: tuple[int, ...] = ()
+    message: tuple[int, ...] = ()
+    transfer_kinds: str = ""
+    transfer_start_ns: tuple[int, ...] = ()
+    transfer_end_ns: tuple[int, ...] = ()
+    memory: tuple[MemoryTimeline, ...] = ()
+    total_ns: int
+    period_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.lane)
+            == len(self.stage)
+            == len(self.micro_batch)
+            == len(self.kinds)
+            == len(self.start_ns)
+            == len(self.end_ns),
+            "the task columns differ in length",
+        )
+        require(
+            len(self.source)
+            == len(self.target)
+            == len(self.tensor)
+            == len(self.message)
+            == len(self.transfer_kinds)
+            == len(self.transfer_start_ns)
+            == len(self.transfer_end_ns),
+            "the transfer columns differ in length",
+        )

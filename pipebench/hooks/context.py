@@ -1,0 +1,93 @@
+"""The context that a component's work receives: a new need is a new field, never a broken signature."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pipebench.domain.errors import PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.domain.plan import Plan
+    from pipebench.domain.problem import Problem
+    from pipebench.domain.result import PlanResult
+    from pipebench.domain.schedule import Schedule
+    from pipebench.domain.trace import Trace
+
+
+class DeadlineReached(PipebenchError):
+    """The time limit passed; a planner that has a plan returns it with termination `limit` instead."""
+
+
+class Services(Protocol):
+    """Other components by name; what the host gives to a context. Their time counts as the caller's."""
+
+    def schedule(self, name: str, problem: "Problem", plan: "Plan") -> "Schedule":
+        """The schedule that the scheduler of that name makes."""
+
+    def simulate(self, problem: "Problem", plan: "Plan", schedule: "Schedule") -> "Trace":
+        """The trace of the suite's simulator."""
+
+    def plan(self, name: str, problem: "Problem") -> "PlanResult":
+        """The result of the planner of that name."""
+
+
+def _silent(done: float, message: str) -> None:
+    del done, message
+
+
+@dataclass(slots=True)
+class Context:
+    """One call's options, limits and services.
+
+    options: the component's options. seed: for everything random. deadline_s: time.monotonic() value at
+    which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
+    expanded, LP size, nodes …), exact from run to run. request: what a slot needs besides (see descriptors).
+    """
+
+    options: Any
+    seed: int = 0
+    deadline_s: float | None = None
+    services: Services | None = None
+    report: Callable[[float, str], None] = _silent
+    counters: dict[str, int] = field(default_factory=dict)
+    request: Any = None
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a work counter."""
+        self.counters[name] = self.counters.get(name, 0) + amount
+
+    def out_of_time(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline_s is not None and time.monotonic() >= self.deadline_s
+
+    def check_deadline(self) -> None:
+        """Raise DeadlineReached when the deadline has passed."""
+        if self.out_of_time():
+            raise DeadlineReached("the time limit was reached")
+
+    def _services(self) -> Services:
+        if self.services is None:
+            raise PipebenchError("this context offers no other components")
+        return self.services
+
+    def schedule(self, name: str, problem: "Problem", plan: "Plan") -> "Schedule":
+        """The schedule that another scheduler makes; its time counts as the caller's."""
+        return self._services().schedule(name, problem, plan)
+
+    def simulate(self, problem: "Problem", plan: "Plan", schedule: "Schedule") -> "Trace":
+        """The suite's simulation of a plan; its time counts as the caller's."""
+        return self._services().simulate(problem, plan, schedule)
+
+    def plan(self, name: str, problem: "Problem") -> "PlanResult":
+        """What another planner returns; its time counts as the caller's."""
+        return self._services().plan(name, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRequest:
+    """What a profiler is asked for: device type names, micro-batch sizes, precision."""
+
+    device_types: tuple[str, ...]
+    micro_batches: tuple[int, ...]
+    precision: str = "fp32"

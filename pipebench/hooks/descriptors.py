@@ -1,0 +1,127 @@
+"""What a plugin yields: frozen descriptions, so that listing imports no algorithm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.value import Value
+
+Fidelity = Literal["code-checked", "paper", "reconstructed", "improved", ""]
+Graphs = Literal["chain", "dag"]
+
+
+class NoOptions(Value, frozen=True, kw_only=True):
+    """A component without options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a planner can express and needs. regimes: those it plans for, its own one first."""
+
+    graphs: Graphs = "dag"
+    regimes: tuple[RegimeMode, ...] = ("sync",)
+    replicas: bool = False
+    tensor_parallel: bool = False
+    recompute: bool = False
+    non_contiguous: bool = False
+    per_stage_micro_batch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCapabilities:
+    """What a scheduler can order: `finite` for one mini-batch (sync), `periodic` a repeating pattern (async)."""
+
+    produces: Literal["finite", "periodic"] = "finite"
+    stage_graphs: Graphs = "dag"
+    shared_devices: bool = False
+    per_stage_micro_batch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorCapabilities:
+    """What an executor can run and how it is started."""
+
+    schedules: tuple[Literal["finite", "periodic"], ...] = ("finite", "periodic")
+    stage_graphs: Graphs = "dag"
+    shared_devices: bool = True
+    replicas: bool = True
+    launch: Literal["in-process", "processes"] = "in-process"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """A named thing that a plugin offers in one slot.
+
+    load: "package.module:attribute" of the callable that does the work. options: a Value class with a
+    default for every field. reference: what to cite. deviations: every difference from the reference.
+    """
+
+    name: str
+    summary: str
+    load: str
+    options: type[Value] = NoOptions
+    reference: str = ""
+    deviations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner(Component):
+    """plan(problem, context) -> PlanResult. default_scheduler: by regime; a schedule of its own wins."""
+
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    fidelity: Fidelity = ""
+    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=lambda: {"sync": "1f1b", "async": "1f1b*"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler(Component):
+    """schedule(problem, plan, context) -> Schedule."""
+
+    capabilities: ScheduleCapabilities = field(default_factory=ScheduleCapabilities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor(Component):
+    """execute(problem, plan, schedule, context) -> Trace."""
+
+    capabilities: ExecutorCapabilities = field(default_factory=ExecutorCapabilities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiler(Component):
+    """profile(graph, context) -> Profile; context.request says for which devices and sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model(Component):
+    """build(context) -> OperatorGraph; the parameters of the model are its options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format(Component):
+    """read(data, context) -> Profile, for files whose name ends with one of `suffixes`.
+
+    data: the bytes of the file. context.request is its path, for messages.
+    """
+
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artefact(Component):
+    """judge(rows) -> list of verdicts on a paper's claims; suite: the TOML of what to run."""
+
+    suite: str = ""
+
+
+SLOTS: dict[str, type[Component]] = {
+    "planners": Planner,
+    "schedulers": Scheduler,
+    "executors": Executor,
+    "profilers": Profiler,
+    "models": Model,
+    "formats": Format,
+    "artefacts": Artefact,
+}
+"""Slot name to the descriptor that its hook yields; the hook is `pipebench_` + slot."""
