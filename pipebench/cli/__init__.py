@@ -1,1 +1,1 @@
-"""cli"""
+"""The command line: one module for each command, nothing but parsing and printing."""

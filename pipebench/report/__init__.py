@@ -1,1 +1,1 @@
-"""report"""
+"""Tables and timelines for people."""

@@ -1,0 +1,68 @@
+"""Components ready to run: a plugin's, a script's or a program's, with their options parsed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.domain.value import Value
+from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
+from pipebench.hooks.discovery import Provider
+from pipebench.hooks.manager import Host
+from pipebench.hooks.program import run_program
+from pipebench.hooks.script import load_script
+from pipebench.hooks.syntax import Reference, parse_reference, typed_options
+
+USER = Provider("user", "", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A component, its typed options and its callable. `label`: as the tables print it."""
+
+    label: str
+    component: Planner | Scheduler | Executor
+    options: Value
+    call: Callable[..., Any]
+    provider: Provider
+
+
+def ready_planner(host: Host, reference: Reference) -> Ready:
+    """A planner by name, by file or by program. Raises PipebenchError before anything runs."""
+    if reference.is_program:
+        command = reference.name.removeprefix("cmd:")
+        return _users_own(reference, partial(_program, command), "a program")
+    if reference.is_script:
+        return _users_own(reference, load_script(reference.name), "a file")
+    return _plugin(host, "planners", reference)
+
+
+def ready_scheduler(host: Host, name: str) -> Ready:
+    """A scheduler by name, options included."""
+    return _plugin(host, "schedulers", parse_reference(name))
+
+
+def ready_executor(host: Host, name: str) -> Ready:
+    """An executor by name, options included."""
+    return _plugin(host, "executors", parse_reference(name))
+
+
+def _plugin(host: Host, slot: str, reference: Reference) -> Ready:
+    registered = host.find(slot, reference.name)
+    component = registered.component
+    assert isinstance(component, Planner | Scheduler | Executor)
+    options = typed_options(reference, component.options)
+    return Ready(str(reference), component, options, host.load(component), registered.provider)
+
+
+def _users_own(reference: Reference, call: Callable[..., Any], what: str) -> Ready:
+    both = Capabilities(regimes=("sync", "async"), replicas=True, per_stage_micro_batch=True)
+    component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=both)
+    return Ready(str(reference), component, typed_options(reference, NoOptions), call, USER)
+
+
+def _program(command: str, problem: Problem, context: Context) -> PlanResult:
+    return run_program(command, problem, context)

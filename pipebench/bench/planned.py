@@ -1,0 +1,30 @@
+"""A plan made elsewhere takes part in a comparison like a planner whose search took no time."""
+
+from pathlib import Path
+
+from pipebench.bench.components import Ready
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
+from pipebench.hooks.discovery import Provider
+
+
+def ready_plan(path: str, planned: PlannedProblem) -> Ready:
+    """The plan as a planner. Its schedule counts only on the very problem that it was made for."""
+
+    def call(problem: Problem, context: Context) -> PlanResult:
+        del context
+        same = problem.problem_id == planned.problem.problem_id
+        notices = () if same else (f"planned for another problem ({planned.problem.profile.name})",)
+        return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
+
+    mode = planned.problem.regime.mode
+    component = Planner(
+        name=Path(path).name,
+        summary="a plan made elsewhere",
+        load="",
+        capabilities=Capabilities(regimes=(mode,)),
+    )
+    return Ready(component.name, component, NoOptions(), call, Provider("user", "", "file"))

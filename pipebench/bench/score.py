@@ -1,0 +1,121 @@
+"""What a plan is worth: the suite's own figures, never the planner's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipebench.bench.services import SIMULATOR, HostServices
+from pipebench.bounds import memory_bound, time_bound
+from pipebench.check import check_pins, check_schedule
+from pipebench.costs.estimate import estimate
+from pipebench.costs.messages import stage_edges
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import Trace
+from pipebench.domain.value import digest
+from pipebench.domain.verdict import Verdict
+from pipebench.simulation.metrics import Metrics, metrics
+
+NS_PER_S = 1e9
+
+
+def bound_fields(problem: Problem) -> dict[str, Any]:
+    """The proven bounds: bound_s with its kind, bound_memory_bytes."""
+    time, memory = time_bound(problem), memory_bound(problem)
+    return {"bound_s": time.value, "bound_kind": time.kind, "bound_memory_bytes": int(memory.value)}
+
+
+def judge(problem: Problem, plan: Plan, schedule: Schedule) -> Verdict:
+    """Valid plan, valid schedule, memory, and pins honoured."""
+    verdict = check_schedule(problem, plan, schedule)
+    return verdict if verdict.status == "invalid" else _worse(verdict, check_pins(problem, plan))
+
+
+def _worse(verdict: Verdict, pins: Verdict) -> Verdict:
+    return pins if pins.status == "invalid" else verdict
+
+
+def plan_fields(problem: Problem, plan: Plan, schedule: Schedule) -> dict[str, Any]:
+    """What the plan is: stages, depth, micro-batches, replicas, samples in flight, hashes."""
+    return {
+        "stages": len(plan.stages),
+        "depth": depth(problem, plan),
+        "micro_batch": tuple(stage.micro_batch for stage in plan.stages),
+        "replicas": tuple(stage.data_parallel * plan.copies for stage in plan.stages),
+        "in_flight": tuple(stage.in_flight for stage in plan.stages),
+        "plan_id": digest(plan),
+        "schedule_id": digest(schedule),
+    }
+
+
+def verdict_fields(verdict: Verdict) -> dict[str, Any]:
+    """The check's answer and the memory that it found."""
+    peaks = verdict.peak_bytes
+    return {
+        "verdict": verdict.status,
+        "witness": verdict.witness,
+        "fit": verdict.fit,
+        "peak_memory_bytes": peaks,
+        "memory_bytes": max(peaks.values(), default=None),
+    }
+
+
+def time_fields(
+    services: HostServices,
+    problem: Problem,
+    plan: Plan,
+    schedule: Schedule,
+    executors: tuple[str, ...],
+    bounds: Mapping[str, Any],
+) -> tuple[dict[str, Any], list[Trace], list[str]]:
+    """Estimated, simulated and measured seconds with what follows from them, the traces, and notices.
+
+    An executor that fails costs its own columns only.
+    """
+    fields: dict[str, Any] = {"estimated_s": estimate(problem, plan) / NS_PER_S}
+    traces: list[Trace] = []
+    notices: list[str] = []
+    ran: list[str] = []
+    for name in executors:
+        try:
+            trace = services.execute(name, problem, plan, schedule)
+        except PipebenchError as error:
+            notices.append(f"executor {name}: {error}")
+            continue
+        ran.append(name)
+        traces.append(trace)
+        measured = metrics(problem, plan, trace)
+        fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
+    fields["executor"] = ",".join(ran)
+    value = fields.get("simulated_s") or fields["estimated_s"]
+    bound = bounds["bound_s"]
+    fields["gap"] = (value - bound) / bound if bound else None
+    fields.setdefault("throughput", problem.mini_batch / value if value else None)
+    return fields, traces, notices
+
+
+def _metric_fields(measured: Metrics, origin: str, mini_batch: int) -> dict[str, Any]:
+    if origin == "measured":
+        return {
+            "measured_s": measured.seconds,
+            "measured_throughput": mini_batch / measured.seconds if measured.seconds else None,
+        }
+    return {
+        "simulated_s": measured.seconds,
+        "throughput": measured.throughput,
+        "bubble": measured.bubble,
+    }
+
+
+def depth(problem: Problem, plan: Plan) -> int:
+    """Stages on the longest path of the stage graph, order edges included."""
+    longest = [1] * len(plan.stages)
+    edges = stage_edges(problem.profile.graph, plan)
+    for _ in plan.stages:
+        for before, after in edges:
+            longest[after] = max(longest[after], min(longest[before] + 1, len(plan.stages)))
+    return max(longest)
+
+
+__all__ = ["SIMULATOR", "bound_fields", "judge", "plan_fields", "time_fields", "verdict_fields"]

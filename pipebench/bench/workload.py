@@ -1,0 +1,38 @@
+"""Workload: a problem whose regime is still open."""
+
+from dataclasses import dataclass, field
+
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.problem import Optimizer, Pins, Problem, Regime, RegimeMode
+from pipebench.domain.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Profile, cluster, mini-batch and pins; `problem` adds the regime."""
+
+    model: str
+    profile: Profile
+    cluster: Cluster
+    mini_batch: int
+    optimizer: Optimizer = "none"
+    pins: Pins = field(default_factory=Pins)
+
+    def problem(self, mode: RegimeMode) -> Problem:
+        """The problem in one regime."""
+        regime = Regime(mode=mode, precision=self.profile.precision, optimizer=self.optimizer)
+        return Problem(
+            profile=self.profile,
+            cluster=self.cluster,
+            mini_batch=self.mini_batch,
+            regime=regime,
+            pins=self.pins,
+        )
+
+
+def default_mini_batch(profile: Profile, cluster: Cluster) -> int:
+    """One profiled size: that size. Several: 16 samples a device, rounded up to a multiple of the largest."""
+    sizes = profile.on(cluster.devices[0]).micro_batches
+    if len(sizes) == 1:
+        return sizes[0]
+    return -(-16 * cluster.size // sizes[-1]) * sizes[-1]

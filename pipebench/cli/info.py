@@ -1,0 +1,75 @@
+"""pipebench info: all about one component."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from pipebench.cli.application import open_host, print_json, show_new_warnings
+from pipebench.domain.errors import unknown
+from pipebench.hooks.descriptors import SLOTS
+from pipebench.hooks.manager import Host, Registered
+from pipebench.hooks.syntax import describe_options
+
+
+@click.command()
+@click.argument("name")
+@click.option("--cite", is_flag=True, help="Only the reference and every deviation from it.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def command(name: str, cite: bool, as_json: bool) -> int:
+    """Show a component's summary, options, capabilities, reference and deviations."""
+    host = open_host()
+    found = _find(host, name)
+    show_new_warnings(host)
+    described = [_describe(slot, registered) for slot, registered in found]
+    if as_json:
+        print_json(described)
+        return 0
+    for entry in described:
+        _print(entry, cite)
+    return 0
+
+
+def _find(host: Host, name: str) -> list[tuple[str, Registered]]:
+    found = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
+    if not found:
+        raise unknown("component", name, {known for slot in SLOTS for known in host.slot(slot)})
+    return found
+
+
+def _describe(slot: str, registered: Registered) -> dict[str, Any]:
+    component = registered.component
+    capabilities = getattr(component, "capabilities", None)
+    return {
+        "name": component.name,
+        "slot": slot,
+        "summary": component.summary,
+        "provider": str(registered.provider),
+        "fidelity": getattr(component, "fidelity", ""),
+        "options": [
+            {"name": name, "type": kind, "default": default}
+            for name, kind, default in describe_options(component.options)
+        ],
+        "capabilities": asdict(capabilities) if capabilities is not None else {},
+        "default_scheduler": dict(getattr(component, "default_scheduler", {})),
+        "reference": component.reference,
+        "deviations": list(component.deviations),
+    }
+
+
+def _print(entry: dict[str, Any], cite: bool) -> None:
+    if not cite:
+        click.echo(f"{entry['name']} ({entry['slot'].removesuffix('s')}): {entry['summary']}")
+        click.echo(f"  from       {entry['provider']}")
+        if entry["fidelity"]:
+            click.echo(f"  fidelity   {entry['fidelity']}")
+        for option in entry["options"]:
+            click.echo(f"  option     {option['name']}: {option['type']} = {option['default']}")
+        for name, value in entry["capabilities"].items():
+            click.echo(f"  {name:<10} {', '.join(value) if isinstance(value, tuple) else value}")
+        for regime, scheduler in entry["default_scheduler"].items():
+            click.echo(f"  scheduler  {scheduler} ({regime})")
+    if entry["reference"]:
+        click.echo(f"  reference  {entry['reference']}")
+    for deviation in entry["deviations"]:
+        click.echo(f"  deviation  {deviation}")

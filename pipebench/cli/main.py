@@ -1,0 +1,85 @@
+"""The `pipebench` command: commands are imported when they are used."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from pipebench import __version__
+from pipebench.domain.errors import ExitCode, PipebenchError, nearest
+
+COMMANDS = {
+    "compare": "run planners on the same problems and score their plans",
+    "plan": "make one plan and show its stages",
+    "draw": "draw the timeline of schedules, nothing else needed",
+    "show": "show what is in a file",
+    "validate": "check a plan: valid, or a witness of what is wrong",
+    "list": "what there is: planners, schedulers, models, profiles, …",
+    "info": "all about one component",
+    "schema": "the JSON Schema of a document",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in pipebench.cli.<name>, each a function `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"pipebench.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise click.UsageError(f"no command {args[0]!r} ({nearest(args[0], COMMANDS)})")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pipebench")
+def main() -> None:
+    """Compare pipeline-parallelism planners under one cost model, one check and one simulator."""
+
+
+def entry() -> None:
+    """Run the command and turn every outcome into an exit code; a user's mistake gives one line."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of one command line."""
+    try:
+        returned: Any = main.main(args=arguments, prog_name="pipebench", standalone_mode=False)
+    except PipebenchError as error:
+        return _fail(str(error), error.exit_code)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", ExitCode.INTERRUPTED)
+    except click.ClickException as error:
+        return _fail(error.format_message(), ExitCode.USAGE)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if os.environ.get("PIPEBENCH_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _fail(f"internal error: {what} (PIPEBENCH_DEBUG=1 shows where)", ExitCode.INTERNAL)
+    return returned if isinstance(returned, int) else ExitCode.OK
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"pipebench: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,81 @@
+"""Find plugins: entry points loaded one at a time, so that a broken one is a warning and not a dead host."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+
+from pipebench.hooks import API_VERSION
+
+GROUP = "pipebench"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The distribution that a plugin came from."""
+
+    distribution: str
+    version: str
+    entry_point: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version} ({self.entry_point})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A plugin module that could be imported."""
+
+    provider: Provider
+    module: ModuleType
+
+
+def installed_entry_points() -> list[EntryPoint]:
+    """The entry points of the group, the project's own first, then by distribution and name."""
+    return sorted(entry_points(group=GROUP), key=lambda point: _rank(provider_of(point)))
+
+
+def _rank(provider: Provider) -> tuple[bool, str, str]:
+    return provider.distribution != "pipebench", provider.distribution, provider.entry_point
+
+
+def provider_of(point: EntryPoint) -> Provider:
+    """Who offers an entry point."""
+    distribution = point.dist
+    if distribution is None:
+        return Provider("unknown", "", point.name)
+    return Provider(distribution.name, distribution.version, point.name)
+
+
+def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
+    """The plugins that load, and one warning line for each that does not: who, why and the remedy."""
+    found: list[Found] = []
+    warnings: list[str] = []
+    for point in points:
+        provider = provider_of(point)
+        try:
+            module = point.load()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit included
+            warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
+            continue
+        version = getattr(module, "PIPEBENCH_API", None)
+        if version != API_VERSION:
+            asked = "states no PIPEBENCH_API" if version is None else f"was written for hook API {version}"
+            warnings.append(broken(provider, f"it {asked}, this pipebench offers {API_VERSION}"))
+            continue
+        found.append(Found(provider, module))
+    return found, warnings
+
+
+def broken(provider: Provider, cause: str) -> str:
+    """The warning line for a plugin that is left out."""
+    name = provider.distribution
+    return f"plugin {provider} is left out: {cause} (update it, or remove it: pip uninstall {name})"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, shortened."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else ""

@@ -1,0 +1,114 @@
+"""The host: which components exist, who provides them, and how to load one."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+import pluggy
+
+from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
+from pipebench.hooks import specs
+from pipebench.hooks.descriptors import SLOTS, Component
+from pipebench.hooks.discovery import (
+    Found,
+    Provider,
+    broken,
+    first_line,
+    installed_entry_points,
+    load_plugins,
+)
+
+C = TypeVar("C", bound=Component)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9*._/+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A component and who provides it."""
+
+    component: Component
+    provider: Provider
+
+
+class Host:
+    """All components of all plugins that load. `warnings`: one line for each plugin or component left out."""
+
+    def __init__(self, plugins: list[Found] | None = None) -> None:
+        self.warnings: list[str] = []
+        if plugins is None:
+            plugins, self.warnings = load_plugins(installed_entry_points())
+        self._manager = pluggy.PluginManager("pipebench")
+        self._manager.add_hookspecs(specs)
+        self._providers: dict[str, Provider] = {}
+        for found in plugins:
+            self._register(found)
+        self._slots: dict[str, dict[str, Registered]] = {}
+        self.warnings_shown = 0
+
+    def _register(self, found: Found) -> None:
+        key = str(found.provider)
+        try:
+            self._manager.register(found.module, name=key)
+        except Exception as error:  # pluggy's validation of a plugin's hooks
+            self.warnings.append(broken(found.provider, f"{type(error).__name__}: {first_line(error)}"))
+        else:
+            self._providers[key] = found.provider
+
+    def slot(self, slot: str) -> dict[str, Registered]:
+        """The components of a slot by name, sorted. A clash keeps the first provider and warns of both."""
+        if slot not in SLOTS:
+            raise unknown("slot", slot, SLOTS)
+        if slot not in self._slots:
+            offered: dict[str, Registered] = {}
+            hook = getattr(self._manager.hook, f"pipebench_{slot}")
+            implementations = {impl.plugin_name: impl.function for impl in hook.get_hookimpls()}
+            for key, provider in self._providers.items():
+                if key in implementations:
+                    self._collect(slot, provider, implementations[key], offered)
+            self._slots[slot] = dict(sorted(offered.items()))
+        return self._slots[slot]
+
+    def _collect(
+        self, slot: str, provider: Provider, implementation: Callable[[], Any], offered: dict[str, Registered]
+    ) -> None:
+        try:
+            components = list(implementation())
+        except Exception as error:  # a plugin may raise anything
+            self.warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
+            return
+        for component in components:
+            if not isinstance(component, SLOTS[slot]):
+                cause = f"pipebench_{slot} yields {type(component).__name__}, not {SLOTS[slot].__name__}"
+                self.warnings.append(broken(provider, cause))
+            elif not _NAME.fullmatch(component.name):
+                self.warnings.append(broken(provider, f"{component.name!r} is not a usable name"))
+            elif component.name in offered:
+                other = offered[component.name].provider
+                self.warnings.append(broken(provider, f"{slot} {component.name!r} is already provided by {other}"))
+            else:
+                offered[component.name] = Registered(component, provider)
+
+    def find(self, slot: str, name: str) -> Registered:
+        """A component by name. Raises PipebenchError with the nearest name and what could not be loaded."""
+        components = self.slot(slot)
+        if name in components:
+            return components[name]
+        error = unknown(slot.removesuffix("s"), name, components)
+        if self.warnings:
+            error.hint = f"{error.hint}; {len(self.warnings)} plugin(s) could not be loaded"
+        raise error
+
+    def load(self, component: Component) -> Callable[..., Any]:
+        """The callable behind a component. Raises PluginNotLoaded with the cause."""
+        module_name, _, attribute = component.load.partition(":")
+        try:
+            return cast(Callable[..., Any], getattr(import_module(module_name), attribute))
+        except PipebenchError:
+            raise
+        except Exception as error:  # a plugin's import may raise anything
+            raise PluginNotLoaded(
+                f"{component.name!r} could not be loaded from {component.load!r}: "
+                f"{type(error).__name__}: {first_line(error)}"
+            ) from error

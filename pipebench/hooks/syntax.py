@@ -1,0 +1,107 @@
+"""How a component is written on the command line: name, name[option=value,…], ./file.py or cmd:program."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.value import Value
+
+T = TypeVar("T", bound=Value)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A component as the user wrote it. options: the texts between the brackets."""
+
+    name: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_script(self) -> bool:
+        """A Python file with one function."""
+        return self.name.endswith(".py")
+
+    @property
+    def is_program(self) -> bool:
+        """A program that reads a problem and writes a plan."""
+        return self.name.startswith("cmd:")
+
+    def __str__(self) -> str:
+        inside = ",".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.name}[{inside}]" if inside else self.name
+
+
+def split_list(text: str) -> list[str]:
+    """Split at commas that stand outside brackets; empty parts are errors."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if depth not in (0, 1):
+            raise PipebenchError(f"brackets do not match in {text!r}", "write name[option=value,…]")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth != 0:
+        raise PipebenchError(f"brackets do not match in {text!r}", "write name[option=value,…]")
+    parts = [part.strip() for part in parts]
+    if not all(parts):
+        raise PipebenchError(f"an empty name in {text!r}", "separate names by single commas")
+    return parts
+
+
+def parse_reference(text: str) -> Reference:
+    """One component. Raises PipebenchError for brackets or options that are not well formed."""
+    if text.startswith("cmd:"):
+        return Reference(text)
+    name, bracket, inside = text.strip().partition("[")
+    if not bracket:
+        return Reference(name)
+    if not inside.endswith("]") or not name:
+        raise PipebenchError(f"{text!r} is not a component", "write name[option=value,…]")
+    options: dict[str, str] = {}
+    for part in inside[:-1].split(","):
+        option, equals, value = part.partition("=")
+        if not equals or not option.strip():
+            raise PipebenchError(f"{part!r} in {text!r} is not an option", "write name[option=value,…]")
+        if option.strip() in options:
+            raise PipebenchError(f"option {option.strip()!r} occurs twice in {text!r}")
+        options[option.strip()] = value.strip()
+    return Reference(name, options)
+
+
+def parse_references(texts: tuple[str, ...] | list[str]) -> list[Reference]:
+    """All components of several comma-separated texts, in order, without repetition."""
+    found = dict.fromkeys(part for text in texts for part in split_list(text))
+    return [parse_reference(part) for part in found]
+
+
+def typed_options(reference: Reference, options_type: type[T]) -> T:
+    """The options of a reference as the component's options type.
+
+    Raises PipebenchError for an option that does not exist (nearest match) or a value of the wrong type.
+    """
+    fields = {info.name: info for info in msgspec.structs.fields(options_type)}
+    for option in reference.options:
+        if option not in fields:
+            raise unknown(f"option of {reference.name!r}:", option, fields)
+    try:
+        return msgspec.convert(dict(reference.options), options_type, strict=False)
+    except msgspec.ValidationError as error:
+        raise PipebenchError(f"{reference}: {error}") from None
+
+
+def describe_options(options_type: type[Value]) -> list[tuple[str, str, Any]]:
+    """Name, type and default of each option."""
+    return [
+        (info.name, _type_name(info.type), info.default if info.default is not msgspec.NODEFAULT else None)
+        for info in msgspec.structs.fields(options_type)
+    ]
+
+
+def _type_name(annotation: Any) -> str:
+    if isinstance(annotation, type):
+        return annotation.__name__
+    return str(annotation).replace("typing.", "").replace("Literal", "")

@@ -1,0 +1,64 @@
+"""The PipeDream planner as a plugin."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pipebench.domain.value import Value
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Capabilities, Planner
+
+PIPEBENCH_API = 1
+
+
+class PipeDreamOptions(Value, frozen=True, kw_only=True):
+    """order: how operators are put in a line: `branch` finishes a branch before it starts the next, `level`
+    goes by the longest distance from the inputs. form: the search, `k` over stage counts or `bs` a bisection
+    on the target (same bottleneck). execution (sync): `sequential` runs the stages one after the other,
+    `graph` only waits for tensors.
+    """
+
+    order: Literal["branch", "level"] = "branch"
+    form: Literal["k", "bs"] = "k"
+    execution: Literal["sequential", "graph"] = "sequential"
+
+
+@hookimpl
+def pipebench_planners() -> Iterable[Planner]:
+    """The planner `pipedream`."""
+    return (
+        Planner(
+            name="pipedream",
+            summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
+            load="pipebench_pipedream.planner:plan",
+            options=PipeDreamOptions,
+            fidelity="reconstructed",
+            reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
+            capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),
+            deviations=(
+                "costs are the suite's: compute at ceil(b/d) samples, plus the ring all-reduce of one mini-batch "
+                "spread over its micro-batches; the paper takes the larger of compute and weight synchronisation, "
+                "the released optimizer adds them but divides the synchronisation by the replicas a second time",
+                "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
+                "one link level, the slowest that all devices span, all-reduces on the level that the replicas "
+                "span; paper and code optimise level by level",
+                "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the "
+                "downstream replicas only, and charges cuts only when a compression ratio is given",
+                "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); "
+                "sync: what leaves a stage is added to it, forward and back, at the stage's own replicas, each "
+                "tensor once (the form in which GraphPipe describes its SPP baseline)",
+                "async memory is MadPipe's reading E1 extended to replicas: three weight copies, message "
+                "buffers, and ceil(devices from here on / replicas) live micro-batches with the stage itself "
+                "counted; the released optimizer leaves the stage itself out (the last stage is free), and has "
+                "neither gradient nor buffers",
+                "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; "
+                "replica counts are powers of two that divide the micro-batch",
+                "at most all devices are used; the paper and the code by default use all of them",
+                "operators are cut in one linear order, given by `order`; the released optimizer cuts at the "
+                "antichains that it reaches from one source",
+                "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; "
+                "the paper takes it as given",
+                "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; "
+                "the paper runs its own 1F1B with a fixed number of mini-batches in flight",
+            ),
+        ),
+    )

@@ -1,0 +1,75 @@
+"""PD-K: the smallest bottleneck for each number of stages, by dynamic programming over suffixes."""
+
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
+
+UNREACHED = np.int64(2**62)
+
+
+@kernel
+def smallest_bottleneck(
+    period: IntArray,
+    compute: IntArray,
+    room: IntArray,
+    replicas: IntArray,
+    devices: int,
+    stages: int,
+    micro_batches: int,
+    counts_stages: bool,
+) -> tuple[IntArray, IntArray, IntArray, int, int]:
+    """dp[k, i, q]: smallest bottleneck of the operators from place i on, in k stages on exactly q devices.
+
+    Shapes: period and room (c, n+1, n+1), compute (c, n+1) sums up to each place, replicas (c,). The first
+    stage of such a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
+    ceil(q / d) of them; then the stage count says nothing, all counts share one layer k = 1, and `stages`
+    must be 1. Returns dp, the end of the first stage and its choice of replicas (each of shape
+    (stages+1, n+1, devices+1)), states reached and transitions tried.
+    Source: PipeDream (SOSP 2019) section 3.1, with the stage count as a dimension (GraphPipe's SPP baseline).
+    """
+    choices, n = period.shape[0], period.shape[1] - 1
+    dp = np.full((stages + 1, n + 1, devices + 1), UNREACHED)
+    end = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
+    chosen = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
+    best = UNREACHED
+    transitions = 0
+    if counts_stages:
+        dp[0, n, 0] = 0
+    else:
+        dp[1, n, 0] = 0
+    for k in range(1, stages + 1):
+        before = k - 1 if counts_stages else k
+        live = min(k, micro_batches)
+        for i in range(n - 1, -1, -1):
+            for c in range(choices):
+                d = replicas[c]
+                for j in range(i + 1, n + 1):
+                    # Only a smaller bottleneck than that of a whole plan is of use, and compute grows with j.
+                    if compute[c, j] - compute[c, i] >= best:
+                        break
+                    stage = period[c, i, j]
+                    if stage >= best or room[c, i, j] < 1:
+                        continue
+                    most = devices
+                    if counts_stages:
+                        if room[c, i, j] < live:
+                            continue
+                    else:
+                        most = min(devices, room[c, i, j] * d)
+                    for q in range(d, most + 1):
+                        value = max(stage, dp[before, j, q - d])
+                        transitions += 1
+                        if value < dp[k, i, q]:
+                            dp[k, i, q] = value
+                            end[k, i, q] = j
+                            chosen[k, i, q] = c
+        for q in range(devices + 1):
+            best = min(best, dp[k, 0, q])
+    states = 0
+    for k in range(1, stages + 1):
+        for i in range(n):
+            for q in range(devices + 1):
+                if dp[k, i, q] < UNREACHED:
+                    states += 1
+    return dp, end, chosen, states, transitions
