@@ -26,9 +26,11 @@ class LazyGroup(click.Group):
     """A group whose commands live in pipebench.cli.<name>, each a function `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"pipebench.cli.{cmd_name}").command
@@ -42,6 +44,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

@@ -5,7 +5,7 @@ on a cluster with one link level.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from pipebench_pipedream.rectangles import cut_sums, leaving, touching
@@ -122,7 +122,7 @@ class IntervalCosts:
             buffers = self._received.of(exchanged) + self._sent.of(exchanged)
         return buffers + self._workspace, prefix[None, :] - prefix[:, None]
 
-    @property
+    @cached_property
     def _workspace(self) -> IntArray:
         costs = self.model.times.costs.operators
         scratch = np.array([costs[operator].workspace_bytes for operator in self.order], dtype=np.int64)

@@ -15,6 +15,7 @@ def smallest_bottleneck(
     room: IntArray,
     replicas: IntArray,
     devices: int,
+    fewest: int,
     stages: int,
     micro_batches: int,
     counts_stages: bool,
@@ -23,23 +24,20 @@ def smallest_bottleneck(
 
     Shapes: period and room (c, n+1, n+1), compute (c, n+1) sums up to each place, replicas (c,). The first
     stage of such a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
-    ceil(q / d) of them; then the stage count says nothing, all counts share one layer k = 1, and `stages`
-    must be 1. Returns dp, the end of the first stage and its choice of replicas (each of shape
-    (stages+1, n+1, devices+1)), states reached and transitions tried.
+    ceil(q / d) of them. A whole plan has from `fewest` to `stages` stages; stages = 0 leaves their number open
+    (only where counts_stages is false), and all of dp is one layer. Returns dp, the end of the first stage
+    and its choice of replicas (each of shape (stages+1, n+1, devices+1)), states reached, transitions tried.
     Source: PipeDream (SOSP 2019) section 3.1, with the stage count as a dimension (GraphPipe's SPP baseline).
     """
     choices, n = period.shape[0], period.shape[1] - 1
     dp = np.full((stages + 1, n + 1, devices + 1), UNREACHED)
     end = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
     chosen = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
+    dp[0, n, 0] = 0
     best = UNREACHED
     transitions = 0
-    if counts_stages:
-        dp[0, n, 0] = 0
-    else:
-        dp[1, n, 0] = 0
-    for k in range(1, stages + 1):
-        before = k - 1 if counts_stages else k
+    for k in range(min(1, stages), stages + 1):
+        before = max(0, k - 1)
         live = min(k, micro_batches)
         for i in range(n - 1, -1, -1):
             for c in range(choices):
@@ -64,10 +62,11 @@ def smallest_bottleneck(
                             dp[k, i, q] = value
                             end[k, i, q] = j
                             chosen[k, i, q] = c
-        for q in range(devices + 1):
-            best = min(best, dp[k, 0, q])
+        if k >= fewest:
+            for q in range(devices + 1):
+                best = min(best, dp[k, 0, q])
     states = 0
-    for k in range(1, stages + 1):
+    for k in range(stages + 1):
         for i in range(n):
             for q in range(devices + 1):
                 if dp[k, i, q] < UNREACHED:

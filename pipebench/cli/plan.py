@@ -1,0 +1,87 @@
+"""pipebench plan: one plan, its stages, memory and bound."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.workload_options import WorkloadChoice, workload_options
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+
+@click.command()
+@click.argument("planner")
+@click.option("--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
+@click.option("--scheduler", help="A scheduler in place of the planner's default.")
+@click.option("--timeout", default=300.0, show_default=True, type=float, help="Seconds.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
+@click.option("--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
+@workload_options
+def command(
+    planner: str,
+    regime: Any,
+    scheduler: str | None,
+    timeout: float,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+    **choice: Any,
+) -> int:
+    """Make one plan with PLANNER and show its stages, their memory and the proven bound."""
+    from pipebench.bench.comparison import home_regime
+    from pipebench.bench.components import ready_planner, ready_scheduler
+    from pipebench.bench.trial import Trial, run_trial
+    from pipebench.check import check_schedule
+    from pipebench.cli.progress import Progress
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.formats.native import write_document
+    from pipebench.hooks.syntax import parse_reference
+    from pipebench.report.plan_text import print_plan, print_score
+
+    if timeout <= 0:
+        raise PipebenchError(f"--timeout is {timeout:g}, it must be above zero")
+    host = open_host()
+    ready = ready_planner(host, parse_reference(planner))
+    if scheduler is not None:
+        ready_scheduler(host, scheduler)
+    workloads = WorkloadChoice(**choice).workloads(host)
+    if len(workloads) != 1:
+        raise PipebenchError(
+            f"{len(workloads)} workloads are selected, a plan is for one", "name one with --profile or --models"
+        )
+    show_new_warnings(host)
+    trial = Trial(
+        workload=workloads[0],
+        regime=regime or home_regime(ready),
+        planner=ready,
+        scheduler=scheduler,
+        timeout_s=timeout,
+        seed=seed,
+    )
+    with Progress() as progress:
+        progress.starting(trial)
+        outcome = run_trial(host, trial)
+    row = outcome.row
+    if outcome.plan is not None and output is not None:
+        planned = PlannedProblem(
+            problem=outcome.problem,
+            plan=outcome.plan,
+            schedule=outcome.schedule,
+            scheduler=row.scheduler,
+            planner=row.planner,
+        )
+        write_document(output, "plan", planned)
+    if as_json:
+        print_json(row)
+    elif outcome.plan is None or outcome.schedule is None:
+        raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
+    else:
+        out = console()
+        verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
+        print_plan(out, outcome.problem, outcome.plan, verdict)
+        print_score(out, row)
+        if row.status != "ok":
+            raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
+    return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED

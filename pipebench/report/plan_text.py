@@ -1,0 +1,84 @@
+"""A plan as people read it: its stages, their times, their memory."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.verdict import Verdict
+from pipebench.report.units import gigabytes, percent, rate, seconds
+
+
+def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
+    """One line a stage; bytes free on its fullest device."""
+    console.print(stage_table(problem, plan, verdict))
+    if plan.copies > 1:
+        console.print(f"{plan.copies} copies of the whole pipeline")
+    if plan.order_edges:
+        edges = ", ".join(f"{before}>{after}" for before, after in plan.order_edges)
+        console.print(Text(f"order edges: {edges}"), soft_wrap=True)
+    if plan.routing == "relay":
+        console.print("tensors are passed on through the stages between")
+
+
+def stage_table(problem: Problem, plan: Plan, verdict: Verdict) -> Table:
+    """Stage, devices, micro-batch, samples in flight, operators, forward and backward time, memory."""
+    model = CostModel(problem)
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("stage", "devices", "b", "flight"):
+        made.add_column(title, justify="right", no_wrap=True)
+    made.add_column("operators", overflow="fold")
+    for title in ("forward", "backward", "memory", "free"):
+        made.add_column(title, justify="right", no_wrap=True)
+    for position, stage in enumerate(plan.stages):
+        times = model.stage_times(stage, plan.copies)
+        peak = max((verdict.peak_bytes.get(device, 0) for device in stage.devices), default=0)
+        limit = min(problem.cluster.type_of(device).memory_bytes for device in stage.devices)
+        made.add_row(
+            str(position),
+            span(stage.devices),
+            str(stage.micro_batch),
+            str(stage.in_flight) if stage.in_flight else "auto",
+            escape(operators(stage.operators)),
+            seconds(times.forward / 1e9),
+            seconds(times.backward / 1e9),
+            gigabytes(peak) if peak else "-",
+            gigabytes(limit - peak) if peak else "-",
+        )
+    return made
+
+
+def span(devices: tuple[int, ...]) -> str:
+    """Device ids: 3, or 0-3 where they are consecutive."""
+    if len(devices) > 1 and devices == tuple(range(devices[0], devices[0] + len(devices))):
+        return f"{devices[0]}-{devices[-1]}"
+    return ",".join(map(str, devices))
+
+
+def operators(names: tuple[str, ...]) -> str:
+    """First and last operator and how many."""
+    if len(names) <= 2:
+        return ", ".join(names)
+    return f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def print_score(console: Console, row: Row) -> None:
+    """What the suite says of the plan, beside what the planner claimed."""
+    lines = [
+        ("verdict", f"{row.verdict or row.status}{f', {row.fit}' if row.fit else ''}"),
+        ("throughput", f"{rate(row.throughput)} samples/s"),
+        ("simulated", f"{seconds(row.simulated_s)} for {row.mini_batch} samples ({row.scheduler})"),
+        ("estimated", seconds(row.estimated_s)),
+        ("claimed", seconds(row.claimed_s)),
+        ("bound", f"{seconds(row.bound_s)} ({row.bound_kind}), gap {percent(row.gap)}"),
+        ("bubble", percent(row.bubble)),
+        ("search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"),
+    ]
+    for name, value in lines:
+        console.print(Text(f"{name:<11}{value}"), soft_wrap=True)
+    for notice in row.notices:
+        console.print(Text(f"notice     {notice}"), soft_wrap=True)

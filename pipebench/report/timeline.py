@@ -1,0 +1,32 @@
+"""A trace as text: one line a lane, time from left to right."""
+
+from pipebench.domain.trace import Trace
+
+FILL = {"F": "=", "B": "-", "I": "-", "W": "~", "R": "#"}
+IDLE = "."
+SMALLEST_WIDTH = 20
+
+
+def timeline(trace: Trace, columns: int = 80) -> list[str]:
+    """The lines. F0 starts the forward of micro-batch 0, B0 its backward; R is the all-reduce, '.' idle.
+
+    A task narrower than its label shows as much of it as fits; one narrower than a column may vanish.
+    """
+    labels = [_lane_label(devices) for devices in trace.lanes]
+    margin = max(map(len, labels), default=0) + 1
+    width = max(SMALLEST_WIDTH, columns - margin)
+    scale = width / max(trace.total_ns, 1)
+    rows = [[IDLE] * width for _ in trace.lanes]
+    for lane, stage, micro_batch, kind, start, end in zip(
+        trace.lane, trace.stage, trace.micro_batch, trace.kinds, trace.start_ns, trace.end_ns, strict=True
+    ):
+        del stage
+        first, last = round(start * scale), min(round(end * scale), width)
+        if last > first:
+            text = (f"{kind}{micro_batch}" if kind != "R" else "R").ljust(last - first, FILL[kind])
+            rows[lane][first:last] = text[: last - first]
+    return [f"{label:<{margin}}{''.join(row)}" for label, row in zip(labels, rows, strict=True)]
+
+
+def _lane_label(devices: tuple[int, ...]) -> str:
+    return f"gpu{devices[0]}" if len(devices) == 1 else f"gpu{devices[0]}-{devices[-1]}"
