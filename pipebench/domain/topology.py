@@ -32,7 +32,7 @@ def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str])
 
 
 def find_cycle(successors: Sequence[Sequence[int]], among: set[int]) -> list[int]:
-    """One cycle among nodes that topological sorting could not order, in edge order."""
+    """One cycle among nodes that could not be ordered, in edge order from its smallest node."""
     predecessors: dict[int, int] = {}
     for node in sorted(among):
         for successor in successors[node]:
@@ -43,4 +43,6 @@ def find_cycle(successors: Sequence[Sequence[int]], among: set[int]) -> list[int
     while node not in seen:
         seen.append(node)
         node = predecessors[node]
-    return seen[seen.index(node) :][::-1]
+    cycle = seen[seen.index(node) :][::-1]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]

@@ -1,1 +1,1 @@
-"""placeholder"""
+"""Plans that need no search: what every planner has to beat."""

@@ -47,10 +47,14 @@ class IntervalCosts:
         self._states = lru_cache(maxsize=64)(self._weight_states)
         self._reduces = lru_cache(maxsize=64)(self._all_reduces)
 
-    @property
-    def skips(self) -> bool:
-        """Whether a tensor is read further on than by the next operator of the order."""
-        return any(last > producer + 1 for producer, last in zip(self._producers, self._last, strict=True))
+    def passes_on(self, ends: Sequence[int]) -> bool:
+        """Whether a tensor crosses two of the cuts before these places, and so passes through a stage."""
+        cuts = np.zeros(self.places + 1, dtype=np.int64)
+        cuts[[end for end in ends if end < self.places]] = 1
+        before = cuts.cumsum()
+        return any(
+            before[last] - before[producer] > 1 for producer, last in zip(self._producers, self._last, strict=True)
+        )
 
     def _parameter_table(self) -> IntArray:
         graph = self.model.graph

@@ -13,10 +13,7 @@ from pipebench.costs.quantise import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Stages along the order: where each ends and its replicas; the largest stage period in ns.
-
-    states, transitions: work of the search that found it.
-    """
+    """Stages along the order: where each ends and its replicas; the largest stage period in ns."""
 
     ends: tuple[int, ...]
     replicas: tuple[int, ...]

@@ -1,0 +1,94 @@
+"""Flows: what each message of a plan occupies on its way, and for how long."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipebench.costs.lanes import lanes_of
+from pipebench.costs.messages import Message
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.plan import Plan
+
+Link = tuple[int, int]
+"""Sending and receiving lane (link mode `full`), or the two lanes in ascending order (`half`)."""
+
+Port = tuple[int, int]
+"""Position of a link level and the number of a group of the level below: the way out of that group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One tensor from stage `sender` to stage `receiver`, or, `backward`, its gradient from consumer to producer.
+
+    duration_ns: one message, of one of the sender's micro-batches. link: None where nothing is contended
+    (link mode `delay`, stages on the same devices, empty messages). ports: with the ns that each is occupied.
+    in_place: both stages are on the same devices.
+    """
+
+    sender: int
+    receiver: int
+    tensor: int
+    backward: bool
+    duration_ns: int
+    link: Link | None
+    ports: tuple[tuple[Port, int], ...]
+    in_place: bool
+
+
+def flows(model: CostModel, plan: Plan) -> list[Flow]:
+    """The flows of all messages of the plan, forward ones first, each part in the order of model.messages.
+
+    A link carries one transfer at a time. Where a level that the message crosses has a shared bandwidth, the
+    message also occupies the port of each group of the level below that holds a sending device, for
+    bytes / (groups * shared bandwidth), rounded half-even to ns; the innermost level's groups are single
+    devices. A message lasts as long as the slowest of link and ports.
+
+    Raises InvalidValue for stages that share some devices but not all.
+    """
+    _, lane_of = lanes_of(plan)
+    edges = model.messages(plan)
+    return [_flow(model, plan, lane_of, message, backward) for backward in (False, True) for message in edges]
+
+
+def _flow(model: CostModel, plan: Plan, lane_of: Sequence[int], message: Message, backward: bool) -> Flow:
+    mode = model.problem.cluster.link_mode
+    sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
+    duration = model.message_ns(plan, message, backward)
+    here, there = lane_of[sender], lane_of[receiver]
+    link: Link | None = None
+    ports: tuple[tuple[Port, int], ...] = ()
+    if duration > 0 and mode != "delay":
+        link = (here, there) if mode == "full" else (min(here, there), max(here, there))
+        ports = _ports(model, plan, message, backward)
+    return Flow(
+        sender=sender,
+        receiver=receiver,
+        tensor=message.tensor,
+        backward=backward,
+        duration_ns=max(duration, *(occupied for _, occupied in ports), 0),
+        link=link,
+        ports=ports,
+        in_place=here == there,
+    )
+
+
+def _ports(model: CostModel, plan: Plan, message: Message, backward: bool) -> tuple[tuple[Port, int], ...]:
+    source, target = plan.stages[message.source], plan.stages[message.target]
+    devices = (*source.devices, *target.devices)
+    levels = model.problem.cluster.levels
+    outermost = model.problem.cluster.level_spanning(min(devices), max(devices))
+    sent = (
+        model.gradient_bytes(message.tensor, target.micro_batch)
+        if backward
+        else model.tensor_bytes(message.tensor, source.micro_batch)
+    )
+    senders = target.devices if backward else source.devices
+    found: list[tuple[Port, int]] = []
+    for position, level in enumerate(levels[: levels.index(outermost) + 1]):
+        if level.shared_bandwidth_bytes_s is None:
+            continue
+        below = levels[position - 1].group if position else 1
+        groups = sorted({device // below for device in senders})
+        occupied = round(sent / len(groups) / level.shared_bandwidth_bytes_s * NS_PER_S)
+        found.extend(((position, group), occupied) for group in groups)
+    return tuple(found)

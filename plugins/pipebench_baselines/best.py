@@ -1,0 +1,62 @@
+"""The best of a few given plans: those that fit in memory, by the suite's time of one mini-batch."""
+
+from collections.abc import Sequence
+
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.score import mini_batch_ns
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult, Termination
+from pipebench.hooks.context import Context
+
+
+def best_plan(planner: str, problem: Problem, plans: Sequence[Plan], context: Context) -> PlanResult:
+    """The plan of the shortest mini-batch among those that fit; all of them chains in the order listed.
+
+    Raises InfeasibleProblem with what the smallest of them needs when none fits.
+    """
+    model = CostModel(problem)
+    needs = [least_peak_bytes(model, plan) for plan in plans]
+    limits = memory_limits(problem)
+    for limit in limits:
+        fitting = [plan for plan, need in zip(plans, needs, strict=True) if need <= limit]
+        best: tuple[int, Plan] | None = None
+        termination: Termination = "heuristic"
+        for plan in fitting:
+            if best is None:
+                context.check_deadline()
+            elif context.out_of_time():
+                termination = "limit"
+                break
+            context.count("plans")
+            time_ns = mini_batch_ns(problem, plan, context)
+            if time_ns is not None and (best is None or time_ns < best[0]):
+                best = (time_ns, plan)
+        if best is not None:
+            return PlanResult(plan=best[1], claimed_s=best[0] / NS_PER_S, termination=termination)
+    least = min(needs)
+    if least <= limits[-1]:
+        raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {limits[-1]} bytes")
+    size = plans[needs.index(least)].stages[0].micro_batch
+    raise InfeasibleProblem(
+        f"{planner} needs {least} bytes on one device (micro-batch {size}), there are {limits[-1]}"
+    )
+
+
+def least_peak_bytes(model: CostModel, plan: Plan) -> int:
+    """The least peak memory of the fullest device, under any schedule of the scheduler for this regime.
+
+    sync, 1F1B over a chain: the k-th stage from the end holds k micro-batches, or all there are. async: one,
+    which 1F1B* reaches at a period as long as the whole chain.
+    """
+    edges = model.messages(plan)
+    count = len(plan.stages)
+    peaks = []
+    for position, stage in enumerate(plan.stages):
+        micro_batches = model.problem.mini_batch // stage.micro_batch
+        live = 1 if model.problem.regime.mode == "async" else min(count - position, micro_batches)
+        peaks.append(model.stage_memory(plan, position, edges).peak(live))
+    return max(peaks)

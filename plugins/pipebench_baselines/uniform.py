@@ -1,0 +1,70 @@
+"""The planner `uniform`: the same number of layers on every stage."""
+
+from itertools import pairwise
+
+from pipebench_baselines.best import best_plan
+from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
+from pipebench_baselines.pins import refuse_unsupported
+
+from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.costs.messages import messages
+from pipebench.costs.placement import place
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+
+
+def plan(problem: Problem, context: Context) -> PlanResult:
+    """Stages of equal numbers of layers, at the micro-batch of the shortest mini-batch.
+
+    One stage a device (a pinned number of replicas: a stage for as many devices), or the pinned number of
+    stages; fewer when there are fewer layers. The frameworks that cut so run stages in sequence, on a
+    multi-branch graph too: order edges tie consecutive stages in sync; in async they form a chain that passes
+    tensors on. Raises InfeasibleProblem when the pins ask for too many devices or layers, or nothing fits.
+    """
+    refuse_unsupported("uniform", problem)
+    pins, devices = problem.pins, problem.cluster.size
+    replicas = pins.data_parallel or 1
+    if (pins.pipeline or 1) * replicas > devices:
+        wanted = f"{pins.pipeline or 1} stages of {replicas} replicas"
+        raise InfeasibleProblem(f"uniform: {wanted} are pinned, there are {devices} devices")
+    groups = layer_groups(problem.profile.graph)
+    if pins.pipeline is not None and pins.pipeline > len(groups):
+        raise InfeasibleProblem(f"uniform: {pins.pipeline} stages are pinned, there are {len(groups)} layers")
+    stages = pins.pipeline or min(devices // replicas, len(groups))
+    cuts = equal_cuts(len(groups), stages)
+    contents = [tuple(op for group in groups[a:b] for op in group) for a, b in pairwise(cuts)]
+    plans = [
+        _plan(problem, contents, replicas, micro_batch)
+        for micro_batch in micro_batch_candidates(problem)
+        if micro_batch >= replicas
+    ]
+    if not plans:
+        raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
+    return best_plan("uniform", problem, plans, context)
+
+
+def _plan(problem: Problem, contents: list[tuple[int, ...]], replicas: int, micro_batch: int) -> Plan:
+    graph = problem.profile.graph
+    count = len(contents)
+    micro_batches = problem.mini_batch // micro_batch
+    sync = problem.regime.mode == "sync"
+    placed = place([replicas] * count, problem.cluster.size)
+    stages = tuple(
+        Stage(
+            operators=tuple(graph.operators[operator].name for operator in operators),
+            devices=placed[position],
+            data_parallel=replicas,
+            micro_batch=micro_batch,
+            in_flight=min(count - position, micro_batches) * micro_batch if sync else 0,
+            recompute=problem.pins.recompute or "none",
+        )
+        for position, operators in enumerate(contents)
+    )
+    if sync:
+        return Plan(stages=stages, order_edges=tuple(pairwise(range(count))))
+    direct = Plan(stages=stages)
+    relay = any(message.target > message.source + 1 for message in messages(graph, direct))
+    return Plan(stages=stages, routing="relay" if relay else "direct")

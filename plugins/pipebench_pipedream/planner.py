@@ -1,0 +1,103 @@
+"""The planner `pipedream`: the best partition for each micro-batch, then the micro-batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.order import linear_order
+from pipebench_pipedream.partition import Partition, Search
+from pipebench_pipedream.plans import plan_of
+from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.space import refuse_unsupported, replica_choices
+
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.score import mini_batch_ns
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult, Termination
+from pipebench.hooks.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    time_ns: int
+    plan: Plan
+    bottleneck_ns: int
+
+
+def plan(problem: Problem, context: Context) -> PlanResult:
+    """The plan of the smallest bottleneck at its micro-batch, and the micro-batch of the shortest mini-batch.
+
+    Raises UnsupportedProblem for pins that it cannot honour, InfeasibleProblem when no partition of the order
+    fits at any micro-batch, or (async) none of those found can be scheduled.
+    """
+    options = context.options
+    assert isinstance(options, PipeDreamOptions)
+    refuse_unsupported(problem, options.form)
+    order = linear_order(problem.profile.graph, options.order)
+    sizes = micro_batch_candidates(problem)
+    costs = {
+        size: IntervalCosts(problem, order, replicas)
+        for size in sizes
+        if (replicas := replica_choices(problem, size))
+    }
+    unscheduled = 0
+    for limit_bytes in memory_limits(problem):
+        best: _Candidate | None = None
+        for done, (size, table) in enumerate(costs.items()):
+            if best is None:
+                context.check_deadline()
+            elif context.out_of_time():
+                return _result(problem, best, "limit")
+            context.report(done / len(costs), f"micro-batch {size}")
+            partition = _partition(table, size, limit_bytes, context)
+            if partition is None:
+                continue
+            made = plan_of(table, partition, size, options.execution)
+            time_ns = mini_batch_ns(problem, made, context)
+            if time_ns is None:
+                unscheduled += 1
+            elif best is None or time_ns < best.time_ns:
+                best = _Candidate(time_ns, made, partition.bottleneck_ns)
+        if best is not None:
+            return _result(problem, best, "heuristic")
+    raise _infeasible(problem, sizes, unscheduled)
+
+
+def _partition(costs: IntervalCosts, micro_batch: int, limit_bytes: int, context: Context) -> Partition | None:
+    problem = costs.problem
+    search = Search(costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline)
+    partition, states, transitions = search.run(context.options.form)
+    context.count("states", states)
+    context.count("transitions", transitions)
+    return partition
+
+
+def _result(problem: Problem, best: _Candidate, termination: Termination) -> PlanResult:
+    micro_batches = problem.mini_batch // best.plan.stages[0].micro_batch
+    return PlanResult(
+        plan=best.plan,
+        claimed_s=micro_batches * best.bottleneck_ns / NS_PER_S,
+        claimed_native=float(best.bottleneck_ns),
+        claimed_unit="ns a micro-batch (bottleneck)",
+        termination=termination,
+    )
+
+
+def _infeasible(problem: Problem, sizes: Sequence[int], unscheduled: int) -> InfeasibleProblem:
+    pins, devices = problem.pins, problem.cluster.size
+    tried = ", ".join(map(str, sizes))
+    if unscheduled:
+        return InfeasibleProblem(
+            f"pipedream found partitions (micro-batch {tried}), but the scheduler fits none into "
+            f"{problem.cluster.memory_bytes} bytes: the memory estimate is too low for them"
+        )
+    stages = f"{pins.pipeline} stages" if pins.pipeline else f"at most {devices} stages"
+    replicas = f" of {pins.data_parallel} replicas" if pins.data_parallel else ""
+    return InfeasibleProblem(
+        f"no cut into {stages}{replicas} on {devices} devices fits {problem.cluster.memory_bytes} bytes "
+        f"at micro-batch {tried}"
+    )

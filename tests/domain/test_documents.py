@@ -1,0 +1,120 @@
+"""Documents: every value survives JSON both ways; a wrong file is an error that names the path inside it."""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipebench.domain.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule
+from pipebench.domain.value import digest
+from tests.builders import chain_problem, cluster, stages_plan
+
+PROBLEM = chain_problem([1, 2], [3, 4], cluster(2), activations=[5, 6, 0], weights=[7, 8])
+PLAN = stages_plan([[0], [1]])
+FINITE = FiniteSchedule(lanes=(Lane(devices=(0,), stage=(0, 0), micro_batch=(0, 0), kinds="FB"),))
+PERIODIC = PeriodicSchedule(period_ns=9, stage=(0, 0), kinds="FB", start_ns=(0, 4), shift=(0, 1))
+
+
+def broken(change: Any) -> bytes:
+    document = json.loads(encode("problem", PROBLEM))
+    change(document)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("schedule", [None, FINITE, PERIODIC])
+def test_a_plan_with_its_problem_survives_json(schedule: Any) -> None:
+    planned = PlannedProblem(problem=PROBLEM, plan=PLAN, schedule=schedule)
+    data = encode("plan", planned)
+    assert decode(data, "plan", "p.json") == planned
+    assert digest(decode(data, "plan", "p.json")) == digest(planned)
+    assert kind_of(data, "p.json") == "plan"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            lambda d: d["content"]["profile"]["graph"]["operators"][1].update(name=3),
+            "content.profile.graph.operators[1]",
+        ),
+        (lambda d: d["content"].update(mini_batch=0), "mini_batch is 0"),
+        (lambda d: d["content"].update(extra=1), "unknown field `extra`"),
+        (lambda d: d["content"]["cluster"].update(devices=[]), "zero devices"),
+        (
+            lambda d: d["content"]["profile"]["costs"][0]["operators"][0].update(forward_s=[-1.0]),
+            "content.profile.costs[0].operators[0]: operator 'op0': forward_s[0] is -1.0",
+        ),
+        (lambda d: d["content"]["profile"]["graph"].update(operators=[]), "has no operators"),
+        (lambda d: d.update(version=2), "version 2, this pipebench reads version 1"),
+        (lambda d: d.update(pipebench="plam"), "did you mean 'plan'"),
+        (lambda d: d.pop("version"), "not a pipebench document"),
+    ],
+)
+def test_a_wrong_document_names_what_is_wrong_and_where(change: Any, expected: str) -> None:
+    with pytest.raises(PipebenchError) as caught:
+        decode(broken(change), "problem", "file.json")
+    assert "file.json" in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_a_cycle_is_spelled_out() -> None:
+    def close(document: Any) -> None:
+        graph = document["content"]["profile"]["graph"]
+        graph["operators"][0]["inputs"] = ["back"]
+        graph["tensors"].append(
+            {"name": "back", "producer": "op1", "forward_bytes_per_sample": 1, "gradient_bytes_per_sample": 1}
+        )
+
+    with pytest.raises(PipebenchError, match="cycle: op0 -> op1 -> op0"):
+        decode(broken(close), "problem", "file.json")
+
+
+@given(st.integers(min_value=0, max_value=10_000))
+def test_a_truncated_document_is_never_a_traceback(length: int) -> None:
+    data = encode("problem", PROBLEM)
+    cut = data[: min(length, len(data) - 1)]
+    with pytest.raises(PipebenchError):
+        decode(cut, "problem", "cut.json")
+
+
+def test_nan_is_not_a_number_of_a_document() -> None:
+    data = encode("problem", PROBLEM).replace(b"1e-9", b"NaN", 1)
+    assert b"NaN" in data
+    with pytest.raises(PipebenchError, match="not valid JSON"):
+        decode(data, "problem", "nan.json")
+
+
+def test_hashes_follow_content() -> None:
+    same = chain_problem([1, 2], [3, 4], cluster(2), activations=[5, 6, 0], weights=[7, 8])
+    other = chain_problem([1, 2], [3, 5], cluster(2), activations=[5, 6, 0], weights=[7, 8])
+    sync = chain_problem([1, 2], [3, 4], cluster(2), activations=[5, 6, 0], weights=[7, 8], mode="sync")
+    assert same.problem_id == PROBLEM.problem_id
+    assert hash(same) == hash(PROBLEM)
+    assert other.problem_id != PROBLEM.problem_id
+    assert sync.problem_id != PROBLEM.problem_id
+    assert sync.workload_id == PROBLEM.workload_id
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_has_a_schema(kind: str) -> None:
+    made = schema(kind)
+    assert made["properties"]["pipebench"] == {"const": kind}
+    text = json.dumps(made)
+    named = set(made["$defs"])
+    assert set(re.findall(r'"#/\$defs/(\w+)"', text)) <= named
+    assert "additionalProperties" in text
+
+
+def test_values_are_frozen() -> None:
+    problem: Any = PROBLEM
+    with pytest.raises(AttributeError):
+        problem.mini_batch = 2
+    assert isinstance(PROBLEM, Problem)
+    assert isinstance(PROBLEM, msgspec.Struct)

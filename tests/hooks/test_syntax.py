@@ -1,0 +1,77 @@
+"""Components on the command line: what parses, and what each mistake says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.value import Value
+from pipebench.hooks.syntax import (
+    Reference,
+    describe_options,
+    parse_reference,
+    parse_references,
+    split_list,
+    typed_options,
+)
+
+
+class Options(Value, frozen=True, kw_only=True):
+    targets: int = 1
+    objective: str = "tps"
+    strict: bool = False
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9*-]{0,8}", fullmatch=True)
+VALUES = st.from_regex(r"[a-z0-9.+-]{1,8}", fullmatch=True)
+REFERENCES = st.builds(Reference, NAMES, st.dictionaries(NAMES, VALUES, max_size=3))
+
+
+@given(st.lists(REFERENCES, min_size=1, max_size=4, unique_by=str))
+def test_what_is_printed_is_parsed_again(references: list[Reference]) -> None:
+    assert parse_references([",".join(map(str, references))]) == references
+
+
+@pytest.mark.parametrize("text", ["a,,b", "a[", "a]", "a[x=1", "a[[x=1]]", "a,", "a[x=1]]"])
+def test_lists_that_are_not_well_formed(text: str) -> None:
+    with pytest.raises(PipebenchError):
+        split_list(text)
+
+
+@pytest.mark.parametrize("text", ["a[x]", "a[x=1,x=2]", "[x=1]", "a[x=1]b", "a[=1]"])
+def test_references_that_are_not_well_formed(text: str) -> None:
+    with pytest.raises(PipebenchError):
+        parse_reference(text)
+
+
+def test_options_get_their_types() -> None:
+    options = typed_options(parse_reference("p[targets=13,strict=true]"), Options)
+    assert options == Options(targets=13, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p[target=3]", "did you mean 'targets'"),
+        ("p[targets=many]", "Expected `int`"),
+        ("p[strict=maybe]", "bool"),
+    ],
+)
+def test_wrong_options_are_named(text: str, expected: str) -> None:
+    with pytest.raises(PipebenchError) as caught:
+        typed_options(parse_reference(text), Options)
+    assert expected in str(caught.value)
+
+
+def test_scripts_and_programs_are_recognised() -> None:
+    assert parse_reference("./mine.py").is_script
+    assert parse_reference("cmd:./planner --fast").is_program
+    assert not parse_reference("madpipe").is_script
+
+
+def test_options_are_described() -> None:
+    assert describe_options(Options) == [
+        ("targets", "int", 1),
+        ("objective", "str", "tps"),
+        ("strict", "bool", False),
+    ]
