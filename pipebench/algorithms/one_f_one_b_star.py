@@ -76,11 +76,9 @@ def one_f_one_b_star(model: CostModel, plan: Plan) -> PeriodicSchedule:
     chain = stage_chain(model, plan)
     memory = [model.stage_memory(plan, stage, chain.edges) for stage in chain.order]
     limits = [memory_limits(model.problem, plan.stages[stage].devices) for stage in chain.order]
-    period = -1
-    for attempt in range(len(limits[0])):
+    for choice in (0, -1):
         live = [
-            _most_live(plan, stage, memory[place], limits[place][attempt])
-            for place, stage in enumerate(chain.order)
+            _most_live(plan, stage, memory[place], limits[place][choice]) for place, stage in enumerate(chain.order)
         ]
         period = int(minimal_period(chain.forward + chain.backward, np.array(live, np.int64)))
         if period > 0:

@@ -10,10 +10,11 @@ from pipebench.domain.verdict import Witness
 def cyclic_stages(problem: Problem, plan: Plan) -> Witness | None:
     """A shortest cycle of stages; each step says whether tensors or an order edge make it.
 
-    With routing `relay` a tensor that goes from stage i to stage j > i makes every step between them.
+    With routing `relay` a tensor that goes from stage i to stage j > i makes every step between them (the
+    routing rule judges lists in which a tensor would have to go up).
     """
     data = data_edges(problem.profile.graph, plan)
-    if plan.routing == "relay":
+    if plan.routing == "relay" and all(source < target for source, target in data):
         data |= {(hop, hop + 1) for source, target in data for hop in range(source, target)}
     successors: list[set[int]] = [set() for _ in plan.stages]
     for before, after in data | set(plan.order_edges):

@@ -37,9 +37,7 @@ def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
         for name, split in zip(stage.operators, stage.sharding, strict=False):
             message = _split(problem, stage, name, split)
             if message:
-                return Witness(
-                    rule="shape", message=f"stage {position}: {message}", stage=position, operator=name
-                )
+                return Witness(rule="shape", message=f"stage {position}: {message}", stage=position, operator=name)
     return None
 
 

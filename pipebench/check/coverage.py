@@ -19,7 +19,9 @@ def uncovered(problem: Problem, plan: Plan) -> Witness | None:
             before = home.get(name)
             cloned = before != position and graph.operators[graph.index[name]].constant
             if before is not None and not cloned:
-                where = f"twice in stage {position}" if before == position else f"in stages {before} and {position}"
+                where = (
+                    f"twice in stage {position}" if before == position else f"in stages {before} and {position}"
+                )
                 message = f"operator {name!r} is {where}"
                 return Witness(rule="coverage", message=message, stage=position, operator=name)
             home[name] = position

@@ -26,9 +26,7 @@ def check_pins(problem: Problem, plan: Plan) -> Verdict:
     return Verdict(status="valid")
 
 
-def _of_stage(
-    problem: Problem, plan: Plan, stage: Stage, sharers: int
-) -> Iterator[tuple[str, object, object]]:
+def _of_stage(problem: Problem, plan: Plan, stage: Stage, sharers: int) -> Iterator[tuple[str, object, object]]:
     pins = problem.pins
     yield "tensor_parallel", pins.tensor_parallel, stage.tensor_parallel
     yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.copies

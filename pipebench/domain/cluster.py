@@ -12,18 +12,22 @@ class DeviceType(Value, frozen=True, kw_only=True):
     """A kind of device.
 
     peak_flops: FLOP/s by precision, dense. memory_bandwidth_bytes_s: bytes/s of its own memory.
+    peer_bandwidth_bytes_s: what one device sends to others of its node, one way, as effective rate (used for
+    tensor parallelism inside a node; 0: unknown).
     """
 
     name: str
     memory_bytes: int
     peak_flops: dict[str, float] = {}
     memory_bandwidth_bytes_s: float = 0.0
+    peer_bandwidth_bytes_s: float = 0.0
     source: str = ""
 
     def __post_init__(self) -> None:
         require(self.memory_bytes > 0, f"device type {self.name!r}: memory must be above zero")
         require_cost(
-            f"device type {self.name!r}: rates", (*self.peak_flops.values(), self.memory_bandwidth_bytes_s)
+            f"device type {self.name!r}: rates",
+            (*self.peak_flops.values(), self.memory_bandwidth_bytes_s, self.peer_bandwidth_bytes_s),
         )
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
+    from pipebench.domain.cluster import DeviceType
     from pipebench.domain.plan import Plan
     from pipebench.domain.problem import Problem
+    from pipebench.domain.profile import Precision
     from pipebench.domain.result import PlanResult
     from pipebench.domain.schedule import Schedule
     from pipebench.domain.trace import Trace
@@ -86,8 +88,8 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What a profiler is asked for: device type names, micro-batch sizes, precision."""
+    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision."""
 
-    device_types: tuple[str, ...]
+    devices: "tuple[DeviceType, ...]"
     micro_batches: tuple[int, ...]
-    precision: str = "fp32"
+    precision: "Precision" = "fp32"

@@ -1,1 +1,1 @@
-"""placeholder"""
+"""The analytic profiler: what operators cost by a roofline, without any device."""

@@ -1,14 +1,13 @@
 """The planner `data-parallel`: the whole model on every device."""
 
-from pipebench_baselines.best import best_plan
-from pipebench_baselines.pins import refuse_unsupported
-
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_baselines.best import best_plan
+from pipebench_baselines.pins import refuse_unsupported
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:

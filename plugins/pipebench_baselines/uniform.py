@@ -2,10 +2,6 @@
 
 from itertools import pairwise
 
-from pipebench_baselines.best import best_plan
-from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
-from pipebench_baselines.pins import refuse_unsupported
-
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place
@@ -14,6 +10,9 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_baselines.best import best_plan
+from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
+from pipebench_baselines.pins import refuse_unsupported
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -65,6 +64,6 @@ def _plan(problem: Problem, contents: list[tuple[int, ...]], replicas: int, micr
     )
     if sync:
         return Plan(stages=stages, order_edges=tuple(pairwise(range(count))))
-    direct = Plan(stages=stages)
-    relay = any(message.target > message.source + 1 for message in messages(graph, direct))
-    return Plan(stages=stages, routing="relay" if relay else "direct")
+    edges = {(m.source, m.target) for m in messages(graph, Plan(stages=stages))}
+    chained = edges == set(pairwise(range(count)))
+    return Plan(stages=stages, routing="direct" if chained else "relay")

@@ -1,1 +1,1 @@
-"""placeholder"""
+"""MadPipe: memory-aware dynamic programming for asynchronous pipelines (hal-03025305)."""

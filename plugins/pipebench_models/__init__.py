@@ -1,1 +1,1 @@
-"""placeholder"""
+"""The model zoo: operator graphs built from parameters, with kinds and shapes and no times."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
-from pipebench_pipedream.rectangles import cut_sums, leaving, touching
 
 from pipebench.costs.arrays import all_reduces_ns, messages_ns, weight_states_bytes
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
 from pipebench.domain.problem import Problem
+from pipebench_pipedream.rectangles import cut_sums, leaving, touching
 
 UNLIMITED = np.int64(2**40)
 """More live micro-batches than any pipeline holds: a stage that saves nothing."""
@@ -47,14 +47,15 @@ class IntervalCosts:
         self._states = lru_cache(maxsize=64)(self._weight_states)
         self._reduces = lru_cache(maxsize=64)(self._all_reduces)
 
-    def passes_on(self, ends: Sequence[int]) -> bool:
-        """Whether a tensor crosses two of the cuts before these places, and so passes through a stage."""
-        cuts = np.zeros(self.places + 1, dtype=np.int64)
-        cuts[[end for end in ends if end < self.places]] = 1
-        before = cuts.cumsum()
-        return any(
-            before[last] - before[producer] > 1 for producer, last in zip(self._producers, self._last, strict=True)
-        )
+    def needs_relay(self, ends: Sequence[int]) -> bool:
+        """Whether stages that end before these places are a chain only because they are listed as one.
+
+        That is: a tensor crosses two of the cuts between them, or nothing crosses one.
+        """
+        cuts = [end for end in ends if end < self.places]
+        spans = zip(self._producers, self._last, strict=True)
+        crossed = [[cut for cut in cuts if producer < cut <= last] for producer, last in spans]
+        return any(len(own) > 1 for own in crossed) or len({cut for own in crossed for cut in own}) < len(cuts)
 
     def _parameter_table(self) -> IntArray:
         graph = self.model.graph

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
+from pipebench.costs.quantise import IntArray
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.stage_count import UNREACHED, smallest_bottleneck
 from pipebench_pipedream.target_search import NONE, within_target
-
-from pipebench.costs.quantise import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.partition import Partition, Search
-from pipebench_pipedream.plans import plan_of
-from pipebench_pipedream.plugin import PipeDreamOptions
-from pipebench_pipedream.space import refuse_unsupported, replica_choices
-
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.score import mini_batch_ns
@@ -19,6 +12,12 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
+from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.order import linear_order
+from pipebench_pipedream.partition import Partition, Search
+from pipebench_pipedream.plans import plan_of
+from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.space import refuse_unsupported, replica_choices
 
 
 @dataclass(frozen=True, slots=True)

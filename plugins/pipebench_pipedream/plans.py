@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.partition import Partition
-
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
+from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.partition import Partition
 
 
 def plan_of(
@@ -15,8 +14,8 @@ def plan_of(
     """The plan with one stage for each interval, on consecutive devices.
 
     sync, sequential: order edges between consecutive stages, the k-th stage from the end holds k
-    micro-batches. sync, graph: data dependencies only, in-flight left to the scheduler. async: a chain, with
-    tensors passed on where one is read further on than in the next stage.
+    micro-batches. sync, graph: data dependencies only, in-flight left to the scheduler. async: a chain, relayed
+    unless every tensor goes to the next stage and every stage sends one there.
     """
     problem, graph = costs.problem, costs.model.graph
     count = len(partition.ends)
@@ -37,5 +36,5 @@ def plan_of(
     return Plan(
         stages=stages,
         order_edges=tuple((i, i + 1) for i in range(count - 1)) if sequential else (),
-        routing="relay" if problem.regime.mode == "async" and costs.passes_on(partition.ends) else "direct",
+        routing="relay" if problem.regime.mode == "async" and costs.needs_relay(partition.ends) else "direct",
     )

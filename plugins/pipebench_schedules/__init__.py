@@ -1,1 +1,1 @@
-"""placeholder"""
+"""Schedulers: in which order devices run the tasks of a plan."""

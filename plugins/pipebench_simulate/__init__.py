@@ -1,1 +1,1 @@
-"""placeholder"""
+"""The suite's simulator as an executor."""

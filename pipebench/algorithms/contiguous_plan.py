@@ -1,0 +1,57 @@
+"""A swept partition as a plan with its 1F1B* schedule."""
+
+from itertools import pairwise
+
+from pipebench.algorithms.chain import Chain
+from pipebench.algorithms.contiguous_sweep import Sweep
+from pipebench.algorithms.linearise import crosses_twice
+from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.result import PlanResult
+
+NS = 1e-9
+
+
+def contiguous_plan(model: CostModel, chain: Chain, bounds: tuple[int, ...]) -> Plan:
+    """Stages [bounds[i], bounds[i + 1]) of the chain on one device each.
+
+    Devices 0, 1, … on a cluster of one link level, else the last ones (see Chain). Relayed where a tensor
+    crosses two of the cuts; where no tensor crosses a cut an order edge keeps the chain.
+    """
+    cuts = [bound - 1 for bound in bounds[1:-1]]
+    stages = len(bounds) - 1
+    first_device = 0 if chain.one_level else model.problem.cluster.size - stages
+    return Plan(
+        stages=tuple(
+            Stage(
+                operators=tuple(
+                    model.graph.operators[op].name for ops in chain.layers.operators[first:end] for op in ops
+                ),
+                devices=(first_device + position,),
+                micro_batch=chain.micro_batch,
+                recompute=chain.recompute,
+            )
+            for position, (first, end) in enumerate(pairwise(bounds))
+        ),
+        order_edges=tuple((i, i + 1) for i, cut in enumerate(cuts) if not chain.layers.crossing[cut]),
+        routing="relay" if crosses_twice(chain.layers, cuts) else "direct",
+    )
+
+
+def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] = ()) -> PlanResult:
+    """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch."""
+    plan = contiguous_plan(model, found.chain, found.partition.bounds)
+    links = "" if model.problem.cluster.link_mode == "half" else ", one transfer at a time on a link"
+    placed = "" if found.chain.one_level else ", consecutive devices"
+    return PlanResult(
+        plan=plan,
+        schedule=one_f_one_b_star(model, plan),
+        claimed_s=found.mini_batch_ns * NS,
+        claimed_native=float(found.partition.period_ns),
+        claimed_unit="ns a micro-batch",
+        lower_bound_s=found.lower_ns * NS,
+        bound_scope=f"contiguous, 1F1B*, one micro-batch size{placed}{links}",
+        termination="optimal" if found.complete else "limit",
+        notices=(*found.chain.layers.notices, *notices),
+    )

@@ -1,0 +1,102 @@
+"""Contiguous planning over all micro-batch sizes and memory limits, with any search over one chain."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipebench.algorithms.chain import Chain, build_chain
+from pipebench.algorithms.contiguous import Partition, Search, StageRange, least_memory, shortest_period
+from pipebench.algorithms.contiguous_class import stage_range
+from pipebench.algorithms.linearise import Layers, linearise
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.costs.model import CostModel
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.problem import Problem
+
+
+class ChainSearch(Protocol):
+    """Finds the best partition of a chain whose period is below `below_ns` (None: any)."""
+
+    def __call__(self, chain: Chain, stages: StageRange, memory: int, below_ns: int | None) -> Search:
+        """chain, stages, memory in bytes and below_ns are those of contiguous_optimum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The best partition of all micro-batch sizes.
+
+    mini_batch_ns: its period times the micro-batches of a mini-batch. lower_ns: no partition of any size is
+    below. complete: the searches ran to their end.
+    """
+
+    chain: Chain
+    partition: Partition
+    mini_batch_ns: int
+    lower_ns: int
+    complete: bool
+
+
+def sweep(model: CostModel, search: ChainSearch, stopped: Callable[[], bool]) -> Sweep | None:
+    """The shortest mini_batch / micro_batch x period, under the first memory limit that admits a plan.
+
+    None when `stopped` said so before a plan was found. Raises UnsupportedProblem (see stage_range) and
+    InfeasibleProblem with the least memory of this class.
+    """
+    problem = model.problem
+    stages = stage_range(problem)
+    sizes = micro_batch_candidates(problem)
+    layers = _layers(model, stages, sizes[0])
+    recompute = problem.pins.recompute or "none"
+    chains = [build_chain(model, layers, size, recompute) for size in sizes]
+    for memory in memory_limits(problem):
+        found = _over_sizes(problem, chains, stages, memory, search, stopped)
+        if found is not None or stopped():
+            return found
+    raise _infeasible(problem, chains, stages)
+
+
+def _layers(model: CostModel, stages: StageRange, micro_batch: int) -> Layers:
+    forward, backward = model.times.at(micro_batch)
+    layers = linearise(model.graph, stages.most, [int(t) for t in forward + backward])
+    if len(layers) < stages.least:
+        raise InfeasibleProblem(
+            f"{stages.least} stages are pinned, {model.graph.name!r} can be cut into {len(layers)} at most"
+        )
+    return layers
+
+
+def _over_sizes(
+    problem: Problem,
+    chains: list[Chain],
+    stages: StageRange,
+    memory: int,
+    search: ChainSearch,
+    stopped: Callable[[], bool],
+) -> Sweep | None:
+    best: tuple[Chain, Partition] | None = None
+    best_ns: int | None = None
+    lowers: list[int] = []
+    for chain in chains:
+        repeats = problem.mini_batch // chain.micro_batch
+        lower = shortest_period(chain, stages)
+        below = None if best_ns is None else -(-best_ns // repeats)
+        if not stopped() and (below is None or lower < below):
+            result = search(chain, stages, memory, below)
+            lower = result.lower_ns
+            if result.best is not None:
+                best, best_ns = (chain, result.best), repeats * result.best.period_ns
+        lowers.append(repeats * lower)
+    if best is None or best_ns is None:
+        return None
+    lower_ns = min(best_ns, *lowers)
+    return Sweep(*best, mini_batch_ns=best_ns, lower_ns=lower_ns, complete=lower_ns == best_ns)
+
+
+def _infeasible(problem: Problem, chains: list[Chain], stages: StageRange) -> InfeasibleProblem:
+    least, size = min((least_memory(chain, stages), chain.micro_batch) for chain in chains)
+    return InfeasibleProblem(
+        f"no contiguous plan of {problem.profile.name!r} on {problem.cluster.size} devices fits in "
+        f"{problem.cluster.memory_bytes} bytes a device",
+        f"the least that one needs is {least} bytes, at micro-batch {size}",
+    )

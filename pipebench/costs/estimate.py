@@ -1,0 +1,113 @@
+"""The suite's closed form: how long a mini-batch takes, without a schedule or a simulation."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pipebench.costs.lanes import lanes_of
+from pipebench.costs.links import Flow, flows
+from pipebench.costs.messages import stage_edges
+from pipebench.costs.model import CostModel, StageTimes
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.topology import topological_order
+
+
+def estimate(problem: Problem, plan: Plan) -> int:
+    """Nanoseconds for one mini-batch.
+
+    sync: (m - 1) times the longest period, plus the longest path of one micro-batch through the pipeline and
+    back, plus the longest all-reduce. The period of a lane is the forwards and backwards of its stages, each
+    with one transfer to its slowest successor and back, which 1F1B with one micro-batch of warm-up a hop does
+    not hide. Where micro-batches differ, a stage counts on the path as many of its own as the largest
+    micro-batch behind it (forward) or before it (backward) needs. Not below the simulation of 1F1B on chains
+    of equal micro-batches without contention; elsewhere an estimate.
+
+    async: the load of the busiest lane, link or port over a mini-batch; equal micro-batches: mini_batch /
+    micro_batch times the load of one.
+
+    Raises InvalidValue for stages that share only some devices, or edges with a cycle.
+    """
+    model = CostModel(problem)
+    counts = [Fraction(problem.mini_batch, stage.micro_batch * plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    sent = flows(model, plan)
+    if problem.regime.mode == "async":
+        return _busiest(plan, counts, times, sent)
+    hops = _hops(plan, sent)
+    return _fill(plan, counts, times, hops) + _path(problem, plan, times, hops) + max(t.all_reduce for t in times)
+
+
+def _busiest(plan: Plan, counts: Sequence[Fraction], times: Sequence[StageTimes], sent: Sequence[Flow]) -> int:
+    """The largest load of a lane, link or port over a mini-batch, in ns."""
+    _, lane_of = lanes_of(plan)
+    load: dict[object, Fraction] = {}
+    for lane, count, time in zip(lane_of, counts, times, strict=True):
+        load[lane] = load.get(lane, Fraction(0)) + count * time.period
+    for flow in sent:
+        count = counts[flow.sender]
+        if flow.link is not None:
+            key = ("link", flow.link)
+            load[key] = load.get(key, Fraction(0)) + count * flow.duration_ns
+        for port, occupied in flow.ports:
+            load["port", port] = load.get(("port", port), Fraction(0)) + count * occupied
+    return -int(-max(load.values()) // 1)
+
+
+def _hops(plan: Plan, sent: Sequence[Flow]) -> dict[tuple[int, int], tuple[int, int]]:
+    """For each pair of stages the ns that one micro-batch travels forward and back.
+
+    Tensors between the same stages follow one another on their link; without links they travel together.
+    """
+    hops: dict[tuple[int, int], tuple[int, int]] = {}
+    for flow in sent:
+        pair = (flow.receiver, flow.sender) if flow.backward else (flow.sender, flow.receiver)
+        there, back = hops.get(pair, (0, 0))
+        alone = flow.link is None
+        if flow.backward:
+            # The gradients of several of the consumer's micro-batches make up one of the producer's.
+            parts = -(-plan.stages[pair[0]].micro_batch // plan.stages[pair[1]].micro_batch)
+            back = max(back, flow.duration_ns) if alone else back + parts * flow.duration_ns
+        else:
+            there = max(there, flow.duration_ns) if alone else there + flow.duration_ns
+        hops[pair] = there, back
+    return hops
+
+
+def _fill(
+    plan: Plan,
+    counts: Sequence[Fraction],
+    times: Sequence[StageTimes],
+    hops: dict[tuple[int, int], tuple[int, int]],
+) -> int:
+    """(m - 1) periods of the busiest lane, in ns."""
+    _, lane_of = lanes_of(plan)
+    load: dict[int, Fraction] = {}
+    for stage, lane in enumerate(lane_of):
+        transfers = max((sum(ns) for (before, _), ns in hops.items() if before == stage), default=0)
+        load[lane] = load.get(lane, Fraction(0)) + (counts[stage] - 1) * (times[stage].period + transfers)
+    return -int(-max(load.values()) // 1)
+
+
+def _path(
+    problem: Problem, plan: Plan, times: Sequence[StageTimes], hops: dict[tuple[int, int], tuple[int, int]]
+) -> int:
+    """The longest path of forwards, transfers and backwards, in ns."""
+    edges = stage_edges(problem.profile.graph, plan)
+    sizes = [stage.micro_batch for stage in plan.stages]
+    after: list[list[int]] = [[] for _ in sizes]
+    for before, successor in edges:
+        after[before].append(successor)
+    order = topological_order(after, [f"stage {stage}" for stage in range(len(sizes))])
+    behind, ahead = list(sizes), list(sizes)
+    for stage in reversed(order):
+        behind[stage] = max([sizes[stage], *(behind[successor] for successor in after[stage])])
+    for stage in order:
+        for successor in after[stage]:
+            ahead[successor] = max(ahead[successor], ahead[stage])
+    longest = [0] * len(sizes)
+    for stage in reversed(order):
+        own = times[stage].forward * -(-behind[stage] // sizes[stage])
+        own += times[stage].backward * -(-ahead[stage] // sizes[stage])
+        tails = (longest[successor] + sum(hops.get((stage, successor), (0, 0))) for successor in after[stage])
+        longest[stage] = own + max(tails, default=0)
+    return max(longest)

@@ -1,0 +1,103 @@
+"""Why nothing moves any more: the lanes, the task at which each stands, and one cycle of waits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.schedule import TASK_KINDS
+from pipebench.simulation.errors import Deadlock
+from pipebench.simulation.loop import Instants
+from pipebench.simulation.network import FlowTable, coverage
+from pipebench.simulation.stages import StageTable
+from pipebench.simulation.tasks import FORWARD, TaskTable
+
+HINT = (
+    "a stage needs at least as many samples in flight as each stage behind it, in an order that runs inputs first"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """The tables of a run that stopped early. link_order as in run_loop."""
+
+    stages: StageTable
+    tasks: TaskTable
+    network: FlowTable
+    instants: Instants
+    link_order: list[IntArray] | None = None
+
+    def error(self) -> Deadlock:
+        """The error that names the cycle."""
+        columns = self.tasks.columns
+        stuck = np.flatnonzero(self.instants.at < columns.first[1:])
+        cycle, awaited = self._cycle(int(stuck[0]))
+        heads = [self._task(int(self.instants.at[lane])) for lane in cycle]
+        parts = [
+            f"devices {_ids(columns.devices[lane])} stand at {_named(head)} and wait for {_named(self._task(row))}"
+            for lane, head, row in zip(cycle, heads, awaited, strict=True)
+        ]
+        return Deadlock(
+            f"deadlock of {len(stuck)} of {len(columns.devices)} lanes: {'; '.join(parts)}",
+            HINT,
+            lanes=tuple(columns.devices[lane] for lane in cycle),
+            heads=tuple(heads),
+        )
+
+    def _cycle(self, lane: int) -> tuple[list[int], list[int]]:
+        """Lanes each of which waits for the next one, the last for the first, and the rows that they await."""
+        lanes: list[int] = []
+        awaited: list[int] = []
+        while lane not in lanes:
+            row = self._awaited(int(self.instants.at[lane]))
+            lanes.append(lane)
+            awaited.append(row)
+            lane = int(self.tasks.lane[row])
+        begin = lanes.index(lane)
+        return lanes[begin:], awaited[begin:]
+
+    def _awaited(self, row: int) -> int:
+        """A row that has not run and that must, before `row` can."""
+        local = np.flatnonzero((self.tasks.next == row) & (self.instants.start < 0))
+        if len(local):
+            return int(local[0])
+        columns, network = self.tasks.columns, self.network
+        stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
+        backward = int(columns.kind[row]) != FORWARD
+        for flow in np.flatnonzero((network.receiver == stage) & (network.backward == backward)):
+            first, last = coverage(int(flow), network, self.stages)
+            for sent in range(int(first[micro_batch]), int(last[micro_batch]) + 1):
+                message = int(network.base[flow]) + sent
+                if self.instants.arrived[message] < 0:
+                    return self._sender(message)
+        raise AssertionError(f"row {row} waits for nothing")
+
+    def _sender(self, message: int) -> int:
+        """The row whose message this one waits for: its own, or the first one that its link still has to carry."""
+        row = self._row_of(message)
+        if self.instants.start[row] < 0 or self.link_order is None:
+            return row
+        flow = int(np.searchsorted(self.network.base, message, side="right")) - 1
+        for before in self.link_order[int(self.network.link[flow])]:
+            if self.instants.sent[before] < 0:
+                return self._row_of(int(before))
+        raise AssertionError(f"message {message} waits for nothing")
+
+    def _row_of(self, message: int) -> int:
+        network, stages = self.network, self.stages
+        flow = int(np.searchsorted(network.base, message, side="right")) - 1
+        slot = stages.offset[network.sender[flow]] + network.backward[flow] * stages.slots
+        return int(self.tasks.slot_row[slot + message - network.base[flow]])
+
+    def _task(self, row: int) -> tuple[str, int, int]:
+        columns = self.tasks.columns
+        return TASK_KINDS[int(columns.kind[row])], int(columns.stage[row]), int(columns.micro_batch[row])
+
+
+def _named(task: tuple[str, int, int]) -> str:
+    kind, stage, micro_batch = task
+    return f"R of stage {stage}" if kind == "R" else f"{kind} of micro-batch {micro_batch} on stage {stage}"
+
+
+def _ids(devices: tuple[int, ...]) -> str:
+    return str(devices[0]) if len(devices) == 1 else f"{min(devices)}-{max(devices)}"

@@ -1,0 +1,66 @@
+"""What a trace is worth: seconds, throughput, bubble and peak memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.costs.quantise import NS_PER_S, FloatArray
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """seconds: one mini-batch. throughput: samples/s. bubble: idle share of the devices used, in [0, 1].
+
+    peak_memory_bytes: for each device used, all copies of the pipeline counted.
+    """
+
+    seconds: float
+    throughput: float
+    bubble: float
+    peak_memory_bytes: dict[int, int]
+
+
+def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
+    """The metrics of a trace of this plan.
+
+    A trace with a period counts mini_batch / (micro_batch * copies) periods, and its bubble is that of one
+    steady period; any other trace counts as a whole. A device idles while its lane runs no task (an all-reduce
+    is a task). A trace without a length has throughput and bubble 0.
+    """
+    if trace.period_ns is None:
+        length_ns = span_ns = trace.total_ns
+        busy_ns = _busy(trace, every=True)
+    else:
+        span_ns = trace.period_ns
+        busy_ns = _busy(trace, every=False)
+        length_ns = span_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.copies)
+    devices = np.array([len(ids) for ids in trace.lanes], np.int64)
+    available = span_ns * int(devices.sum())
+    seconds = length_ns / NS_PER_S
+    return Metrics(
+        seconds=seconds,
+        throughput=problem.mini_batch / seconds if seconds else 0.0,
+        bubble=max(0.0, 1.0 - float((busy_ns * devices).sum()) / available) if available else 0.0,
+        peak_memory_bytes=_peaks(plan, trace),
+    )
+
+
+def _busy(trace: Trace, every: bool) -> FloatArray:
+    """ns that each lane runs tasks: all of them, or those of micro-batch 0."""
+    length = np.array(trace.end_ns, np.float64) - np.array(trace.start_ns, np.float64)
+    if not every:
+        length[np.array(trace.micro_batch, np.int64) != 0] = 0.0
+    lane = np.array(trace.lane, np.int64)
+    return np.bincount(lane, weights=length, minlength=len(trace.lanes)).astype(np.float64)
+
+
+def _peaks(plan: Plan, trace: Trace) -> dict[int, int]:
+    shift = plan.devices_used // plan.copies
+    return {
+        timeline.device + copy * shift: timeline.peak_bytes
+        for copy in range(plan.copies)
+        for timeline in trace.memory
+    }

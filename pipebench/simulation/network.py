@@ -1,0 +1,120 @@
+"""The link table: messages of the plan as flows in columns, with the links and ports that they occupy."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.costs.links import Flow, flows
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.plan import Plan
+from pipebench.simulation.stages import StageTable
+
+NO_TENSOR = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTable:
+    """Columns of shape (flows,): the flows of costs.links, then the order edges both ways (tensor -1).
+
+    sender, receiver: stages. tensor. backward: 1 for gradients. duration: ns. base: the number of the first
+    message; a flow has one for each micro-batch of its sender, so that messages are numbered forward ones
+    first, then by flow and micro-batch; `messages` is their total. link: or -1. queue: the waiting line for
+    flows that share link and ports, or -1 for a flow that occupies nothing.
+    port_first (flows + 1,), port, port_ns: the ports of each flow. in_place: 1 where nothing is sent.
+    """
+
+    sender: IntArray
+    receiver: IntArray
+    tensor: IntArray
+    backward: IntArray
+    duration: IntArray
+    base: IntArray
+    link: IntArray
+    queue: IntArray
+    port_first: IntArray
+    port: IntArray
+    port_ns: IntArray
+    in_place: IntArray
+    messages: int
+    links: int
+    queues: int
+    ports: int
+
+
+def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: bool = False) -> FlowTable:
+    """The table of a plan.
+
+    queue_by_link: one waiting line for each link instead of one for each link and direction, as a schedule
+    with an order of its own on every link needs.
+    """
+    found = flows(model, plan) + list(_order_flows(plan))
+    sender = np.array([flow.sender for flow in found], np.int64)
+    count = stages.count[sender] if found else np.zeros(0, np.int64)
+    ends = np.cumsum(count, dtype=np.int64)
+    link = _numbered(found, lambda flow: flow.link)
+    queue = (
+        link
+        if queue_by_link
+        else _numbered(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
+    )
+    ports = {port: number for number, port in enumerate(sorted({p for flow in found for p, _ in flow.ports}))}
+    occupied = [entry for flow in found for entry in flow.ports]
+    return FlowTable(
+        sender=sender,
+        receiver=np.array([flow.receiver for flow in found], np.int64),
+        tensor=np.array([flow.tensor for flow in found], np.int64),
+        backward=np.array([flow.backward for flow in found], np.int64),
+        duration=np.array([flow.duration_ns for flow in found], np.int64),
+        base=ends - count,
+        link=link,
+        queue=queue,
+        port_first=np.cumsum([0, *(len(flow.ports) for flow in found)], dtype=np.int64),
+        port=np.array([ports[port] for port, _ in occupied], np.int64),
+        port_ns=np.array([length for _, length in occupied], np.int64),
+        in_place=np.array([flow.in_place for flow in found], np.int64),
+        messages=int(ends[-1]) if found else 0,
+        links=int(link.max(initial=-1)) + 1,
+        queues=int(queue.max(initial=-1)) + 1,
+        ports=len(ports),
+    )
+
+
+def _order_flows(plan: Plan) -> Iterable[Flow]:
+    for backward in (False, True):
+        for before, after in plan.order_edges:
+            sender, receiver = (after, before) if backward else (before, after)
+            yield Flow(sender, receiver, NO_TENSOR, backward, 0, None, (), in_place=True)
+
+
+def _numbered(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
+    """The number of each flow's key in order of first use; -1 for the key None."""
+    numbers: dict[object, int] = {}
+    return np.array(
+        [-1 if key(flow) is None else numbers.setdefault(key(flow), len(numbers)) for flow in found], np.int64
+    )
+
+
+def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArray, IntArray]:
+    """For each micro-batch of the receiver the first and last micro-batch of the sender that it needs.
+
+    Those whose samples overlap with its own; shape (micro-batches of the receiver,).
+    """
+    receiver, sender = network.receiver[flow], network.sender[flow]
+    first = np.arange(stages.count[receiver]) * stages.micro_batch[receiver]
+    last = first + stages.micro_batch[receiver] - 1
+    return first // stages.micro_batch[sender], last // stages.micro_batch[sender]
+
+
+def add_message_waits(waits: IntArray, slot_row: IntArray, network: FlowTable, stages: StageTable) -> None:
+    """Add to `waits` how many messages each row waits for."""
+    for flow in range(len(network.sender)):
+        first, last = coverage(flow, network, stages)
+        slot = slot_of(flow, network, stages)
+        waits[slot_row[slot : slot + len(first)]] += last - first + 1
+
+
+def slot_of(flow: int, network: FlowTable, stages: StageTable) -> int:
+    """Where the rows that a flow's messages reach begin in TaskTable.slot_row."""
+    return int(stages.offset[network.receiver[flow]] + network.backward[flow] * stages.slots)

@@ -1,0 +1,55 @@
+"""The simulator: what a plan does under a schedule, on its devices and links."""
+
+from pipebench.costs.memory import StageMemory
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
+from pipebench.domain.trace import Trace
+from pipebench.simulation.build import build_trace
+from pipebench.simulation.deadlock import Standstill
+from pipebench.simulation.loop import run_loop
+from pipebench.simulation.network import flow_table
+from pipebench.simulation.periodic import simulate_periodic
+from pipebench.simulation.stages import samples_of_copy, stage_table
+from pipebench.simulation.tasks import columns_of, task_table
+
+
+def simulate(problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
+    """Run a schedule: lanes in their static order, each task as soon as its lane is free and its inputs are there.
+
+    An F needs all messages that cover its samples, a B its own F and all gradients that cover them; I sends the
+    gradient on and W may run later; R follows the stage's last backward. Order edges are messages that take no
+    time. A message is one tensor of one of the sender's micro-batches; it needs its link (Cluster.link_mode)
+    and, where a level that it crosses has a shared bandwidth, the ports of the groups that it leaves
+    (costs.links.flows). It starts when all of them are free; of those that can start the one that was ready
+    first goes first, ties by message number (forward before backward, then by source, target and tensor, then
+    by micro-batch). Empty messages and those on one device set occupy nothing. With plan.copies one copy is
+    simulated with its share of the mini-batch; what the copies' transfers cost each other is left out.
+
+    A periodic schedule is unrolled (simulation.periodic). Traces name the devices of the first copy.
+
+    Raises Deadlock, InvalidSchedule; InvalidValue for a plan whose micro-batches do not divide its share of the
+    mini-batch or whose stages share only some devices; UnsupportedProblem for a periodic schedule of unequal
+    micro-batches or in a sync regime.
+    """
+    model = CostModel(problem)
+    if isinstance(schedule, PeriodicSchedule):
+        return simulate_periodic(model, plan, schedule, stage_memories(model, plan))
+    return _simulate_finite(model, plan, schedule)
+
+
+def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule) -> Trace:
+    stages = stage_table(model, plan, samples_of_copy(model, plan))
+    tasks = task_table(columns_of(schedule), stages)
+    network = flow_table(model, plan, stages)
+    instants = run_loop(stages, tasks, network)
+    if instants.ended < len(tasks.lane):
+        raise Standstill(stages, tasks, network, instants).error()
+    return build_trace(stages, tasks, network, instants, stage_memories(model, plan))
+
+
+def stage_memories(model: CostModel, plan: Plan) -> list[StageMemory]:
+    """Memory of one device of each stage."""
+    edges = model.messages(plan)
+    return [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]

@@ -1,0 +1,81 @@
+"""The stage table: what the simulator needs to know of each stage, in columns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.costs.lanes import lanes_of
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.errors import InvalidValue
+from pipebench.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class StageTable:
+    """Columns of shape (stages,), except as noted.
+
+    lanes: the device sets of the plan. lane: the set of each stage. micro_batch: samples. count: micro-batches
+    to simulate. offset: sum of the counts before, with the total at the end, shape (stages + 1,). duration: ns
+    by kind of task (F, B, I, W, R), shape (5, stages).
+    """
+
+    lanes: tuple[tuple[int, ...], ...]
+    lane: IntArray
+    micro_batch: IntArray
+    count: IntArray
+    offset: IntArray
+    duration: IntArray
+
+    @property
+    def slots(self) -> int:
+        """Stages times their micro-batches."""
+        return int(self.offset[-1])
+
+
+def stage_table(model: CostModel, plan: Plan, samples: int) -> StageTable:
+    """The table for `samples` samples that pass through every stage.
+
+    An input-gradient task lasts the backward less its weight-gradient part, which the W task takes.
+    Raises InvalidValue when a micro-batch does not divide the samples, or stages share only some devices.
+    """
+    lanes, lane_of = lanes_of(plan)
+    sizes = [stage.micro_batch for stage in plan.stages]
+    for position, size in enumerate(sizes):
+        if samples % size:
+            raise InvalidValue(
+                f"stage {position}: micro-batches of {size} samples do not divide {samples} samples",
+                "choose a micro-batch that divides the mini-batch of one copy of the pipeline",
+            )
+    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    count = np.array([samples // size for size in sizes], np.int64)
+    return StageTable(
+        lanes=tuple(lanes),
+        lane=np.array(lane_of, np.int64),
+        micro_batch=np.array(sizes, np.int64),
+        count=count,
+        offset=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),
+        duration=np.array(
+            [
+                [t.forward for t in times],
+                [t.backward for t in times],
+                [t.backward - t.weight_gradient for t in times],
+                [t.weight_gradient for t in times],
+                [t.all_reduce for t in times],
+            ],
+            np.int64,
+        ),
+    )
+
+
+def samples_of_copy(model: CostModel, plan: Plan) -> int:
+    """Samples of a mini-batch that one copy of the pipeline computes.
+
+    Raises InvalidValue when the copies do not divide the mini-batch.
+    """
+    mini_batch = model.problem.mini_batch
+    if mini_batch % plan.copies:
+        raise InvalidValue(
+            f"{plan.copies} copies of the pipeline do not divide a mini-batch of {mini_batch} samples"
+        )
+    return mini_batch // plan.copies

@@ -1,0 +1,82 @@
+"""A pipeline of equal stages from a few numbers: what it takes to draw a schedule."""
+
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import Operator, OperatorGraph, Tensor
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem, Regime, RegimeMode
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
+
+DEVICE = "device"
+TENSOR_BYTES = 1_000_000
+
+
+def synthetic(
+    stages: int,
+    micro_batches: int,
+    forward_s: float = 1.0,
+    backward_s: float = 2.0,
+    transfer_s: float = 0.0,
+    mode: RegimeMode = "sync",
+    weight_gradient_s: float = 0.0,
+) -> tuple[Problem, Plan]:
+    """A chain of equal stages of one device each, and the mini-batch that has so many micro-batches of one sample.
+
+    Times are seconds of one micro-batch on one stage and of one transfer one way; links carry both directions
+    at once. A live micro-batch weighs one byte, nothing else does, so that memory counts live micro-batches
+    (transfer buffers apart).
+
+    Raises PipebenchError for a number of stages or micro-batches below 1, or a negative or infinite time.
+    """
+    for what, number in (("stages", stages), ("micro-batches", micro_batches)):
+        if number < 1:
+            raise PipebenchError(f"{number} {what}: at least 1 is needed")
+    if not 0 <= transfer_s < float("inf"):
+        raise PipebenchError(f"a transfer of {transfer_s} s: it must be finite and not negative")
+    names = [f"stage{number}" for number in range(stages)]
+    size = float(TENSOR_BYTES) if transfer_s else 0.0
+    graph = OperatorGraph(
+        name="synthetic",
+        operators=tuple(
+            Operator(name=name, kind="stage", inputs=(f"tensor{number - 1}",) if number else ())
+            for number, name in enumerate(names)
+        ),
+        tensors=tuple(
+            Tensor(
+                name=f"tensor{number}",
+                producer=name,
+                forward_bytes_per_sample=size,
+                gradient_bytes_per_sample=size,
+            )
+            for number, name in enumerate(names[:-1])
+        ),
+    )
+    costs = tuple(
+        OperatorCosts(
+            operator=name,
+            forward_s=(forward_s,),
+            backward_s=(backward_s,),
+            weight_gradient_s=(weight_gradient_s,) if weight_gradient_s else (),
+            saved_bytes_per_sample=1.0,
+        )
+        for name in names
+    )
+    profile = Profile(
+        name="synthetic",
+        graph=graph,
+        costs=(DeviceCosts(device_type=DEVICE, micro_batches=(1,), operators=costs),),
+        provenance=Provenance(notes=("equal stages with the times that were asked for",)),
+    )
+    cluster = Cluster(
+        name="synthetic",
+        types=(DeviceType(name=DEVICE, memory_bytes=1 << 60),),
+        devices=(DEVICE,) * stages,
+        levels=(LinkLevel(name="link", group=stages, bandwidth_bytes_s=TENSOR_BYTES / (transfer_s or 1.0)),),
+    )
+    problem = Problem(profile=profile, cluster=cluster, mini_batch=micro_batches, regime=Regime(mode=mode))
+    plan = Plan(
+        stages=tuple(
+            Stage(operators=(name,), devices=(number,), micro_batch=1) for number, name in enumerate(names)
+        )
+    )
+    return problem, plan

@@ -1,0 +1,167 @@
+"""The task table: one row a task, lane after lane, each lane in its static order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
+from pipebench.simulation.errors import InvalidSchedule
+from pipebench.simulation.stages import StageTable
+
+FORWARD, BACKWARD, INPUT, WEIGHT, REDUCE = range(5)
+CODE_OF = np.full(256, -1, np.int64)
+for _code, _letter in enumerate(TASK_KINDS):
+    CODE_OF[ord(_letter)] = _code
+LETTERS = np.frombuffer(TASK_KINDS.encode(), np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Tasks in rows: stage, micro_batch, kind (position in TASK_KINDS), lane after lane.
+
+    devices: those of each lane. first: the first row of each lane, with the number of rows at the end.
+    """
+
+    devices: tuple[tuple[int, ...], ...]
+    first: IntArray
+    stage: IntArray
+    micro_batch: IntArray
+    kind: IntArray
+
+    @property
+    def lane(self) -> IntArray:
+        """The lane of each row."""
+        return np.repeat(np.arange(len(self.devices)), np.diff(self.first))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """The rows with what the kernel needs of each.
+
+    lane, duration: of each row. next: the row on the same lane that waits for it whatever the messages (F: its
+    backward, I: its W, last parts of a backward: the stage's R), or -1. slot_row: for each stage and micro-batch
+    (StageTable.offset) the row of its F and then, from StageTable.slots on, of its B or I. waits: how many
+    inputs each row waits for, without messages.
+    """
+
+    columns: Columns
+    lane: IntArray
+    duration: IntArray
+    next: IntArray
+    slot_row: IntArray
+    waits: IntArray
+
+
+def columns_of(schedule: FiniteSchedule) -> Columns:
+    """The rows of a finite schedule."""
+    sizes = [len(lane.kinds) for lane in schedule.lanes]
+    rows = sum(sizes)
+    letters = "".join(lane.kinds for lane in schedule.lanes)
+    return Columns(
+        devices=tuple(lane.devices for lane in schedule.lanes),
+        first=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
+        stage=_joined([lane.stage for lane in schedule.lanes], rows),
+        micro_batch=_joined([lane.micro_batch for lane in schedule.lanes], rows),
+        kind=CODE_OF[np.frombuffer(letters.encode(), np.uint8)],
+    )
+
+
+def _joined(parts: Sequence[tuple[int, ...]], rows: int) -> IntArray:
+    return np.fromiter(chain.from_iterable(parts), np.int64, rows)
+
+
+def task_table(columns: Columns, stages: StageTable) -> TaskTable:
+    """The table of these rows.
+
+    Every micro-batch of every stage needs one F and either one B or one I and one W; a stage whose gradients
+    are all-reduced once a mini-batch needs one R. Raises InvalidSchedule that names the first task that is
+    missing, doubled, unknown, or on a lane of other devices.
+    """
+    lane = columns.lane
+    _check_names(columns, stages, lane)
+    slots = stages.slots
+    slot = stages.offset[columns.stage] + columns.micro_batch
+    row_of = _row_of(columns, stages, slot)
+    _check_complete(stages, row_of)
+    rows = np.arange(len(slot))
+    forward, whole, upstream, weight = (row_of[kind * slots : (kind + 1) * slots] for kind in range(4))
+    reduce_row = row_of[4 * slots :]
+    backward = np.where(whole >= 0, whole, upstream)
+    kind = columns.kind
+    after = np.where(
+        kind == FORWARD, backward[slot], np.where(kind == INPUT, weight[slot], reduce_row[columns.stage])
+    )
+    after[kind == REDUCE] = -1
+    return TaskTable(
+        columns=columns,
+        lane=lane,
+        duration=stages.duration[kind, columns.stage],
+        next=after,
+        slot_row=np.concatenate([forward, backward]),
+        waits=np.bincount(after[after >= 0], minlength=len(rows)).astype(np.int64),
+    )
+
+
+def _check_names(columns: Columns, stages: StageTable, lane: IntArray) -> None:
+    known = (columns.stage >= 0) & (columns.stage < len(stages.count))
+    _refuse(columns, ~known, "names a stage that the plan does not have")
+    most = np.where(columns.kind == REDUCE, 1, stages.count[columns.stage])
+    numbered = (columns.micro_batch >= 0) & (columns.micro_batch < most)
+    _refuse(columns, ~numbered, "names a micro-batch that the stage does not have")
+    sets = [tuple(sorted(devices)) for devices in columns.devices]
+    numbers = {devices: number for number, devices in enumerate(stages.lanes)}
+    set_of = np.array([numbers.get(devices, -1) for devices in sets], np.int64)
+    if len(set(sets)) < len(sets):
+        raise InvalidSchedule("two lanes of the schedule have the same devices")
+    _refuse(columns, set_of[lane] != stages.lane[columns.stage], "is on a lane of other devices than its stage")
+
+
+def _row_of(columns: Columns, stages: StageTable, slot: IntArray) -> IntArray:
+    """The row of each task that may exist: F, B, I, W of every slot, then R of every stage; -1 for none."""
+    slots = stages.slots
+    index = np.where(columns.kind == REDUCE, 4 * slots + columns.stage, columns.kind * slots + slot)
+    total = 4 * slots + len(stages.count)
+    doubled = np.bincount(index, minlength=total) > 1
+    _refuse(columns, doubled[index], "occurs twice")
+    row_of = np.full(total, -1, np.int64)
+    row_of[index] = np.arange(len(index))
+    return row_of
+
+
+def _check_complete(stages: StageTable, row_of: IntArray) -> None:
+    slots = stages.slots
+    there = row_of[: 4 * slots].reshape(4, slots) >= 0
+    whole, split = there[BACKWARD], there[INPUT] & there[WEIGHT]
+    any_part = there[INPUT] | there[WEIGHT]
+    _demand(stages, there[FORWARD], "F")
+    _demand(stages, whole | split, "B (or I with W)")
+    _demand(stages, ~(whole & any_part), "either B or I with W, not both,")
+    reduces = row_of[4 * slots :] >= 0
+    lacking = np.flatnonzero((stages.duration[REDUCE] > 0) & ~reduces)
+    if len(lacking):
+        raise InvalidSchedule(
+            f"stage {int(lacking[0])} has replicas and the schedule lacks its all-reduce",
+            "add a task of kind R after the stage's last backward",
+        )
+
+
+def _refuse(columns: Columns, wrong: NDArray[np.bool_], what: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if len(rows):
+        row = int(rows[0])
+        kind = TASK_KINDS[int(columns.kind[row])]
+        stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
+        raise InvalidSchedule(f"task {kind} of micro-batch {micro_batch} on stage {stage} {what}")
+
+
+def _demand(stages: StageTable, fulfilled: NDArray[np.bool_], what: str) -> None:
+    slots = np.flatnonzero(~fulfilled)
+    if len(slots):
+        slot = int(slots[0])
+        stage = int(np.searchsorted(stages.offset, slot, side="right")) - 1
+        micro_batch = slot - int(stages.offset[stage])
+        raise InvalidSchedule(f"the schedule needs {what} of micro-batch {micro_batch} on stage {stage}")

@@ -1,0 +1,51 @@
+"""What this plugin offers: the profiler `analytic` and its options."""
+
+import math
+
+from pipebench.domain.value import Value, require
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Profiler
+
+PIPEBENCH_API = 1
+
+
+class AnalyticOptions(Value, frozen=True, kw_only=True):
+    """efficiency: share of the peak rate that a contraction reaches with endless rows. r_half: rows at which it
+    reaches half of that; rows are tokens, pixels or samples of the micro-batch. launch_s: overhead of each
+    kernel. workspace_bytes: scratch memory that matrix and convolution libraries may use.
+    max_tensor_parallel: degrees 2, 4, … up to this one are offered (1: none). recompute: offer to recompute
+    operators that save much more than their inputs.
+    """
+
+    efficiency: float = 0.9
+    r_half: float = 128.0
+    launch_s: float = 8e-6
+    workspace_bytes: int = 2**25
+    max_tensor_parallel: int = 8
+    recompute: bool = True
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.efficiency <= 1.0, f"efficiency is {self.efficiency}, it must be in (0, 1]")
+        for name in ("r_half", "launch_s", "workspace_bytes"):
+            number = getattr(self, name)
+            require(
+                math.isfinite(number) and number >= 0, f"{name} is {number}, it must be finite and not negative"
+            )
+        require(
+            self.max_tensor_parallel >= 1,
+            f"max_tensor_parallel is {self.max_tensor_parallel}, it must be at least 1",
+        )
+
+
+@hookimpl
+def pipebench_profilers() -> tuple[Profiler, ...]:
+    """One profiler: roofline with an efficiency curve over rows."""
+    return (
+        Profiler(
+            name="analytic",
+            summary="roofline: FLOP against memory traffic, efficiency growing with rows; no device needed",
+            load="pipebench_analytic.profiler:profile",
+            options=AnalyticOptions,
+            reference="Williams, Waterman and Patterson, Roofline, CACM 2009",
+        ),
+    )

@@ -1,0 +1,115 @@
+"""profile(graph, context): the costs of every operator on every device type that was asked for."""
+
+from typing import cast
+
+from pipebench.costs.precision import in_precision
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.profile import (
+    ELEMENT_BYTES,
+    Alternative,
+    DeviceCosts,
+    OperatorCosts,
+    Profile,
+    Provenance,
+)
+from pipebench.hooks.context import Context, ProfileRequest
+from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
+from pipebench_analytic.kinds import kind_of
+from pipebench_analytic.plugin import AnalyticOptions
+from pipebench_analytic.roofline import Roofline
+from pipebench_analytic.rounding import significant
+from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
+from pipebench_analytic.splits import Split, linear_pairs, split_of
+from pipebench_analytic.work import Work, graph_work
+
+FORMULAS = "1"
+"""Version of the profiler's formulas: a profile made with another one is not comparable."""
+
+
+def profile(graph: OperatorGraph, context: Context) -> Profile:
+    """A profile whose times follow from dims, bytes and the device's rates. Deterministic.
+
+    Raises PipebenchError: a kind without a rule, a device type without the rates that are needed.
+    """
+    request = cast(ProfileRequest, context.request)
+    options = cast(AnalyticOptions, context.options)
+    graph = in_precision(graph, request.precision)
+    element_bytes = ELEMENT_BYTES[request.precision]
+    work = graph_work(graph, element_bytes)
+    saved = saved_bytes(graph, element_bytes)
+    splits = _splits(graph, work)
+    costs = []
+    for device in request.devices:
+        roofline = Roofline(device, request.precision, options)
+        operators = map(_Costing(roofline, request.micro_batches).costs, work, saved, splits)
+        costs.append(
+            DeviceCosts(device_type=device.name, micro_batches=request.micro_batches, operators=tuple(operators))
+        )
+    return Profile(
+        name=graph.name,
+        graph=graph,
+        precision=request.precision,
+        costs=tuple(costs),
+        provenance=_provenance(request.devices, options),
+    )
+
+
+class _Costing:
+    """Costs of operators on one device type at the sizes asked for."""
+
+    def __init__(self, roofline: Roofline, sizes: tuple[int, ...]) -> None:
+        self._roofline = roofline
+        self._sizes = sizes
+
+    def costs(self, work: Work, saved: Saved, split: Split | None) -> OperatorCosts:
+        seconds, sizes = self._roofline.seconds, self._sizes
+        kernels = work.kernels()
+        weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
+        inputs = [seconds(kernels.input_gradient, size) for size in sizes]
+        backward = [i + w for i, w in zip(inputs, weight, strict=True)] if weight else inputs
+        contraction = kind_of(work.operator).contraction
+        return OperatorCosts(
+            operator=work.operator.name,
+            forward_s=tuple(significant(seconds(kernels.forward, size)) for size in sizes),
+            backward_s=tuple(map(significant, backward)),
+            weight_gradient_s=tuple(map(significant, weight)),
+            saved_bytes_per_sample=significant(saved.inputs + saved.own),
+            workspace_bytes=self._roofline.options.workspace_bytes if contraction else 0,
+            alternatives=tuple(self._alternatives(work, saved, split)),
+        )
+
+    def _alternatives(self, work: Work, saved: Saved, split: Split | None) -> list[Alternative]:
+        options = self._roofline.options
+        found: list[Alternative] = []
+        if split is not None and self._roofline.device.peer_bandwidth_bytes_s > 0:
+            found += [
+                tensor_parallel(work, split, saved, self._roofline, self._sizes, ways)
+                for ways in degrees(work.operator, split, options.max_tensor_parallel)
+            ]
+        again = recomputed(work, saved, self._roofline, self._sizes) if options.recompute else None
+        return [*found, again] if again else found
+
+
+def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
+    pairs = linear_pairs(graph)
+    seconds = set(pairs.values())
+    return [
+        split_of(each, "first" if position in pairs else "second" if position in seconds else "alone")
+        for position, each in enumerate(work)
+    ]
+
+
+def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions) -> Provenance:
+    settings = ",".join(f"{name}={getattr(options, name)}" for name in options.__struct_fields__)
+    return Provenance(
+        profiler=f"analytic[{settings}]",
+        made_by="pipebench_analytic",
+        device=", ".join(device.name for device in devices),
+        versions={"pipebench_analytic": FORMULAS},
+        saved=DEFINITION,
+        notes=(
+            "computed from shapes and peak rates, nothing was run",
+            "tensor-parallel alternatives send over the links inside a node",
+        ),
+    )

@@ -1,0 +1,31 @@
+"""The planner `contiguous-exact`: the proven best contiguous plan under 1F1B*."""
+
+from pipebench.algorithms.chain import Chain
+from pipebench.algorithms.contiguous import Search, StageRange, contiguous_optimum
+from pipebench.algorithms.contiguous_plan import contiguous_result
+from pipebench.algorithms.contiguous_sweep import sweep
+from pipebench.costs.model import CostModel
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context, DeadlineReached
+
+
+def plan(problem: Problem, context: Context) -> PlanResult:
+    """The shortest period over all cuts into stages of one device and all micro-batch sizes (async).
+
+    Counters: probes (decisions at one period), states (intervals looked at in them). Raises
+    UnsupportedProblem, InfeasibleProblem with the least memory that would do, and DeadlineReached when the
+    time is out before there is any plan.
+    """
+    model = CostModel(problem)
+
+    def search(chain: Chain, stages: StageRange, memory: int, below_ns: int | None) -> Search:
+        found = contiguous_optimum(chain, stages, memory, below_ns=below_ns, stop=context.out_of_time)
+        context.count("probes", found.probes)
+        context.count("states", found.states)
+        return found
+
+    best = sweep(model, search, context.out_of_time)
+    if best is None:
+        raise DeadlineReached("the time limit was reached before any contiguous plan was found")
+    return contiguous_result(model, best)

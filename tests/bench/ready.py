@@ -1,0 +1,27 @@
+"""Planners made in a test, ready to run."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pipebench.bench.components import Ready
+from pipebench.bench.workload import Workload
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
+from pipebench.hooks.discovery import Provider
+
+
+def planner(call: Callable[..., Any], name: str = "mine", regimes: tuple[RegimeMode, ...] = ("sync",)) -> Ready:
+    """A function as a planner of a comparison."""
+    component = Planner(name=name, summary="", load="", capabilities=Capabilities(regimes=regimes))
+    return Ready(name, component, NoOptions(), call, Provider("test", "0", name))
+
+
+def workload(problem: Problem) -> Workload:
+    """The workload behind a problem."""
+    return Workload(
+        model=problem.profile.name,
+        profile=problem.profile,
+        cluster=problem.cluster,
+        mini_batch=problem.mini_batch,
+        pins=problem.pins,
+    )

@@ -1,0 +1,64 @@
+"""Search time of PipeDream's DP, tables included: 8 micro-batch sizes, warm."""
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.order import linear_order
+from pipebench_pipedream.partition import Search
+from pipebench_pipedream.space import replica_choices
+from tests.builders import cluster, dag_problem
+
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def four_branches(mode: RegimeMode, devices: int) -> Problem:
+    """97 operators: four branches of 24 and the operator that joins them."""
+    tensors = [(o, (96,) if o % 24 == 23 else (o + 1,), 10**6) for o in range(96)]
+    return random_costs(97, tensors, mode, devices)
+
+
+def residual_chain(mode: RegimeMode, devices: int) -> Problem:
+    """177 operators in a chain, with a skip over each ten."""
+    tensors = [(o, (o + 1, o + 9) if o % 10 == 0 and o + 9 < 177 else (o + 1,), 10**6) for o in range(176)]
+    return random_costs(177, tensors, mode, devices)
+
+
+def random_costs(
+    count: int, tensors: list[tuple[int, tuple[int, ...], int]], mode: RegimeMode, devices: int
+) -> Problem:
+    random = np.random.default_rng(0)
+    return dag_problem(
+        random.integers(10**5, 10**7, count).tolist(),
+        random.integers(10**5, 2 * 10**7, count).tolist(),
+        tensors,
+        cluster(devices, 16 * 10**9, bandwidth=12.5e9),
+        weights=random.integers(0, 10**7, count).tolist(),
+        saved=random.integers(0, 4 * 10**6, count).tolist(),
+        mode=mode,
+        mini_batch=1024,
+        micro_batches=SIZES,
+    )
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("form", ["k", "bs"])
+@pytest.mark.parametrize(
+    ("build", "devices"), [(four_branches, 32), (residual_chain, 8)], ids=["mmt-32", "resnet50-8"]
+)
+def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: RegimeMode) -> None:  # type: ignore[no-untyped-def]
+    problem = build(mode, devices)
+
+    def sweep() -> list[int | None]:
+        order = linear_order(problem.profile.graph, "branch")
+        bottlenecks = []
+        for size in SIZES:
+            costs = IntervalCosts(problem, order, replica_choices(problem, size))
+            found, _, _ = Search(costs, size, problem.cluster.memory_bytes, devices).run(form)
+            bottlenecks.append(found.bottleneck_ns if found else None)
+        return bottlenecks
+
+    sweep()
+    assert any(benchmark(sweep))

@@ -1,0 +1,90 @@
+"""The tables of all intervals say what the cost model says of each stage."""
+
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+
+from pipebench.domain.problem import Problem, Regime
+from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.order import linear_order
+from pipebench_pipedream.rectangles import cut_sums, leaving, touching
+from pipebench_pipedream.space import replica_choices
+from tests.builders import cluster
+from tests.plugins.pipedream.brute_force import random_problem, stage_costs
+
+REGIMES = [
+    Regime(mode="sync"),
+    Regime(mode="async"),
+    Regime(mode="sync", optimizer="adam", optimizer_sharding="zero1"),
+    Regime(mode="async", optimizer="sgd"),
+]
+
+
+def with_extras(problem: Problem, regime: Regime) -> Problem:
+    """The problem with a workspace on each operator, a parameter that two of them share, that regime."""
+    operators = [
+        msgspec.structs.replace(op, parameters=(*op.parameters, "tied")) if i in (0, 2) else op
+        for i, op in enumerate(problem.profile.graph.operators)
+    ]
+    tied = type(problem.profile.graph.parameters[0])(name="tied", bytes=101)
+    graph = msgspec.structs.replace(
+        problem.profile.graph,
+        operators=tuple(operators),
+        parameters=(*problem.profile.graph.parameters, tied),
+    )
+    device = problem.profile.costs[0]
+    costs = tuple(
+        msgspec.structs.replace(c, workspace_bytes=7 * (5 * i % 3)) for i, c in enumerate(device.operators)
+    )
+    profile = msgspec.structs.replace(
+        problem.profile, graph=graph, costs=(msgspec.structs.replace(device, operators=costs),)
+    )
+    return msgspec.structs.replace(problem, profile=profile, regime=regime)
+
+
+@pytest.mark.parametrize("regime", REGIMES, ids=["sync", "async", "adam-zero1", "async-sgd"])
+@pytest.mark.parametrize("seed", range(6))
+def test_every_interval_costs_what_the_cost_model_says(seed: int, regime: Regime) -> None:
+    micro_batch = 6 if seed % 2 else 4
+    # Three stages of four replicas at most: the interval and what lies on either side of it.
+    on = cluster(12, latency_s=3e-9, bandwidth=0.7e9)
+    problem = with_extras(random_problem(seed, regime.mode, 12, micro_batch, on=on), regime)
+    order = linear_order(problem.profile.graph, "branch")
+    replicas = [d for d in replica_choices(problem, micro_batch) if d <= 4]
+    costs = IntervalCosts(problem, order, replicas)
+    period = costs.period_ns(micro_batch)
+    n = len(order)
+    for choice, d in enumerate(replicas):
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                bounds = sorted({0, i, j, n})
+                groups = [order[a:b] for a, b in pairwise(bounds)]
+                expected, memory = stage_costs(problem, groups, [d] * len(groups), micro_batch)[bounds.index(i)]
+                assert period[choice, i, j] == expected
+                for live in (1, 2, 3):
+                    peak = memory.peak(live)
+                    assert costs.live_micro_batches(micro_batch, peak)[choice, i, j] >= live
+                    assert costs.live_micro_batches(micro_batch, peak - 1)[choice, i, j] < live
+
+
+def test_sums_over_rectangles_equal_a_count_interval_by_interval() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        n = int(random.integers(2, 9))
+        producers = random.integers(0, n, 6).tolist()
+        readers = [sorted({p, *random.integers(p, n, 3).tolist()} - {p}) or [p] for p in producers]
+        weights = random.integers(1, 50, 6)
+        last = [places[-1] for places in readers]
+        real = [used if used != [p] else [] for used, p in zip(readers, producers, strict=True)]
+        sent = leaving(n, producers, last).of(weights)
+        received = touching(n, real, producers).of(weights)
+        cuts = cut_sums(n, producers, last, weights)
+        items = list(zip(producers, real, weights.tolist(), strict=True))
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                assert sent[i, j] == sum(w for p, used, w in items if i <= p < j and any(r >= j for r in used))
+                assert received[i, j] == sum(w for p, used, w in items if p < i and any(i <= r < j for r in used))
+        for cut in range(n + 1):
+            assert cuts[cut] == sum(w for p, used, w in items if p < cut and any(r >= cut for r in used))
