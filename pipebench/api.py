@@ -5,7 +5,6 @@ from typing import Any
 from pipebench.bench.comparison import Request, home_regime
 from pipebench.bench.comparison import compare as run_comparison
 from pipebench.bench.components import ready_planner
-from pipebench.bench.drawing import Drawing, Shape, drawings
 from pipebench.bench.selection import Selection, select
 from pipebench.bench.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
@@ -13,6 +12,7 @@ from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
+from pipebench.report.drawing import Drawing, Shape, drawings
 
 
 def compare(

@@ -69,7 +69,7 @@ class Chain:
         return int(self.arrays.work[end] - self.arrays.work[first])
 
     def memory(self, first: int, end: int) -> tuple[int, int]:
-        """Bytes that layers first … end - 1 hold on one device: whatever is live, and for each live micro-batch."""
+        """Bytes of layers first … end - 1 on one device: held all the time, and for each live micro-batch."""
         arrays = self.arrays
         held = int(arrays.held[end] - arrays.held[first] + arrays.cut_held[first] + arrays.cut_held[end])
         held += int(arrays.workspace[first:end].max())
@@ -102,7 +102,7 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
     async only: buffers are held all the time. Weights, saved bytes, workspace and messages are those of
     CostModel; weights that several layers use are charged once in each stage that uses them.
     """
-    graph, cluster = model.graph, model.problem.cluster
+    cluster = model.problem.cluster
     times = model.times.at(micro_batch)
     costs = model.times.costs.operators
     forward, backward = (np.array([int(of[list(ops)].sum()) for ops in layers.operators]) for of in times)

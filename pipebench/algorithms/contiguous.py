@@ -46,9 +46,7 @@ class Search:
 
 
 @kernel
-def decide(
-    chain: ChainArrays, period: int, least: int, most: int, memory: int
-) -> tuple[int, int, IntArray]:
+def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) -> tuple[int, int, IntArray]:
     """Whether least … most stages of memory `memory` bytes each can run at `period` ns.
 
     Returns the fewest stages that can (0: none can), the number of states expanded, and their bounds,
@@ -124,7 +122,7 @@ def partition_at(chain: Chain, bounds: tuple[int, ...], memory: int) -> Partitio
 
 
 def longest_period(chain: Chain) -> int:
-    """A period, in ns, at which every partition needs one live micro-batch only: all work and all cuts in a row."""
+    """A period (ns) at which any partition has one live micro-batch a stage: all work and cuts in a row."""
     return max(1, chain.work_ns(0, chain.length) + int(chain.arrays.cut_ns.max(axis=0).sum()))
 
 

@@ -42,8 +42,14 @@ def contiguous_plan(model: CostModel, chain: Chain, bounds: tuple[int, ...]) -> 
 def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] = ()) -> PlanResult:
     """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch."""
     plan = contiguous_plan(model, found.chain, found.partition.bounds)
-    links = "" if model.problem.cluster.link_mode == "half" else ", one transfer at a time on a link"
-    placed = "" if found.chain.one_level else ", consecutive devices"
+    cluster = model.problem.cluster
+    scope = "contiguous, 1F1B*, one micro-batch size"
+    if not found.chain.one_level:
+        scope += ", consecutive devices"
+    if cluster.link_mode != "half":
+        scope += ", one transfer at a time on a link"
+    if found.memory < cluster.memory_bytes:
+        scope += ", memory less the reserve"
     return PlanResult(
         plan=plan,
         schedule=one_f_one_b_star(model, plan),
@@ -51,7 +57,7 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
         claimed_native=float(found.partition.period_ns),
         claimed_unit="ns a micro-batch",
         lower_bound_s=found.lower_ns * NS,
-        bound_scope=f"contiguous, 1F1B*, one micro-batch size{placed}{links}",
+        bound_scope=scope,
         termination="optimal" if found.complete else "limit",
         notices=(*found.chain.layers.notices, *notices),
     )

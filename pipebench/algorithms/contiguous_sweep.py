@@ -1,11 +1,16 @@
-"""Contiguous planning over all micro-batch sizes and memory limits, with any search over one chain."""
+"""The contiguous optimum over all micro-batch sizes and memory limits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import Partition, Search, StageRange, least_memory, shortest_period
+from pipebench.algorithms.contiguous import (
+    Partition,
+    StageRange,
+    contiguous_optimum,
+    least_memory,
+    shortest_period,
+)
 from pipebench.algorithms.contiguous_class import stage_range
 from pipebench.algorithms.linearise import Layers, linearise
 from pipebench.algorithms.memory_limit import memory_limits
@@ -15,31 +20,27 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 
 
-class ChainSearch(Protocol):
-    """Finds the best partition of a chain whose period is below `below_ns` (None: any)."""
-
-    def __call__(self, chain: Chain, stages: StageRange, memory: int, below_ns: int | None) -> Search:
-        """chain, stages, memory in bytes and below_ns are those of contiguous_optimum."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """The best partition of all micro-batch sizes.
 
-    mini_batch_ns: its period times the micro-batches of a mini-batch. lower_ns: no partition of any size is
-    below. complete: the searches ran to their end.
+    memory: bytes a device that it keeps to. mini_batch_ns: its period times the micro-batches of a
+    mini-batch. lower_ns: no partition of any size is below in that memory. complete: the searches ran to
+    their end.
     """
 
     chain: Chain
     partition: Partition
+    memory: int
     mini_batch_ns: int
     lower_ns: int
     complete: bool
 
 
-def sweep(model: CostModel, search: ChainSearch, stopped: Callable[[], bool]) -> Sweep | None:
+def sweep(model: CostModel, count: Callable[[str, int], None], stopped: Callable[[], bool]) -> Sweep | None:
     """The shortest mini_batch / micro_batch x period, under the first memory limit that admits a plan.
 
+    count: receives the work done, `probes` (decisions at one period) and `states` (intervals looked at).
     None when `stopped` said so before a plan was found. Raises UnsupportedProblem (see stage_range) and
     InfeasibleProblem with the least memory of this class.
     """
@@ -50,7 +51,7 @@ def sweep(model: CostModel, search: ChainSearch, stopped: Callable[[], bool]) ->
     recompute = problem.pins.recompute or "none"
     chains = [build_chain(model, layers, size, recompute) for size in sizes]
     for memory in memory_limits(problem):
-        found = _over_sizes(problem, chains, stages, memory, search, stopped)
+        found = _over_sizes(problem, chains, stages, memory, count, stopped)
         if found is not None or stopped():
             return found
     raise _infeasible(problem, chains, stages)
@@ -71,7 +72,7 @@ def _over_sizes(
     chains: list[Chain],
     stages: StageRange,
     memory: int,
-    search: ChainSearch,
+    count: Callable[[str, int], None],
     stopped: Callable[[], bool],
 ) -> Sweep | None:
     best: tuple[Chain, Partition] | None = None
@@ -82,7 +83,9 @@ def _over_sizes(
         lower = shortest_period(chain, stages)
         below = None if best_ns is None else -(-best_ns // repeats)
         if not stopped() and (below is None or lower < below):
-            result = search(chain, stages, memory, below)
+            result = contiguous_optimum(chain, stages, memory, below_ns=below, stop=stopped)
+            count("probes", result.probes)
+            count("states", result.states)
             lower = result.lower_ns
             if result.best is not None:
                 best, best_ns = (chain, result.best), repeats * result.best.period_ns
@@ -90,7 +93,7 @@ def _over_sizes(
     if best is None or best_ns is None:
         return None
     lower_ns = min(best_ns, *lowers)
-    return Sweep(*best, mini_batch_ns=best_ns, lower_ns=lower_ns, complete=lower_ns == best_ns)
+    return Sweep(*best, memory, mini_batch_ns=best_ns, lower_ns=lower_ns, complete=lower_ns == best_ns)
 
 
 def _infeasible(problem: Problem, chains: list[Chain], stages: StageRange) -> InfeasibleProblem:

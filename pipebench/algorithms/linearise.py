@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pipebench.domain.graph import OperatorGraph
 
@@ -81,7 +82,7 @@ def _layers(
     order: Sequence[int], spans: Sequence[tuple[int, int]], cuts: Sequence[int], notices: tuple[str, ...] = ()
 ) -> Layers:
     bounds = [0, *(cut + 1 for cut in cuts), len(order)]
-    operators = tuple(tuple(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False))
+    operators = tuple(tuple(order[a:b]) for a, b in pairwise(bounds))
     crossing: list[list[int]] = [[] for _ in cuts]
     cut_at = {position: cut for cut, position in enumerate(cuts)}
     relay = False

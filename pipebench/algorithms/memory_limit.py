@@ -1,13 +1,13 @@
 """How many bytes of device memory a planner may plan for."""
 
-import math
 from collections.abc import Sequence
 
+from pipebench.costs.quantise import whole_bytes
 from pipebench.domain.problem import Problem
 
 
 def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Bytes to plan for, in the order to try them: memory x (1 - reserve), then the whole memory.
+    """Bytes to plan for, in the order to try them: memory less the reserve, then the whole memory.
 
     The memory is that of the smallest of `devices` (ids; None: all of the cluster). A plan found under the
     first limit fits, one found only under the second is tight. Without a reserve there is one limit.
@@ -17,5 +17,5 @@ def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tup
         memory = cluster.memory_bytes
     else:
         memory = min(cluster.type_of(device).memory_bytes for device in devices)
-    usable = math.floor(memory * (1.0 - problem.pins.reserve))
+    usable = memory - whole_bytes(memory * problem.pins.reserve)
     return (usable, memory) if usable < memory else (memory,)

@@ -78,7 +78,8 @@ def one_f_one_b_star(model: CostModel, plan: Plan) -> PeriodicSchedule:
     limits = [memory_limits(model.problem, plan.stages[stage].devices) for stage in chain.order]
     for choice in (0, -1):
         live = [
-            _most_live(plan, stage, memory[place], limits[place][choice]) for place, stage in enumerate(chain.order)
+            _most_live(plan, stage, memory[place], limits[place][choice])
+            for place, stage in enumerate(chain.order)
         ]
         period = int(minimal_period(chain.forward + chain.backward, np.array(live, np.int64)))
         if period > 0:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipebench.bench.services import SIMULATOR, HostServices
+from pipebench.bench.services import HostServices
 from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
@@ -116,6 +116,3 @@ def depth(problem: Problem, plan: Plan) -> int:
         for before, after in edges:
             longest[after] = max(longest[after], min(longest[before] + 1, len(plan.stages)))
     return max(longest)
-
-
-__all__ = ["SIMULATOR", "bound_fields", "judge", "plan_fields", "time_fields", "verdict_fields"]

@@ -28,7 +28,8 @@ def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) 
     for row, key in enumerate(zip(trace.transfer_kinds, trace.source, trace.target, trace.tensor, strict=True)):
         start = trace.transfer_start_ns[row]
         for port, taken in occupied.get(key, ()):
-            uses.append((number.setdefault(port, len(number)), start, start + taken, row))
+            if taken > 0:
+                uses.append((number.setdefault(port, len(number)), start, start + taken, row))
     uses.sort()
     if not uses:
         return None

@@ -106,8 +106,7 @@ def _path(
             ahead[successor] = max(ahead[successor], ahead[stage])
     longest = [0] * len(sizes)
     for stage in reversed(order):
-        own = times[stage].forward * -(-behind[stage] // sizes[stage])
-        own += times[stage].backward * -(-ahead[stage] // sizes[stage])
+        own = times[stage].period * -(-max(behind[stage], ahead[stage]) // sizes[stage])
         tails = (longest[successor] + sum(hops.get((stage, successor), (0, 0))) for successor in after[stage])
         longest[stage] = own + max(tails, default=0)
     return max(longest)

@@ -1,1 +1,1 @@
-"""formats"""
+"""Files: the project's own documents, foreign profiles, device and cluster tables, quantities as text."""

@@ -1,107 +1,43 @@
-"""The event loop: compiled, columns in, columns out.
+"""The event loop: compiled, records in, instants out.
 
 Events are ordered by instant; at one instant tasks end first, then messages that have become ready line up in
 the order of their numbers, then transfers that waited for a link or port try to start, in the order in which
 they lined up. So the result is the same on every machine.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
+from pipebench.simulation.records import Record, Records
 
 KIND_BITS = 60
 INDEX_MASK = (1 << KIND_BITS) - 1
 READY = 1 << KIND_BITS
 TRY = 2 << KIND_BITS
-LAST_SENDING_KIND = 2
-
-
-class Rows(NamedTuple):
-    """Tasks: columns of TaskTable, and what the loop changes.
-
-    first (lanes + 1,). waits: inputs still missing, -1 once started; ready: when the last one so far arrived;
-    start. Of lanes: at, the row at which it stands (it runs it or waits for it); free, when it is next free.
-    """
-
-    first: IntArray
-    lane: IntArray
-    stage: IntArray
-    micro_batch: IntArray
-    kind: IntArray
-    duration: IntArray
-    following: IntArray
-    slot_row: IntArray
-    waits: IntArray
-    ready: IntArray
-    start: IntArray
-    at: IntArray
-    free: IntArray
-
-
-class Flows(NamedTuple):
-    """Flows: columns of FlowTable. slot: network.slot_of. here, there: micro-batch of sender and receiver.
-
-    leaving_first, leaving: the flows that leave each stage after its F, then after its B or I. of: the flow
-    of each message. What the loop changes: sent and arrived of each message, -1 for never.
-    """
-
-    base: IntArray
-    duration: IntArray
-    link: IntArray
-    queue: IntArray
-    port_first: IntArray
-    port: IntArray
-    port_ns: IntArray
-    slot: IntArray
-    here: IntArray
-    there: IntArray
-    leaving_first: IntArray
-    leaving: IntArray
-    of: IntArray
-    sent: IntArray
-    arrived: IntArray
-
-
-class Lines(NamedTuple):
-    """Waiting lines. head, tail: message at the ends of each line; next: message behind each message; -1: none.
-
-    ticket: of each message, above zero once it has lined up; holder: the message of each ticket. link_free,
-    port_free: when each is next free. With fixed lines, head and next hold all messages from the start.
-    """
-
-    head: IntArray
-    tail: IntArray
-    next: IntArray
-    ticket: IntArray
-    holder: IntArray
-    link_free: IntArray
-    port_free: IntArray
 
 
 @kernel
-def _push(times: IntArray, keys: IntArray, size: int, time: int, key: int) -> int:
-    """Put (time, key) on the binary heap; the new size."""
+def _push(heap: IntArray, size: int, time: int, key: int) -> int:
+    """Put (time, key) on the binary heap, shape (room, 2); the new size."""
     child = size
     while child > 0:
         parent = (child - 1) >> 1
-        if times[parent] < time or (times[parent] == time and keys[parent] < key):
+        if heap[parent, 0] < time or (heap[parent, 0] == time and heap[parent, 1] < key):
             break
-        times[child] = times[parent]
-        keys[child] = keys[parent]
+        heap[child, 0] = heap[parent, 0]
+        heap[child, 1] = heap[parent, 1]
         child = parent
-    times[child] = time
-    keys[child] = key
+    heap[child, 0] = time
+    heap[child, 1] = key
     return size + 1
 
 
 @kernel
-def _pop(times: IntArray, keys: IntArray, size: int) -> int:
+def _pop(heap: IntArray, size: int) -> int:
     """Remove the first entry of the heap; the new size."""
     size -= 1
-    time, key = times[size], keys[size]
+    time, key = heap[size, 0], heap[size, 1]
     parent = 0
     while True:
         child = 2 * parent + 1
@@ -109,141 +45,157 @@ def _pop(times: IntArray, keys: IntArray, size: int) -> int:
             break
         other = child + 1
         if other < size and (
-            times[other] < times[child] or (times[other] == times[child] and keys[other] < keys[child])
+            heap[other, 0] < heap[child, 0]
+            or (heap[other, 0] == heap[child, 0] and heap[other, 1] < heap[child, 1])
         ):
             child = other
-        if time < times[child] or (time == times[child] and key < keys[child]):
+        if time < heap[child, 0] or (time == heap[child, 0] and key < heap[child, 1]):
             break
-        times[parent] = times[child]
-        keys[parent] = keys[child]
+        heap[parent, 0] = heap[child, 0]
+        heap[parent, 1] = heap[child, 1]
         parent = child
-    times[parent] = time
-    keys[parent] = key
+    heap[parent, 0] = time
+    heap[parent, 1] = key
     return size
 
 
 @kernel
-def _begin(rows: Rows, row: int, times: IntArray, keys: IntArray, size: int) -> int:
+def _begin(tasks: Records, lanes: Records, row: int, heap: IntArray, size: int) -> int:
     """Start a task whose inputs are known: when its lane is free and the last of them has arrived."""
-    lane = rows.lane[row]
-    rows.waits[row] = -1
-    rows.start[row] = max(rows.free[lane], rows.ready[row])
-    rows.free[lane] = rows.start[row] + rows.duration[row]
-    return _push(times, keys, size, rows.free[lane], row)
+    task = tasks[row]
+    lane = lanes[task.lane]
+    task.waits = -1
+    task.start = max(lane.free, task.ready)
+    lane.free = task.start + task.duration
+    return _push(heap, size, lane.free, row)
 
 
 @kernel
-def _arrive(rows: Rows, row: int, instant: int, times: IntArray, keys: IntArray, size: int) -> int:
+def _arrive(tasks: Records, lanes: Records, row: int, instant: int, heap: IntArray, size: int) -> int:
     """One input of a task arrives; if it was the last one and the lane stands at the task, it starts."""
-    rows.waits[row] -= 1
-    rows.ready[row] = max(rows.ready[row], instant)
-    if rows.waits[row] == 0 and rows.at[rows.lane[row]] == row:
-        size = _begin(rows, row, times, keys, size)
+    task = tasks[row]
+    task.waits -= 1
+    task.ready = max(task.ready, instant)
+    if task.waits == 0 and lanes[task.lane].at == row:
+        size = _begin(tasks, lanes, row, heap, size)
     return size
 
 
 @kernel
 def _send(
-    rows: Rows, flows: Flows, flow: int, message: int, instant: int, times: IntArray, keys: IntArray, size: int
+    tasks: Records,
+    lanes: Records,
+    slot_row: IntArray,
+    messages: Records,
+    number: int,
+    flow: Record,
+    instant: int,
+    heap: IntArray,
+    size: int,
 ) -> int:
     """A message starts on its way; it reaches every micro-batch of the receiver whose samples it covers."""
-    until = instant + flows.duration[flow]
-    flows.sent[message] = instant
-    flows.arrived[message] = until
-    here, there = flows.here[flow], flows.there[flow]
-    sample = (message - flows.base[flow]) * here
-    for target in range(sample // there, (sample + here - 1) // there + 1):
-        size = _arrive(rows, rows.slot_row[flows.slot[flow] + target], until, times, keys, size)
+    until = instant + flow.duration
+    messages[number].sent = instant
+    messages[number].arrived = until
+    sample = (number - flow.base) * flow.here
+    for target in range(sample // flow.there, (sample + flow.here - 1) // flow.there + 1):
+        size = _arrive(tasks, lanes, slot_row[flow.slot + target], until, heap, size)
     return size
 
 
 @kernel
-def _end(rows: Rows, flows: Flows, row: int, now: int, times: IntArray, keys: IntArray, size: int) -> int:
-    """A task ends: its messages become ready, its lane goes on to the next task."""
-    if rows.following[row] >= 0:
-        size = _arrive(rows, rows.following[row], now, times, keys, size)
-    if rows.kind[row] <= LAST_SENDING_KIND:
-        stages = (len(flows.leaving_first) - 1) // 2
-        group = rows.stage[row] + (stages if rows.kind[row] > 0 else 0)
-        for position in range(flows.leaving_first[group], flows.leaving_first[group + 1]):
-            flow = flows.leaving[position]
-            message = flows.base[flow] + rows.micro_batch[row]
-            if flows.queue[flow] < 0:
-                size = _send(rows, flows, flow, message, now, times, keys, size)
-            else:
-                size = _push(times, keys, size, now, READY + message)
-    lane = rows.lane[row]
-    rows.at[lane] = row + 1
-    if row + 1 < rows.first[lane + 1] and rows.waits[row + 1] == 0:
-        size = _begin(rows, row + 1, times, keys, size)
-    return size
-
-
-@kernel
-def _soonest(flows: Flows, lines: Lines, flow: int, now: int) -> int:
+def _soonest(flow: Record, ports: Records, link_free: IntArray, port_free: IntArray, now: int) -> int:
     """When link and ports of a flow are free, by what is known now."""
-    instant = max(now, lines.link_free[flows.link[flow]])
-    for position in range(flows.port_first[flow], flows.port_first[flow + 1]):
-        instant = max(instant, lines.port_free[flows.port[position]])
-    return int(instant)
+    instant = max(now, int(link_free[flow.link]))
+    for position in range(flow.port_first, flow.port_end):
+        instant = max(instant, int(port_free[ports[position].port]))
+    return instant
 
 
 @kernel
-def run(rows: Rows, flows: Flows, lines: Lines, fixed: bool) -> int:
+def run(
+    tasks: Records,
+    lanes: Records,
+    slot_row: IntArray,
+    groups: Records,
+    leaving: IntArray,
+    flows: Records,
+    ports: Records,
+    messages: Records,
+    lines: Records,
+    links: int,
+    all_ports: int,
+    fixed: bool,
+) -> int:
     """Run every task that can run; returns how many ended.
 
-    fixed: the waiting lines give the order in which each link carries its messages; else first come, first
-    served. Results: start of the rows, sent and arrived of the messages, and the row at which each lane stands.
+    slot_row: as in TaskTable. groups, leaving: the flows that leave with each group. ports: the ports of each
+    flow. lines: the waiting lines; fixed: they and the messages' `next` hold all messages from the start, in
+    the order in which each link carries them; else they are empty, first come first served. links, all_ports:
+    their numbers. Results stand in the records: tasks' start, lanes' at, messages' sent and arrived.
     """
-    lanes = len(rows.first) - 1
-    margin = lanes + len(flows.duration) + len(lines.head) + 4
-    times, keys = np.empty(4 * margin, np.int64), np.empty(4 * margin, np.int64)
+    link_free, port_free = np.zeros(links, np.int64), np.zeros(all_ports, np.int64)
+    holder = np.empty(len(messages), np.int64)
+    margin = len(lanes) + len(flows) + len(lines) + 4
+    heap = np.empty((4 * margin, 2), np.int64)
     size, ended, tickets = 0, 0, 0
-    for lane in range(lanes):
-        row = rows.first[lane]
-        rows.at[lane] = row
-        if row < rows.first[lane + 1] and rows.waits[row] == 0:
-            size = _begin(rows, row, times, keys, size)
+    for lane in lanes:
+        if lane.at < lane.end and tasks[lane.at].waits == 0:
+            size = _begin(tasks, lanes, lane.at, heap, size)
     while size > 0:
-        if size + margin > len(times):
-            times = np.concatenate((times, np.empty_like(times)))
-            keys = np.concatenate((keys, np.empty_like(keys)))
-        now, key = times[0], keys[0]
-        size = _pop(times, keys, size)
+        if size + margin > len(heap):
+            heap = np.concatenate((heap, np.empty_like(heap)))
+        now, key = heap[0, 0], heap[0, 1]
+        size = _pop(heap, size)
         if key < READY:
             ended += 1
-            size = _end(rows, flows, key, now, times, keys, size)
+            task = tasks[key]
+            if task.following >= 0:
+                size = _arrive(tasks, lanes, task.following, now, heap, size)
+            if task.sends >= 0:
+                for position in range(groups[task.sends].first, groups[task.sends].end):
+                    flow = flows[leaving[position]]
+                    number = flow.base + task.micro_batch
+                    if flow.queue < 0:
+                        size = _send(tasks, lanes, slot_row, messages, number, flow, now, heap, size)
+                    else:
+                        size = _push(heap, size, now, READY + number)
+            lane = lanes[task.lane]
+            lane.at = key + 1
+            if lane.at < lane.end and tasks[lane.at].waits == 0:
+                size = _begin(tasks, lanes, lane.at, heap, size)
             continue
         trying = key >= TRY
-        message = lines.holder[key & INDEX_MASK] if trying else key & INDEX_MASK
-        flow = flows.of[message]
-        line = flows.queue[flow]
-        soonest = _soonest(flows, lines, flow, now)
+        number = holder[key & INDEX_MASK] if trying else key & INDEX_MASK
+        message = messages[number]
+        flow = flows[message.flow]
+        line = lines[flow.queue]
+        soonest = _soonest(flow, ports, link_free, port_free, now)
         if not trying:
-            lines.ticket[message] = tickets + 1
-            lines.holder[tickets] = message
+            holder[tickets] = number
             tickets += 1
-            if not fixed and flows.port_first[flow] == flows.port_first[flow + 1]:
+            message.ticket = tickets
+            if not fixed and flow.port_first == flow.port_end:
                 # Only the link is needed: its order of service is settled, nobody can come in between.
-                lines.link_free[flows.link[flow]] = soonest + flows.duration[flow]
-                size = _send(rows, flows, flow, message, soonest, times, keys, size)
+                link_free[flow.link] = soonest + flow.duration
+                size = _send(tasks, lanes, slot_row, messages, number, flow, soonest, heap, size)
                 continue
             if not fixed:
-                if lines.head[line] < 0:
-                    lines.head[line] = message
+                if line.head < 0:
+                    line.head = number
                 else:
-                    lines.next[lines.tail[line]] = message
-                lines.tail[line] = message
-            if lines.head[line] == message:
-                size = _push(times, keys, size, soonest, TRY + tickets - 1)
+                    messages[line.tail].next = number
+                line.tail = number
+            if line.head == number:
+                size = _push(heap, size, soonest, TRY + tickets - 1)
         elif soonest > now:
-            size = _push(times, keys, size, soonest, key)
+            size = _push(heap, size, soonest, key)
         else:
-            lines.head[line] = lines.next[message]
-            lines.link_free[flows.link[flow]] = now + flows.duration[flow]
-            for position in range(flows.port_first[flow], flows.port_first[flow + 1]):
-                lines.port_free[flows.port[position]] = now + flows.port_ns[position]
-            size = _send(rows, flows, flow, message, now, times, keys, size)
-            if lines.head[line] >= 0 and lines.ticket[lines.head[line]] > 0:
-                size = _push(times, keys, size, now, TRY + lines.ticket[lines.head[line]] - 1)
+            line.head = message.next
+            link_free[flow.link] = now + flow.duration
+            for position in range(flow.port_first, flow.port_end):
+                port_free[ports[position].port] = now + ports[position].occupied
+            size = _send(tasks, lanes, slot_row, messages, number, flow, now, heap, size)
+            if line.head >= 0 and messages[line.head].ticket > 0:
+                size = _push(heap, size, now, TRY + messages[line.head].ticket - 1)
     return ended

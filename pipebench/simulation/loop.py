@@ -1,14 +1,15 @@
-"""From tables to the kernel's columns and back: the instants of one run."""
+"""From tables to the kernel's records and back: the instants of one run."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
-from pipebench.simulation.kernel import Flows, Lines, Rows, run
+from pipebench.simulation.kernel import run
 from pipebench.simulation.network import FlowTable, add_message_waits, slot_of
+from pipebench.simulation.records import FLOW, GROUP, LANE, LINE, MESSAGE, PORT, TASK, Records
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import TaskTable
+from pipebench.simulation.tasks import FORWARD, INPUT, TaskTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,60 +34,86 @@ def run_loop(
     link_order: for each link all its messages in the order in which it must carry them (queues of the network
     are then its links); None: first come, first served.
     """
-    flows = len(network.sender)
-    counts = stages.count[network.sender]
+    task_records = _task_records(stages, tasks, network)
+    lane_records = np.zeros(len(tasks.columns.devices), LANE)
+    lane_records["at"] = tasks.columns.first[:-1]
+    lane_records["end"] = tasks.columns.first[1:]
+    groups, leaving = _groups(stages, network)
+    messages, lines = _messages(stages, network, link_order)
+    ports = np.zeros(len(network.port), PORT)
+    ports["port"] = network.port
+    ports["occupied"] = network.port_ns
+    ended = run(
+        task_records,
+        lane_records,
+        tasks.slot_row,
+        groups,
+        leaving,
+        _flow_records(stages, network),
+        ports,
+        messages,
+        lines,
+        network.links,
+        network.ports,
+        link_order is not None,
+    )
+    return Instants(
+        start=task_records["start"].copy(),
+        sent=messages["sent"].copy(),
+        arrived=messages["arrived"].copy(),
+        ended=int(ended),
+        at=lane_records["at"].copy(),
+    )
+
+
+def _task_records(stages: StageTable, tasks: TaskTable, network: FlowTable) -> Records:
+    columns = tasks.columns
+    group = columns.stage + np.where(columns.kind == FORWARD, 0, len(stages.count))
     waits = tasks.waits.copy()
     add_message_waits(waits, tasks.slot_row, network, stages)
+    records = np.zeros(len(tasks.lane), TASK)
+    records["lane"] = tasks.lane
+    records["sends"] = np.where(columns.kind <= INPUT, group, -1)
+    records["micro_batch"] = columns.micro_batch
+    records["duration"] = tasks.duration
+    records["following"] = tasks.next
+    records["waits"] = waits
+    records["start"] = -1
+    return records
+
+
+def _groups(stages: StageTable, network: FlowTable) -> tuple[Records, IntArray]:
     group = network.sender + network.backward * len(stages.count)
-    rows = Rows(
-        first=tasks.columns.first,
-        lane=tasks.lane,
-        stage=tasks.columns.stage,
-        micro_batch=tasks.columns.micro_batch,
-        kind=tasks.columns.kind,
-        duration=tasks.duration,
-        following=tasks.next,
-        slot_row=tasks.slot_row,
-        waits=waits,
-        ready=np.zeros(len(waits), np.int64),
-        start=np.full(len(waits), -1, np.int64),
-        at=np.zeros(len(tasks.columns.devices), np.int64),
-        free=np.zeros(len(tasks.columns.devices), np.int64),
-    )
-    columns = Flows(
-        base=network.base,
-        duration=network.duration,
-        link=network.link,
-        queue=network.queue,
-        port_first=network.port_first,
-        port=network.port,
-        port_ns=network.port_ns,
-        slot=np.array([slot_of(flow, network, stages) for flow in range(flows)], np.int64),
-        here=stages.micro_batch[network.sender],
-        there=stages.micro_batch[network.receiver],
-        leaving_first=np.searchsorted(np.sort(group), np.arange(2 * len(stages.count) + 1)).astype(np.int64),
-        leaving=np.argsort(group, kind="stable").astype(np.int64),
-        of=np.repeat(np.arange(flows), counts),
-        sent=np.full(network.messages, -1, np.int64),
-        arrived=np.full(network.messages, -1, np.int64),
-    )
-    ended = int(run(rows, columns, _lines(network, link_order), link_order is not None))
-    return Instants(rows.start, columns.sent, columns.arrived, ended, rows.at)
+    bounds = np.searchsorted(np.sort(group), np.arange(2 * len(stages.count) + 1))
+    records = np.zeros(2 * len(stages.count), GROUP)
+    records["first"] = bounds[:-1]
+    records["end"] = bounds[1:]
+    return records, np.argsort(group, kind="stable").astype(np.int64)
 
 
-def _lines(network: FlowTable, link_order: list[IntArray] | None) -> Lines:
-    head = np.full(network.queues, -1, np.int64)
-    following = np.full(network.messages, -1, np.int64)
+def _flow_records(stages: StageTable, network: FlowTable) -> Records:
+    records = np.zeros(len(network.sender), FLOW)
+    for field in ("base", "duration", "link", "queue"):
+        records[field] = getattr(network, field)
+    records["port_first"] = network.port_first[:-1]
+    records["port_end"] = network.port_first[1:]
+    records["slot"] = [slot_of(flow, network, stages) for flow in range(len(records))]
+    records["here"] = stages.micro_batch[network.sender]
+    records["there"] = stages.micro_batch[network.receiver]
+    return records
+
+
+def _messages(
+    stages: StageTable, network: FlowTable, link_order: list[IntArray] | None
+) -> tuple[Records, Records]:
+    """The messages, and the waiting lines: empty, or full from the start."""
+    messages = np.zeros(network.messages, MESSAGE)
+    messages["flow"] = np.repeat(np.arange(len(network.sender)), stages.count[network.sender])
+    for field in ("sent", "arrived", "next"):
+        messages[field] = -1
+    lines = np.full(network.queues, -1, LINE)
     for link, order in enumerate(link_order or ()):
         if len(order):
-            head[link] = order[0]
-            following[order[:-1]] = order[1:]
-    return Lines(
-        head=head,
-        tail=np.full(network.queues, -1, np.int64),
-        next=following,
-        ticket=np.zeros(network.messages, np.int64),
-        holder=np.zeros(network.messages, np.int64),
-        link_free=np.zeros(network.links, np.int64),
-        port_free=np.zeros(network.ports, np.int64),
-    )
+            lines["head"][link] = order[0]
+            messages["next"][order[:-1]] = order[1:]
+    return messages, lines

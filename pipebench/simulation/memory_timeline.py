@@ -35,12 +35,12 @@ def _lane(
     present = np.unique(stage)
     during = np.zeros(len(stage), np.int64)
     after = np.zeros(len(stage), np.int64)
-    last_part = last_parts(columns, rows)
+    last_part = (kind == BACKWARD) | (kind == WEIGHT)
     for s in present:
-        begun = np.cumsum((stage == s) & (kind == FORWARD))
-        done = np.cumsum((stage == s) & last_part)
-        during += _held(memory[s], begun - done + ((stage == s) & last_part))
-        after += _held(memory[s], begun - done)
+        ending = (stage == s) & last_part
+        live = np.cumsum((stage == s) & (kind == FORWARD)) - np.cumsum(ending)
+        during += _held(memory[s], live + ending)
+        after += _held(memory[s], live)
     workspace = np.array([each.workspace for each in memory], np.int64)
     during += np.where(kind == REDUCE, 0, workspace[stage])
     # A gap of no length between two tasks is no instant of its own.
@@ -49,19 +49,14 @@ def _lane(
     times = np.stack([start, end], axis=1).ravel()
     values = np.stack([during, after], axis=1).ravel()
     there = np.stack([np.ones(len(stage), bool), gap], axis=1).ravel()
-    times = np.concatenate([np.zeros(1, np.int64), times[there]])
-    idle = sum(memory[s].at(0) for s in present)
-    values = np.concatenate([np.full(1, idle, np.int64), values[there]])
+    times, values = times[there], values[there]
+    if len(times) == 0 or times[0] > 0:
+        idle = sum(memory[s].at(0) for s in present)
+        times = np.concatenate([np.zeros(1, np.int64), times])
+        values = np.concatenate([np.full(1, idle, np.int64), values])
     changes = np.ones(len(values), bool)
     changes[1:] = values[1:] != values[:-1]
     return times[changes], values[changes]
-
-
-def last_parts(columns: Columns, rows: slice) -> IntArray:
-    """Whether each task ends the life of its micro-batch: B, or W of a split backward."""
-    kind = columns.kind[rows]
-    ends: IntArray = (kind == BACKWARD) | (kind == WEIGHT)
-    return ends
 
 
 def _held(memory: StageMemory, live: IntArray) -> IntArray:

@@ -1,7 +1,5 @@
 """The planner `contiguous-exact`: the proven best contiguous plan under 1F1B*."""
 
-from pipebench.algorithms.chain import Chain
-from pipebench.algorithms.contiguous import Search, StageRange, contiguous_optimum
 from pipebench.algorithms.contiguous_plan import contiguous_result
 from pipebench.algorithms.contiguous_sweep import sweep
 from pipebench.costs.model import CostModel
@@ -18,14 +16,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     time is out before there is any plan.
     """
     model = CostModel(problem)
-
-    def search(chain: Chain, stages: StageRange, memory: int, below_ns: int | None) -> Search:
-        found = contiguous_optimum(chain, stages, memory, below_ns=below_ns, stop=context.out_of_time)
-        context.count("probes", found.probes)
-        context.count("states", found.states)
-        return found
-
-    best = sweep(model, search, context.out_of_time)
+    best = sweep(model, context.count, context.out_of_time)
     if best is None:
         raise DeadlineReached("the time limit was reached before any contiguous plan was found")
     return contiguous_result(model, best)

@@ -25,7 +25,7 @@ def refuse_unsupported(problem: Problem, form: str) -> None:
 def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
     """Numbers of replicas for a stage at that micro-batch, ascending; empty where the pinned one is too many.
 
-    async: every number. sync: powers of two that divide the micro-batch (GraphPipe notes A6). A replica
+    async: every number. sync: powers of two that divide the micro-batch. A replica
     computes at least one sample.
     """
     devices, pinned = problem.cluster.size, problem.pins.data_parallel

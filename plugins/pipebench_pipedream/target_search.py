@@ -25,7 +25,7 @@ def within_target(
     micro-batches, or ceil(q / d) where counts_stages is false. Fewer stages behind never take more memory,
     so the least number is enough to know. Shapes as in stage_count.smallest_bottleneck. Returns fewest, the
     end of the first stage, its choice of replicas (each (n+1, devices+1)), states reached, transitions tried.
-    Source: notes on GraphPipe's chain DP, which this applies to the whole linear order.
+    Source: the value is that of GraphPipe's DP (ASPLOS 2025), here for one whole linear order.
     """
     choices, n = period.shape[0], period.shape[1] - 1
     fewest = np.full((n + 1, devices + 1), NONE)

@@ -57,6 +57,25 @@ def test_plans_and_their_schedules_are_valid(seed: int, execution: str, order: s
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("execution", ["sequential", "graph"])
+@pytest.mark.parametrize("seed", range(4))
+def test_plans_stay_within_tight_memory(seed: int, execution: str, mode: RegimeMode) -> None:
+    roomy = several_sizes(seed, mode)
+    valid = infeasible = 0
+    for memory in range(100, 1100, 200):
+        problem = msgspec.structs.replace(roomy, cluster=cluster(4, memory, bandwidth=0.7e9, latency_s=2e-9))
+        try:
+            result = run(problem, execution=execution)
+        except InfeasibleProblem:
+            infeasible += 1
+            continue
+        assert check_schedule(problem, result.plan, scheduled(problem, result.plan)).status == "valid"
+        valid += 1
+    assert valid > 0
+    assert infeasible > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_micro_batch_is_the_best_of_all(seed: int, mode: RegimeMode) -> None:
     problem = several_sizes(seed, mode)

@@ -1,0 +1,77 @@
+"""The table of device types: their facts as the vendors print them, effective rates apart."""
+
+import math
+from functools import lru_cache
+from importlib.resources import files
+
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.errors import unknown
+from pipebench.domain.profile import Precision
+from pipebench.domain.value import Value, require
+from pipebench.formats.strict import parse_toml
+
+
+class DeviceFacts(Value, frozen=True, kw_only=True):
+    """One device type as a table says it. GB = 10^9 bytes; link rates one way; effective where known."""
+
+    memory_gb: float
+    peak_tflops: dict[Precision, float] = {}
+    memory_bandwidth_gb_s: float | None = None
+    nvlink_gb_s: float | None = None
+    effective_nvlink_gb_s: float | None = None
+    pcie_gb_s: float | None = None
+    effective_pcie_gb_s: float | None = None
+    sources: tuple[str, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            number = getattr(self, name)
+            if isinstance(number, float):
+                require_rate(name, number)
+        for precision, rate in self.peak_tflops.items():
+            require_rate(f"peak_tflops.{precision}", rate)
+
+    def device_type(self, name: str) -> DeviceType:
+        """The device type with these facts, in bytes and FLOP/s."""
+        peers = (self.effective_nvlink_gb_s, self.nvlink_gb_s, self.effective_pcie_gb_s, self.pcie_gb_s)
+        return DeviceType(
+            name=name,
+            memory_bytes=round(self.memory_gb * 1e9),
+            peak_flops={precision: rate * 1e12 for precision, rate in self.peak_tflops.items()},
+            memory_bandwidth_bytes_s=(self.memory_bandwidth_gb_s or 0.0) * 1e9,
+            peer_bandwidth_bytes_s=next((rate for rate in peers if rate is not None), 0.0) * 1e9,
+            source=", ".join(self.sources),
+        )
+
+
+class DeviceTable(Value, frozen=True, kw_only=True):
+    """devices.toml."""
+
+    sources: dict[str, str]
+    devices: dict[str, DeviceFacts]
+
+
+def require_rate(name: str, number: float) -> None:
+    """Raise InvalidValue unless the number is finite and above zero."""
+    require(math.isfinite(number) and number > 0, f"{name} is {number:g}, it must be finite and above zero")
+
+
+@lru_cache(maxsize=1)
+def device_table() -> DeviceTable:
+    """The devices that ship."""
+    data = files("pipebench.formats").joinpath("presets/devices.toml").read_bytes()
+    return parse_toml(data, DeviceTable, "devices.toml")
+
+
+def device_names() -> list[str]:
+    """Names of the devices that ship."""
+    return sorted(device_table().devices)
+
+
+def load_device(name: str) -> DeviceType:
+    """A device type by name. Raises PipebenchError with the nearest name."""
+    facts = device_table().devices.get(name)
+    if facts is None:
+        raise unknown("device type", name, device_names())
+    return facts.device_type(name)

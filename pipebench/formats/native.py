@@ -1,0 +1,48 @@
+"""The project's own files: JSON documents, read with a size bound, written at once."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from pipebench.domain.document import PlannedProblem, decode, encode, kind_of
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.profile import Profile
+from pipebench.formats.files import read_file, write_file
+
+
+def looks_native(data: bytes) -> bool:
+    """Whether the bytes are JSON by their first letter: all documents are objects."""
+    return data.lstrip()[:1] == b"{"
+
+
+def read_document(path: str | Path, kind: str) -> Any:
+    """The value of a document of that kind. Raises PipebenchError that names the file and the path inside."""
+    return decode(_bytes(path), kind, str(path))
+
+
+def read_any_document(path: str | Path) -> tuple[str, Any]:
+    """The kind and the value of a document of any kind. Raises PipebenchError as `read_document`."""
+    data = _bytes(path)
+    kind = kind_of(data, str(path))
+    return kind, decode(data, kind, str(path))
+
+
+def read_plan(path: str | Path) -> PlannedProblem:
+    """A plan file. Raises PipebenchError as `read_document`."""
+    return cast(PlannedProblem, read_document(path, "plan"))
+
+
+def decode_profile(data: bytes, source: str) -> Profile:
+    """The profile in a document's bytes. Raises PipebenchError as `read_document`."""
+    return cast(Profile, decode(data, "profile", source))
+
+
+def write_document(path: str | Path, kind: str, value: Any) -> None:
+    """Write a value as a document of that kind. Raises PipebenchError when the file cannot be written."""
+    write_file(path, encode(kind, value) + b"\n")
+
+
+def _bytes(path: str | Path) -> bytes:
+    data = read_file(path)
+    if not data.strip():
+        raise PipebenchError(f"{str(path)!r} is empty")
+    return data

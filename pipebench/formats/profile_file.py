@@ -1,0 +1,41 @@
+"""Read a profile from any file whose format is known: by what is in it, else by its name."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.profile import Profile
+from pipebench.formats import native_profile, pipedream
+from pipebench.formats.files import read_file
+from pipebench.formats.profile_format import ProfileFormat
+from pipebench.hooks.syntax import Reference, typed_options
+
+FORMATS: tuple[ProfileFormat, ...] = (native_profile.FORMAT, pipedream.FORMAT)
+"""Formats that are read. A new one is a module with a FORMAT, and its entry here."""
+
+
+def read_profile(path: str, options: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Profile:
+    """The profile in a file. options: of its format, as texts. known: names of profiles that need no file.
+
+    Raises PipebenchError: no such file (with the nearest known name), a format that is not supported, an option
+    that the format does not have, whatever is wrong inside.
+    """
+    if known and not Path(path).exists() and "/" not in path and not Path(path).suffix:
+        raise PipebenchError(f"there is neither a file nor a shipped profile {path!r}", nearest(path, known))
+    data = read_file(path)
+    if not data.strip():
+        raise PipebenchError(f"{path!r} is empty")
+    found = _format_of(data, path)
+    chosen = typed_options(Reference(path, dict(options or {})), found.options)
+    return found.read(data, path, chosen)
+
+
+def _format_of(data: bytes, path: str) -> ProfileFormat:
+    for candidate in FORMATS:
+        if candidate.recognises(data):
+            return candidate
+    for candidate in FORMATS:
+        if path.endswith(candidate.suffix):
+            return candidate
+    supported = "; ".join(f"{f.name}: {f.summary} ({f.suffix})" for f in FORMATS)
+    raise PipebenchError(f"{path!r} is in no profile format that is known", f"known: {supported}")

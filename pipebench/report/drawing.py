@@ -1,0 +1,82 @@
+"""Schedules of a pipeline of equal stages, to be drawn: no model, no planner, no device needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipebench.bench.components import ready_scheduler
+from pipebench.bench.services import HostServices
+from pipebench.domain.trace import Trace
+from pipebench.hooks.descriptors import Scheduler
+from pipebench.hooks.manager import Host
+from pipebench.report.timeline import timeline
+from pipebench.simulation.metrics import metrics
+from pipebench.simulation.synthetic import synthetic
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The pipeline: times are of one micro-batch on one stage, in any one unit (taken as ms)."""
+
+    stages: int = 4
+    micro_batches: int = 8
+    forward: float = 1.0
+    backward: float = 2.0
+    transfer: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One schedule simulated. total: length in the unit of the shape (periodic: of one micro-batch, steady).
+
+    live: for each stage the most micro-batches in flight at any instant.
+    """
+
+    scheduler: str
+    trace: Trace
+    total: float
+    bubble: float
+    live: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.scheduler, *timeline(self.trace)])
+
+
+def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> list[Drawing]:
+    """One drawing for each scheduler. Raises PipebenchError for an unknown one or a shape without stages."""
+    return [_drawing(host, name, shape) for name in schedulers]
+
+
+def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
+    component = ready_scheduler(host, name).component
+    assert isinstance(component, Scheduler)
+    periodic = component.capabilities.produces == "periodic"
+    problem, plan = synthetic(
+        shape.stages,
+        shape.micro_batches,
+        forward_s=shape.forward / 1e3,
+        backward_s=shape.backward / 1e3,
+        transfer_s=shape.transfer / 1e3,
+        mode="async" if periodic else "sync",
+    )
+    services = HostServices(host)
+    trace = services.simulate(problem, plan, services.schedule(name, problem, plan))
+    measured = metrics(problem, plan, trace)
+    length_ns = trace.period_ns if trace.period_ns is not None else trace.total_ns
+    return Drawing(name, trace, length_ns / 1e6, measured.bubble, _most_live(trace, shape.stages))
+
+
+def _most_live(trace: Trace, stages: int) -> tuple[int, ...]:
+    events: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
+        if kind == "F":
+            events[stage].append((start, 1))
+        elif kind in "BW":
+            events[stage].append((end, -1))
+    most = []
+    for happened in events:
+        live = peak = 0
+        for _, change in sorted(happened):
+            live += change
+            peak = max(peak, live)
+        most.append(peak)
+    return tuple(most)
