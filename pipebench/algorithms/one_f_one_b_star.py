@@ -47,8 +47,8 @@ def stage_chain(model: CostModel, plan: Plan) -> StageChain:
         raise UnsupportedProblem("1F1B* needs one micro-batch size; the stages of this plan differ")
     if any(stage.k != 1 for stage in plan.stages):
         raise UnsupportedProblem("1F1B* runs one forward, then one backward; this plan has stages with k > 1")
+    order = chain_of_stages(model, plan)
     edges = model.messages(plan)
-    order = chain_of_stages(plan, edges)
     transfers = transfers_of(model, plan, edges)
     forward = np.zeros(2 * len(order) - 1, np.int64)
     backward = np.zeros_like(forward)

@@ -23,6 +23,8 @@ def linearise_smallest_region(graph: TwoTerminal) -> list[int]:
         if len(graph.out[entry]) < 2:
             continue
         exits = [v for v in members(after[entry]) if v != entry and before[v] >> entry & 1]
+        if not exits:
+            continue
         leave = min(exits, key=place.__getitem__)
         inside = _inside(order, before, after, entry, leave)
         carried = sum(len(operators(graph.out[tail][head])) for tail, head in _edges(graph, inside | {entry}))

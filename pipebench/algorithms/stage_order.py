@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
@@ -20,17 +22,20 @@ class Transfer:
     backward_ns: int
 
 
-def chain_of_stages(plan: Plan, edges: list[Message]) -> list[int]:
-    """The only order in which the stages can run; `edges` are the messages of the plan.
+def chain_of_stages(model: CostModel, plan: Plan) -> list[int]:
+    """The only order in which the stages can run.
 
     Raises UnsupportedProblem when data and order edges leave two stages unordered, or contradict the listed
     order of a relayed plan.
     """
-    pairs = {(m.source, m.target) for m in edges} | set(plan.order_edges)
+    sent = model.messages(replace(plan, routing="direct"))
+    pairs = {(m.source, m.target) for m in sent} | set(plan.order_edges)
     if plan.routing == "relay":
         backwards = sorted(pair for pair in pairs if pair[0] >= pair[1])
         if backwards:
-            raise UnsupportedProblem(f"a relayed plan runs in the order listed, but has the edge {backwards[0]}")
+            raise UnsupportedProblem(
+                f"a relayed plan runs in the order listed, but stage {backwards[0][1]} waits for {backwards[0][0]}"
+            )
         return list(range(len(plan.stages)))
     successors: list[list[int]] = [[] for _ in plan.stages]
     for before, after in sorted(pairs):

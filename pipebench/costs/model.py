@@ -91,7 +91,7 @@ class CostModel:
             backward += forward
         reduce_ns = self.all_reduce_ns(stage, copies)
         if self.problem.regime.mode == "async" and reduce_ns:
-            backward += -(-reduce_ns * stage.micro_batch // self.problem.mini_batch)
+            backward += -(-reduce_ns * stage.micro_batch * copies // self.problem.mini_batch)
             reduce_ns = 0
         return StageTimes(forward, backward, min(weight_gradient, backward), reduce_ns)
 

@@ -83,7 +83,7 @@ def decode(data: bytes, kind: str, source: str) -> Any:
         return msgspec.json.decode(envelope.content, type=KINDS[kind])
     except msgspec.ValidationError as error:
         raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PipebenchError(f"{source}: not valid JSON: {error}") from None
 
 

@@ -8,7 +8,7 @@ import msgspec
 from pipebench.domain.errors import PipebenchError, nearest
 
 T = TypeVar("T")
-_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*)`(?: - at `\$(.*)`)?", re.DOTALL)
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -33,9 +33,9 @@ def _explained(message: str, kind: Any, source: str) -> PipebenchError:
         return PipebenchError(
             f"{source}: unknown key {f'{place}.{unknown[1]}'.lstrip('.')!r}", nearest(unknown[1], valid)
         )
-    what, _, place = message.rpartition(" - at ")
-    key = place.strip("`").removeprefix("$").lstrip(".")
-    return PipebenchError(f"{source}: {f'{key}: {what}' if key else what or message}")
+    what, _, place = message.partition(" - at `$")
+    key = place.rstrip("`").lstrip(".")
+    return PipebenchError(f"{source}: {f'{key}: {what}' if key else what}")
 
 
 def _keys_at(kind: Any, place: str) -> list[str]:

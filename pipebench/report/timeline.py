@@ -10,7 +10,7 @@ SMALLEST_WIDTH = 20
 def timeline(trace: Trace, columns: int = 80) -> list[str]:
     """The lines. F0 starts the forward of micro-batch 0, B0 its backward; R is the all-reduce, '.' idle.
 
-    A task narrower than its label shows as much of it as fits; one narrower than a column may vanish.
+    A task narrower than its label shows its kind only; one narrower than a column may vanish.
     """
     labels = [_lane_label(devices) for devices in trace.lanes]
     margin = max(map(len, labels), default=0) + 1
@@ -23,9 +23,13 @@ def timeline(trace: Trace, columns: int = 80) -> list[str]:
         del stage
         first, last = round(start * scale), min(round(end * scale), width)
         if last > first:
-            text = (f"{kind}{micro_batch}" if kind != "R" else "R").ljust(last - first, FILL[kind])
-            rows[lane][first:last] = text[: last - first]
+            rows[lane][first:last] = _task(kind, micro_batch, last - first)
     return [f"{label:<{margin}}{''.join(row)}" for label, row in zip(labels, rows, strict=True)]
+
+
+def _task(kind: str, micro_batch: int, width: int) -> str:
+    label = kind if kind == "R" or len(f"{kind}{micro_batch}") > width else f"{kind}{micro_batch}"
+    return label.ljust(width, FILL[kind])
 
 
 def _lane_label(devices: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative
+from pipebench_analytic.kinds import kind_of
 from pipebench_analytic.roofline import Roofline
 from pipebench_analytic.rounding import significant
 from pipebench_analytic.saved import Saved
@@ -11,7 +12,7 @@ from pipebench_analytic.splits import Split
 from pipebench_analytic.work import Kernels, Work
 
 RECOMPUTE_PAYS = 1.0
-"""Recomputing is offered where an operator keeps at least this many times its inputs besides them."""
+"""Recomputing is offered where an operator keeps its inputs and at least this many times as much besides."""
 
 
 def tensor_parallel(
@@ -46,7 +47,7 @@ def tensor_parallel(
 
 def recomputed(work: Work, saved: Saved, roofline: Roofline, sizes: Sequence[int]) -> Alternative | None:
     """Only the inputs are kept and the forward runs again before the backward; None where little is won."""
-    if saved.own == 0 or saved.own < RECOMPUTE_PAYS * work.input_bytes:
+    if not kind_of(work.operator).reads_inputs or saved.own < RECOMPUTE_PAYS * work.input_bytes:
         return None
     kernels = work.kernels()
     forward = [roofline.seconds(kernels.forward, size) for size in sizes]

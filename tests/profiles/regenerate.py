@@ -1,6 +1,6 @@
 """Make the profiles that ship again, from profiles/manifest.toml: `python -m tests.profiles.regenerate`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,25 +46,27 @@ def documents() -> Iterator[tuple[Path, bytes]]:
 
 
 def _document(name: str, recipe: Recipe) -> bytes:
+    build, options = _component("models", recipe.model)
+    graph = build(Context(options=options))
+    profile, options = _component("profilers", recipe.profiler)
     request = ProfileRequest(
         devices=tuple(map(load_device, recipe.devices)),
         micro_batches=recipe.micro_batches,
         precision=recipe.precision,
     )
-    graph = _call("models", recipe.model)(None)
-    profile = _call("profilers", recipe.profiler, graph)(request)
-    return encode("profile", replace(profile, name=name)) + b"\n"
+    made = profile(graph, Context(options=options, request=request))
+    notes = (f"model {recipe.model}", *made.provenance.notes)
+    made = replace(made, name=name, provenance=replace(made.provenance, notes=notes))
+    return encode("profile", made) + b"\n"
 
 
-def _call(slot: str, text: str, *arguments: Any) -> Any:
-    """A component of the project's own plugins, waiting for its request."""
+def _component(slot: str, text: str) -> tuple[Callable[..., Any], Value]:
+    """What a component of the project's own plugins loads, and its options."""
     reference = parse_reference(text)
     offered: tuple[Component, ...] = getattr(import_module(PLUGINS[slot]), f"pipebench_{slot}")()
     component = next(component for component in offered if component.name == reference.name)
     module, _, attribute = component.load.partition(":")
-    work = getattr(import_module(module), attribute)
-    options = typed_options(reference, component.options)
-    return lambda request: work(*arguments, Context(options=options, request=request))
+    return getattr(import_module(module), attribute), typed_options(reference, component.options)
 
 
 if __name__ == "__main__":

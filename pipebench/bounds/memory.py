@@ -1,0 +1,132 @@
+"""The least memory that any plan needs on its fullest device."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
+from pipebench.bounds.ways import Ways, ways
+from pipebench.costs.arrays import weight_states_bytes, whole_bytes_of
+from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.quantise import FloatArray
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.problem import Problem, Regime
+
+MemoryKind = Literal["weights", "sample", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBound:
+    """In every plan some device needs `value` bytes; kind: which argument binds, parts: each one's bytes."""
+
+    value: int
+    kind: MemoryKind
+    parts: dict[MemoryKind, int]
+
+
+def memory_bound(problem: Problem) -> MemoryBound:
+    """The largest of the bounds `weights`, `sample` and `operator`, over all plans that honour the pins.
+
+    Holds for the peak of the fullest device of any valid plan under any schedule. Transfer buffers are not
+    counted: a plan of one stage has none.
+
+    Raises InfeasibleProblem when the pins leave no plan.
+    """
+    weights, sample = spread_bytes(problem)
+    parts: dict[MemoryKind, int] = {"weights": weights, "sample": sample, "operator": operator_bytes(problem)}
+    kind = max(parts, key=lambda name: parts[name])
+    return MemoryBound(parts[kind], kind, parts)
+
+
+def operator_bytes(problem: Problem) -> int:
+    """One operator alone with one micro-batch.
+
+    Proof. While a stage runs, each of its devices holds the state of the weights of every operator in it,
+    what one micro-batch saves (in one piece while recomputing), and the workspace of its largest operator;
+    each is at least this operator's own. Saved bytes and sharded optimizer state are smallest with the most
+    replicas and the fewest samples that a cut allows; both minima are taken on their own.
+    """
+    operators = len(problem.profile.graph.operators)
+    samples = min(cut.samples for cut in cuts(problem))
+    replicas = most_replicas(problem)
+    least = np.full(operators, np.iinfo(np.int64).max)
+    for rows in ways(problem):
+        state = weight_states_bytes(problem.regime, rows.parameter_bytes, replicas)
+        alone = state + rows.fixed_bytes + whole_bytes_of(rows.saved_bytes * samples) + rows.workspace_bytes
+        least = np.minimum(least, rows.least(alone, operators))
+    return int(least.max())
+
+
+def spread_bytes(problem: Problem) -> tuple[int, int]:
+    """The state of all weights, and with it what one sample saves, spread evenly over the devices.
+
+    Proof. weights: a device holds the state of the weights of its stages' operators, so the sum over all
+    devices is at least the sum over operators, each by its cheapest alternative on the devices of one
+    replica. A parameter that several operators use counts for the first of them only: if that one runs
+    plainly its stage holds the parameter once whoever shares it, else it holds what its alternative says.
+    Pinned replicas each hold a copy, optimizer state sharded by zero1 at least one among them. Some device
+    holds at least the mean.
+
+    sample: take a last operator z and a micro-batch of its stage. When its forward ends, the forwards of all
+    stages with an ancestor of z that cover its samples have ended, and none of their backwards has begun (in
+    a chain of backwards that starts with z's own). So at that instant every ancestor's stage has a live
+    micro-batch and holds on each device at least what one sample saves (recomputation holds one full set
+    while any is live). Pinned: a micro-batch of b samples on d replicas saves at least max(b, d) samples'.
+
+    The sums are floats; a relative 10^-11 is taken off before rounding up, above all rounding of the costs.
+    """
+    graph, pins = problem.profile.graph, problem.pins
+    operators = len(graph.operators)
+    samples = max(pins.micro_batch or 1, pins.data_parallel or 1)
+    state = np.full(operators, math.inf)
+    both = np.full(operators, math.inf)
+    for rows in ways(problem):
+        held = _state(problem.regime, graph, rows, pins.data_parallel or 1)
+        for kept, bytes_each in ((state, held), (both, held + samples * rows.devices * rows.saved_bytes)):
+            np.minimum.at(kept, rows.operator, bytes_each)
+    saved = both - state
+    most = max(float(saved[ancestors].sum()) for ancestors in _ancestors_of_last(graph))
+    devices = devices_of_a_plan(problem)
+    return _share(float(state.sum()), devices), _share(float(state.sum()) + most, devices)
+
+
+def _share(total: float, devices: int) -> int:
+    mean = total / devices
+    return math.ceil(mean - 1e-11 * (mean + 1))
+
+
+def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> FloatArray:
+    """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas."""
+    first_use = np.zeros(len(graph.operators), dtype=np.int64)
+    seen: set[str] = set()
+    for position, operator in enumerate(graph.operators):
+        fresh = set(operator.parameters) - seen
+        seen |= fresh
+        first_use[position] = sum(graph.parameter_bytes[name] for name in fresh)
+    counted = np.where(rows.plain, first_use[rows.operator], rows.parameter_bytes)
+    # The optimizer's bytes are a whole multiple of the weights' (STATE_BYTES, MASTER_BYTES): nothing is rounded.
+    versions = weight_state_bytes(Regime(mode=regime.mode, precision=regime.precision), 1, 1)
+    whole = weight_states_bytes(regime, counted, 1)
+    optimizer = (whole - versions * counted) * (1 if regime.optimizer_sharding == "zero1" else replicas)
+    total: FloatArray = rows.devices * (
+        replicas * (versions * counted + rows.fixed_bytes) + optimizer.astype(float)
+    )
+    return total
+
+
+def _ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:
+    """For each operator without successors, itself and all operators before it."""
+    found: list[list[int]] = []
+    for last, after in enumerate(graph.successors):
+        if after:
+            continue
+        seen, todo = {last}, [last]
+        while todo:
+            for before in graph.predecessors[todo.pop()]:
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
+        found.append(sorted(seen))
+    return found

@@ -1,0 +1,77 @@
+"""For each operator the least that it can cost, over all cuts of the mini-batch and ways to run it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipebench.bounds.cuts import Cut, cuts
+from pipebench.bounds.ways import NEVER, Ways, ways
+from pipebench.costs.arrays import all_reduces_ns
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.cluster import Cluster, LinkLevel
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.problem import Problem
+
+
+def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
+    """For each operator the smallest cost over cuts, alternatives and device types, shape (operators,).
+
+    cost(ways, cut): a cost for each way. A stage's times are the sums of its operators' rounded times, so the
+    least rounded time of one operator is its share of any stage's time: nothing is lost to rounding.
+    Recomputation of a stage only adds time.
+
+    Raises InfeasibleProblem when the pins leave an operator no way to run.
+    """
+    operators = problem.profile.graph.operators
+    smallest = np.full(len(operators), NEVER, dtype=np.int64)
+    possible = cuts(problem)
+    for rows in ways(problem):
+        best = np.full(len(rows.operator), NEVER, dtype=np.int64)
+        for cut in possible:
+            fits = rows.devices * cut.replicas <= problem.cluster.size
+            np.minimum(best, np.where(fits, cost(rows, cut), NEVER), out=best)
+        np.minimum(smallest, rows.least(best, len(operators)), out=smallest)
+    if (smallest == NEVER).any():
+        name = operators[int(np.argmax(smallest == NEVER))].name
+        raise InfeasibleProblem(
+            f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices"
+        )
+    return smallest
+
+
+def all_reduce_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
+    """The least ns that all-reducing the weights of each row adds to its lane for one mini-batch.
+
+    async: spread over the runs and rounded up behind each backward, as the cost model does.
+    """
+    reduced = _fastest(problem.cluster, rows, cut.replicas)
+    return reduced if problem.regime.mode == "sync" else cut.runs * -(-reduced // cut.runs)
+
+
+def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
+    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on."""
+    reduced = np.zeros(len(rows.operator), dtype=np.int64)
+    if replicas == 1:
+        return reduced
+    for devices in set(rows.devices.tolist()):
+        chosen = rows.devices == devices
+        times = [
+            all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
+            for level in reducing_levels(cluster, devices * replicas)
+        ]
+        reduced[chosen] = np.min(times, axis=0)
+    return reduced
+
+
+def reducing_levels(cluster: Cluster, devices: int) -> list[LinkLevel]:
+    """The levels at which the cost model may price an all-reduce among that many devices.
+
+    n devices span at least the innermost level that holds n; the slowest level up to the one they span
+    counts. Copies of a pipeline reduce over the outermost level.
+    """
+    first = cluster.levels.index(cluster.flat(devices))
+    slowest = [
+        min(cluster.levels[: last + 1], key=lambda level: level.bandwidth_bytes_s)
+        for last in range(first, len(cluster.levels))
+    ]
+    return [*slowest, cluster.levels[-1]]

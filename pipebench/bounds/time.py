@@ -1,0 +1,125 @@
+"""The least time that any plan needs for one mini-batch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pipebench.bounds.cuts import Cut, devices_of_a_plan
+from pipebench.bounds.operator_times import all_reduce_ns, least
+from pipebench.bounds.ways import Ways
+from pipebench.costs.quantise import NS_PER_S, IntArray
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.problem import Problem
+
+TimeKind = Literal["work", "operator", "path"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """No plan needs less than `ns` for one mini-batch; kind: which argument binds.
+
+    parts: every argument's bound in ns. operator: where `operator` or `path` is largest, else ''.
+    """
+
+    ns: int
+    kind: TimeKind
+    parts: dict[TimeKind, int]
+    operator: str = ""
+
+    @property
+    def value(self) -> float:
+        """Seconds."""
+        return self.ns / NS_PER_S
+
+
+def time_bound(problem: Problem) -> TimeBound:
+    """The largest of the bounds `work`, `operator` and, in sync, `path`, over all plans that honour the pins.
+
+    Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
+    iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. It
+    counts no transfers (they may be overlapped or avoided) and takes memory as unlimited. GraphPipe notes,
+    section 7, made per operator, because stages may differ in micro-batch.
+
+    Raises InfeasibleProblem when the pins leave no plan.
+    """
+    graph = problem.profile.graph
+    parts: dict[TimeKind, int] = {"work": work_ns(problem)}
+    parts["operator"], slowest = operator_ns(problem)
+    where: dict[TimeKind, str] = {"operator": graph.operators[slowest].name}
+    if problem.regime.mode == "sync":
+        parts["path"], through = path_ns(problem)
+        where["path"] = graph.operators[through].name
+    kind = max(parts, key=lambda name: parts[name])
+    return TimeBound(parts[kind], kind, parts, where.get(kind, ""))
+
+
+def work_ns(problem: Problem) -> int:
+    """All device time, shared evenly.
+
+    Proof. A stage with d replicas of t devices in each of c copies keeps c d t devices busy, each for the
+    sum over its operators of runs x time. So an operator alone takes at least the minimum over cuts and
+    alternatives of replicas x devices of a replica x runs x time, wherever it stands, and device times of
+    different operators add up: on one device tasks run one after the other, and a clone, recomputation and
+    all-reduce only add. D devices that work for T ns offer D T, hence T >= sum / D, and T is an integer.
+    """
+
+    def device_ns(rows: Ways, cut: Cut) -> IntArray:
+        return cut.replicas * rows.devices * cut.runs * rows.run_ns(cut.samples)
+
+    total = int(sum(least(problem, device_ns).tolist()))
+    return -(-total // devices_of_a_plan(problem))
+
+
+def operator_ns(problem: Problem) -> tuple[int, int]:
+    """One operator in its lane: the bound and the operator that gives it.
+
+    Proof. The lane of a stage runs, for each of its micro-batches, a forward and a backward that include the
+    operator's, one after the other, and with replicas the all-reduce of at least this operator's weights
+    (sync: a task of the lane; async: spread over the backwards). The fastest link level that so many devices
+    may span is charged; an all-reduce grows with its bytes.
+    """
+
+    def lane_ns(rows: Ways, cut: Cut) -> IntArray:
+        return cut.runs * rows.run_ns(cut.samples) + all_reduce_ns(problem, rows, cut)
+
+    lanes = least(problem, lane_ns)
+    return int(lanes.max()), int(lanes.argmax())
+
+
+def path_ns(problem: Problem) -> tuple[int, int]:
+    """The longest path, with all micro-batches of one operator on it: the bound and that operator. Sync only.
+
+    Proof. Let o be an operator, u_1, …, u_k a path to it, f(u) the least forward and w(u) the least forward
+    plus backward time of one micro-batch. Those u_i in o's stage add runs x time >= w to the stage's work.
+    The others stand in earlier stages (C1): the first forward of o's stage waits for a forward of each of
+    them on a sample that it covers, one after the other, and after its last backward come both its
+    all-reduce and, one after the other, a backward of each of them. Between these lie runs x time of o.
+    Hence T >= runs x time of o + the larger of f(u_1) + … + f(u_k) + all-reduce of o and w(u_1) + … + w(u_k),
+    for the cut that o's stage has, so at least the minimum over cuts.
+
+    In the same way one sample goes down every path and back up: T >= the sum of w along it.
+    """
+    graph = problem.profile.graph
+    once = least(problem, lambda rows, cut: rows.run_ns(cut.samples))
+    forward = least(problem, lambda rows, cut: rows.forward_ns(cut.samples))
+    above, above_forward = before_each(graph, once), before_each(graph, forward)
+
+    def through_ns(rows: Ways, cut: Cut) -> IntArray:
+        computed = cut.runs * rows.run_ns(cut.samples)
+        reduced = above_forward[rows.operator] + all_reduce_ns(problem, rows, cut)
+        through: IntArray = computed + np.maximum(above[rows.operator], reduced)
+        return through
+
+    longest = np.maximum(least(problem, through_ns), above + once)
+    return int(longest.max()), int(longest.argmax())
+
+
+def before_each(graph: OperatorGraph, lengths: IntArray) -> IntArray:
+    """For each operator the longest sum of lengths along a path to it, itself left out."""
+    above = [0] * len(lengths)
+    each = lengths.tolist()
+    for operator in graph.topological:
+        for before in graph.predecessors[operator]:
+            above[operator] = max(above[operator], above[before] + each[before])
+    return np.array(above, dtype=np.int64)

@@ -1,0 +1,67 @@
+"""The planner GraphPipe as a plugin."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Capabilities, Planner
+
+PIPEBENCH_API = 1
+
+
+class GraphPipeOptions(Value, frozen=True, kw_only=True):
+    """objective: which micro-batch wins, that of the shortest simulated mini-batch or of the smallest bottleneck
+    time per sample (tps). targets: target periods for each micro-batch, spaced evenly in ratio from the
+    smallest that works to 6 times it; 1 is the paper. tolerance: at which ratio of worked to failed target the
+    bisection ends, above 1; 0 goes on to the last nanosecond. memo: solve branches that are the same but for
+    their names once.
+    """
+
+    objective: Literal["simulated", "tps"] = "simulated"
+    targets: int = 1
+    tolerance: float = 0.005
+    memo: bool = True
+
+    def __post_init__(self) -> None:
+        require(1 <= self.targets <= 100, f"targets is {self.targets}, it must be from 1 to 100")
+        require(0 <= self.tolerance < 1, f"tolerance is {self.tolerance}, it must be from 0 to below 1")
+
+
+@hookimpl
+def pipebench_planners() -> Iterable[Planner]:
+    """The planner `graphpipe`."""
+    return (
+        Planner(
+            name="graphpipe",
+            summary="stage graphs that run branches side by side: series-parallel DP under a bisected target",
+            load="pipebench_graphpipe.planner:plan",
+            options=GraphPipeOptions,
+            fidelity="reconstructed",
+            reference=(
+                "Jeon et al., GraphPipe: Improving Performance and Scalability of DNN Training with Graph "
+                "Pipeline Parallelism, ASPLOS 2025, arXiv 2406.17145"
+            ),
+            capabilities=Capabilities(graphs="dag", regimes=("sync",), replicas=True, recompute=True),
+            deviations=(
+                "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",
+                "one micro-batch size and 1F1B for all stages (the paper's default); a stage keeps as many "
+                "micro-batches in flight as the longest path of stages from it to a sink",
+                "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the stage "
+                "forward and back at its own replicas on the slowest link level that all devices span, and the "
+                "all-reduce spread over the micro-batches",
+                "an operator that two parts of the decomposition share belongs to a stage of one branch (or of a "
+                "group of whole branches), the other branches follow or precede it; the paper leaves this open",
+                "branches in order of weight; runs of whole branches may form one stage; the paper pairs branches",
+                "only in-flight values that occur are tried; the paper enumerates all",
+                "the bisection starts at the plan found without a target and from a proven bound, in ratio",
+                "graphs that are not series-parallel: the smallest region with one way in and one way out is put "
+                "in a line; the paper converts them without saying how",
+                "at most all devices are used; replica counts are powers of two",
+                "the micro-batch of the shortest simulated mini-batch wins (appendix A.2 sweeps it); "
+                "objective=tps takes the smallest bottleneck",
+                "targets above 1 sweeps relaxed targets, which the paper does not",
+                "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
+            ),
+        ),
+    )

@@ -1,0 +1,121 @@
+"""The stages that the search may choose from, as a compiled tree of chains and forks.
+
+A chain is a row of elements, each an operator or a fork. A stage starts before an element, or inside a fork
+whose join it owns (with the tail of a branch), and ends before an element, or inside a fork (with the head of
+a branch). Every such stage has a slot in the tables of costs.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipebench.algorithms.chain_dp import Depths
+
+Operators = tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Chain:
+    """elements: operators of each element. forks: those elements that are forks, by position.
+
+    ends[i]: the row of a solution for the stages from element i on, i = 0 … length. The rows behind that of a
+    fork belong to its heads. width: number of rows. rows[i]: a stage from element i that ends before solution
+    row e has slot rows[i] + e.
+    """
+
+    elements: tuple[Operators, ...]
+    forks: "dict[int, Fork]"
+    ends: Depths = field(default_factory=lambda: np.zeros(0, np.int32))
+    rows: Depths = field(default_factory=lambda: np.zeros(0, np.int32))
+    width: int = 0
+
+    @property
+    def length(self) -> int:
+        """Number of elements."""
+        return len(self.elements)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """One branch of a fork.
+
+    elements: its operators, element by element; operators: all of them in that order. work: by which branches
+    are ordered. chain: that of the first branch that is the same but for its names; alike: the how many-th of these
+    it is, from 1.
+    """
+
+    elements: tuple[Operators, ...]
+    operators: Operators
+    work: float
+    chain: Chain
+    alike: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    """How a stage that goes on behind a fork may start in it.
+
+    owner: the branch whose last elements it takes (a row for each first element), or none (one row).
+    absorbed: how many of the lightest other branches it takes whole. Its stage from row k that ends before
+    solution row e >= first_end has slot rows[k] + e.
+    """
+
+    owner: int | None
+    absorbed: int
+    first_end: int
+    rows: list[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """How a stage that starts before a fork may end in it.
+
+    owner: the branch whose first elements it takes (an end for each last element), or none (one end).
+    absorbed: as in Tail. end: the solution row of the first of its `count` ends.
+    """
+
+    owner: int | None
+    absorbed: int
+    end: int
+    count: int
+
+
+PLAIN = Tail(None, 0, 0, [])
+"""No stage behind the fork starts inside it. Not among a fork's tails."""
+
+
+@dataclass(slots=True, eq=False)
+class Fork:
+    """Branches, heaviest first, and the tails and heads that stages may have in it.
+
+    others: for each set of owners left out the remaining branches in order, and slots of runs of them as one
+    stage: branches a … e - 1 of that list have slot rows[a] + e.
+    """
+
+    branches: tuple[Branch, ...]
+    tails: tuple[Tail, ...] = ()
+    heads: tuple[Head, ...] = ()
+    others: dict[frozenset[int], tuple[tuple[int, ...], Depths]] = field(default_factory=dict)
+
+
+def left_out(tail: Tail, head: Head | None = None) -> frozenset[int]:
+    """The branches that stages outside own in part."""
+    owners = {tail.owner} | ({head.owner} if head else set())
+    return frozenset(owner for owner in owners if owner is not None)
+
+
+def absorbed_branches(fork: Fork, option: Tail | Head) -> tuple[int, ...]:
+    """The branches that a tail or head takes whole, by position."""
+    listed = [branch for branch in range(len(fork.branches)) if branch != option.owner]
+    return tuple(listed[len(listed) - option.absorbed :])
+
+
+def agree(fork: Fork, tail: Tail, head: Head) -> bool:
+    """Whether a tail and a head may be chosen together: they take different branches, or parts of one.
+
+    Whole branches are absorbed at one end only, so that those left are always the heaviest.
+    """
+    if tail.absorbed and head.absorbed:
+        return False
+    whole = absorbed_branches(fork, tail) + absorbed_branches(fork, head)
+    return tail.owner not in whole and head.owner not in whole

@@ -1,0 +1,219 @@
+"""Bounds against every plan of tiny problems, and one instance on which each argument is exact."""
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipebench.bounds import memory_bound, time_bound
+from pipebench.costs.model import CostModel
+from pipebench.domain.cluster import LinkLevel
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.graph import Operator
+from pipebench.domain.problem import Pins, Problem, Regime
+from pipebench.domain.profile import Alternative
+from tests.bounds.every_plan import length_ns, memory_bytes, plans
+from tests.builders import chain_problem, cluster, dag_problem
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Two or three operators, up to four devices on two link levels, replicas, alternatives, shared weights."""
+    size = draw(st.integers(2, 3))
+    devices = draw(st.integers(1, 4))
+    pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
+    edges = sorted(draw(st.sets(st.sampled_from(pairs), max_size=3)))
+    numbers = st.lists(st.integers(0, 30), min_size=size, max_size=size)
+    levels = (
+        LinkLevel(name="node", group=2, latency_s=draw(st.sampled_from([0.0, 1e-9])), bandwidth_bytes_s=2e9),
+        LinkLevel(name="net", group=4, bandwidth_bytes_s=draw(st.sampled_from([1e9, 5e9]))),
+    )
+    on = msgspec.structs.replace(cluster(devices), levels=levels)
+    mini_batch = draw(st.sampled_from([1, 2, 2, 4, 4]))
+    sizes = draw(st.sampled_from([(1,), (1, 2), (1, 3)]))
+    problem = dag_problem(
+        draw(numbers), draw(numbers), [(i, (j,), 1) for i, j in edges], on, weights=draw(numbers),
+        saved=draw(numbers), mini_batch=mini_batch, micro_batches=sizes,
+        mode=draw(st.sampled_from(["sync", "async"])),
+    )  # fmt: skip
+    if draw(st.booleans()):
+        problem = with_alternatives(problem, draw(st.integers(0, 20)), draw(st.integers(1, 2)))
+    if draw(st.booleans()):
+        problem = sharing(problem)
+    regime = Regime(
+        mode=problem.regime.mode,
+        optimizer=draw(st.sampled_from(["none", "sgd", "adam"])),
+        optimizer_sharding=draw(st.sampled_from(["none", "zero1"])),
+    )
+    pins = Pins()
+    if draw(st.booleans()):
+        pins = Pins(
+            micro_batch=draw(st.sampled_from([None, None, 1, mini_batch])),
+            data_parallel=draw(st.sampled_from([None, None, 1, 2])),
+            tensor_parallel=draw(st.sampled_from([None, None, 1, 2])),
+            pipeline=draw(st.sampled_from([None, None, 1, 2])),
+        )
+    return msgspec.structs.replace(problem, regime=regime, pins=pins)
+
+
+def with_alternatives(problem: Problem, time: int, degree: int) -> Problem:
+    """The first operator has another way to run."""
+    costs = problem.profile.costs[0]
+    count = len(costs.micro_batches)
+    other = Alternative(
+        id="other", tensor_parallel=degree, forward_s=(time / 1e9,) * count, backward_s=(time / 1e9,) * count,
+        parameter_bytes=3, saved_bytes_per_sample=2.5, fixed_bytes=1,
+    )  # fmt: skip
+    operators = (msgspec.structs.replace(costs.operators[0], alternatives=(other,)), *costs.operators[1:])
+    changed = msgspec.structs.replace(costs, operators=operators)
+    return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, costs=(changed,)))
+
+
+def sharing(problem: Problem) -> Problem:
+    """The last operator reads the parameters of the first one too."""
+    graph = problem.profile.graph
+    first, last = graph.operators[0], graph.operators[-1]
+    tied = Operator(
+        name=last.name, kind="op", inputs=last.inputs,
+        parameters=tuple(dict.fromkeys((*last.parameters, *first.parameters))),
+    )  # fmt: skip
+    changed = msgspec.structs.replace(graph, operators=(*graph.operators[:-1], tied))
+    return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, graph=changed))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(problems())
+def test_no_plan_is_below_the_bounds(problem: Problem) -> None:
+    model = CostModel(problem)
+    every = list(plans(problem))
+    try:
+        time, memory = time_bound(problem), memory_bound(problem)
+    except InfeasibleProblem:
+        assert every == []
+        return
+    for plan in every:
+        assert time.ns <= length_ns(model, plan), plan
+        assert memory.value <= memory_bytes(model, plan), plan
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=2), st.lists(st.integers(0, 9), min_size=2, max_size=2))
+def test_recomputation_does_not_go_below_the_bounds(forward: list[int], saved: list[int]) -> None:
+    problem = chain_problem(
+        forward, forward, cluster(2), activations=[0, 3, 0], saved=saved, mode="sync", mini_batch=2
+    )
+    model = CostModel(problem)
+    for plan in plans(problem, recompute=True):
+        assert time_bound(problem).ns <= length_ns(model, plan)
+        assert memory_bound(problem).value <= memory_bytes(model, plan)
+
+
+def best(problem: Problem) -> tuple[int, int]:
+    """The least length and the least memory over all plans."""
+    model = CostModel(problem)
+    every = list(plans(problem))
+    return min(length_ns(model, p) for p in every), min(memory_bytes(model, p) for p in every)
+
+
+def test_work_binds_where_replicas_are_free() -> None:
+    problem = chain_problem([3, 5], [4, 8], cluster(2), mode="sync", mini_batch=4)
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns) == ("work", 4 * 20 // 2)
+    assert best(problem)[0] == bound.ns
+    assert bound.value == 40e-9
+
+
+def test_one_operator_binds_where_its_all_reduce_costs_more_than_it_saves() -> None:
+    problem = chain_problem([0, 9], [0, 9], cluster(2), weights=[0, 100], mode="async", mini_batch=2)
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns, bound.operator) == ("operator", 36, "op1")
+    assert best(problem)[0] == 36
+    # On a faster link two replicas are worth their all-reduce of 100 ns / 10: 18 + 10.
+    fast = msgspec.structs.replace(problem, cluster=cluster(2, bandwidth=10e9))
+    assert (time_bound(fast).kind, time_bound(fast).ns) == ("operator", 28)
+    assert best(fast)[0] == 28
+
+
+def test_the_path_binds_where_the_mini_batch_is_one_sample() -> None:
+    problem = chain_problem([3, 5, 1], [4, 8, 1], cluster(3), mode="sync", mini_batch=1)
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns) == ("path", 22)
+    assert best(problem)[0] == 22
+    assert "path" not in time_bound(msgspec.structs.replace(problem, regime=Regime(mode="async"))).parts
+
+
+def test_the_path_counts_all_micro_batches_of_its_slowest_operator() -> None:
+    """Stages of 1 and 10 that cannot be replicated: the second starts after one forward of the first."""
+    problem = chain_problem([1, 10], [1, 10], cluster(2), weights=[1000, 1000], mode="sync", mini_batch=4)
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns, bound.operator) == ("path", 2 + 4 * 20, "op1")
+    assert best(problem)[0] == 82
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_rounding_half_to_even_cannot_undercut_the_bound(mode: str) -> None:
+    """At 0.5 ns a sample one sample rounds to 0 and two to 1: the work of 4 samples is 0."""
+    problem = chain_problem([0], [0], cluster(1), mode="sync" if mode == "sync" else "async", mini_batch=4)
+    costs = problem.profile.costs[0]
+    half = msgspec.structs.replace(costs.operators[0], forward_s=(0.5e-9,), backward_s=(1.5e-9,))
+    profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=(half,)),))
+    problem = msgspec.structs.replace(problem, profile=profile)
+    assert time_bound(problem).ns == best(problem)[0] == 8
+    pinned = msgspec.structs.replace(problem, pins=Pins(micro_batch=2))
+    assert time_bound(pinned).ns == best(pinned)[0] == 2 * (1 + 3)
+
+
+def test_pins_tighten() -> None:
+    free = chain_problem([2, 2], [2, 2], cluster(4), mode="sync", mini_batch=8)
+    assert time_bound(free).ns == 8 * 8 // 4
+    sizes = [
+        (Pins(data_parallel=2, tensor_parallel=1, pipeline=1), 8 * 8 // 2),
+        (Pins(data_parallel=1, tensor_parallel=1, pipeline=1), 8 * 8),
+        (Pins(micro_batch=8, data_parallel=1), 2 * 32),
+    ]
+    for pins, expected in sizes:
+        problem = msgspec.structs.replace(free, pins=pins)
+        assert time_bound(problem).ns == expected, pins
+    with pytest.raises(InfeasibleProblem, match="pinned"):
+        time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=5)))
+    with pytest.raises(InfeasibleProblem, match="op0"):
+        time_bound(msgspec.structs.replace(free, pins=Pins(tensor_parallel=5)))
+
+
+def test_each_memory_argument_binds_and_is_reached() -> None:
+    even = chain_problem([1, 1], [1, 1], cluster(2), weights=[10, 10], saved=[0, 0], mode="sync")
+    assert (memory_bound(even).kind, memory_bound(even).value) == ("weights", 20)
+    assert best(even)[1] == 20
+    saving = chain_problem([1, 1], [1, 1], cluster(2), weights=[10, 10], saved=[4, 4], mode="async")
+    assert (memory_bound(saving).kind, memory_bound(saving).value) == ("sample", 34)
+    assert best(saving)[1] == 34
+    uneven = chain_problem([1, 1], [1, 1], cluster(2), weights=[1, 10], saved=[4, 4], mode="async")
+    assert (memory_bound(uneven).kind, memory_bound(uneven).value) == ("operator", 34)
+    assert best(uneven)[1] == 34
+    # Two operators that nothing joins are never live together.
+    apart = dag_problem([1, 1], [1, 1], [], cluster(1), saved=[4, 9])
+    assert memory_bound(apart).parts["sample"] == 9
+
+
+def test_pinned_replicas_hold_a_copy_each() -> None:
+    free = chain_problem([1, 1], [1, 1], cluster(2), weights=[10, 10], mode="sync", mini_batch=4)
+    assert memory_bound(free).value == 20
+    pinned = msgspec.structs.replace(free, pins=Pins(data_parallel=2))
+    assert memory_bound(pinned).value == best(pinned)[1] == 40
+    # Optimizer state that replicas share is held once: 2 x 20 of weights and gradients, 80 bytes of Adam's.
+    shared = Regime(mode="sync", optimizer="adam", optimizer_sharding="zero1")
+    problem = msgspec.structs.replace(pinned, regime=shared)
+    assert memory_bound(problem).value == best(problem)[1] == 40 + 40 // 2
+
+
+def test_unprofiled_mixtures_of_device_types_use_the_fastest() -> None:
+    problem = chain_problem([6], [6], cluster(2), mode="sync", mini_batch=2)
+    on = problem.cluster
+    old = msgspec.structs.replace(on.types[0], name="old")
+    mixed = msgspec.structs.replace(on, types=(*on.types, old), devices=("gpu", "old"))
+    slow = msgspec.structs.replace(problem.profile.costs[0], device_type="old")
+    slower = tuple(msgspec.structs.replace(c, forward_s=(9e-9,), backward_s=(9e-9,)) for c in slow.operators)
+    profile = msgspec.structs.replace(
+        problem.profile, costs=(*problem.profile.costs, msgspec.structs.replace(slow, operators=slower))
+    )
+    assert time_bound(msgspec.structs.replace(problem, profile=profile, cluster=mixed)).ns == 12

@@ -1,0 +1,164 @@
+"""Bad input: one line that names what is wrong and where, an exit code, never a traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+
+GRAPH = (
+    "node1 -- A -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0\n"
+    "node2 -- B -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0\n"
+    "\tnode1 -- node2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["compare", "--planners", "madpip"], 2, "did you mean 'madpipe'"),
+        (["compare", "--planners", "madpipe,,graphpipe"], 2, "empty name"),
+        (["compare", "--planners", "pipedream[ordr=level]"], 2, "did you mean 'order'"),
+        (["compare", "--planners", "pipedream[order=sideways]"], 2, "sideways"),
+        (["compare", "--planners", "madpipe", "--profile", "resnet5"], 2, "did you mean 'resnet50'"),
+        (["compare", "--planners", "madpipe", "--models", "resnet"], 2, "did you mean 'resnet50'"),
+        (
+            ["compare", "--planners", "madpipe", "--profile", "mmt", "--cluster", "sumit"],
+            2,
+            "did you mean 'summit'",
+        ),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--devices", "0"], 2, "0"),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--memory", "12 apples"], 2, "apples"),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--bandwidth", "0GB/s"], 2, "bandwidth"),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--mini-batch", "0"], 2, "mini_batch is 0"),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--micro-batch", "3"], 2, "does not divide"),
+        (["compare", "--planners", "madpipe", "--suite", "quik"], 2, "did you mean 'quick'"),
+        (["compare", "--planners", "madpipe", "--schedulers", "1f1c"], 2, "did you mean '1f1b'"),
+        (["compare", "--planners", "madpipe", "--executors", "simulat"], 2, "did you mean 'simulate'"),
+        (["compare", "--planners", "madpipe", "--timeout", "0"], 2, "--timeout"),
+        (["compare", "--planners", "./nowhere.py"], 2, "nowhere.py"),
+        (["compare"], 4, "no planner was named"),
+        (["compare", "--planers", "madpipe"], 2, "--planers"),
+        (["comparr"], 2, "did you mean 'compare'"),
+        (["plan", "madpipe"], 2, "2 workloads are selected"),
+        (["draw", "gpip"], 2, "did you mean 'gpipe'"),
+        (["draw", "gpipe", "--stages", "0"], 2, "--stages"),
+        (["info", "madpip"], 2, "did you mean 'madpipe'"),
+        (["list", "planer"], 2, "planer"),
+        (["schema", "plann"], 2, "did you mean 'plan'"),
+        (["show", "nowhere.json"], 2, "nowhere.json"),
+        (["validate", "nowhere.json"], 2, "nowhere.json"),
+    ],
+)
+def test_wrong_names_and_numbers(pipebench: CommandLine, arguments: list[str], code: int, expected: str) -> None:
+    done = pipebench(*arguments)
+    assert done.code == code
+    assert expected in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "empty"),
+        (GRAPH[:120], "line 2"),
+        (GRAPH.replace("\tnode1 -- node2\n", "\tnode1 -- node9\n"), "node9"),
+        (GRAPH + "\tnode2 -- node1\n", "cycle"),
+        (GRAPH.replace("forward_compute_time=1.0", "forward_compute_time=-1.0"), "-1"),
+        (GRAPH.replace("forward_compute_time=1.0", "forward_compute_time=nan"), "nan"),
+        (GRAPH.replace("backward_compute_time=2.0, ", ""), "backward_compute_time"),
+        ("\tnode1 -- node2\n", "node"),
+        ('{"pipebench": "profile"', "JSON"),
+        ('{"pipebench": "profile", "version": 1, "content": {}}', "name"),
+        ("[1, 2", ""),
+    ],
+)
+def test_wrong_profiles(pipebench: CommandLine, tmp_path: Path, text: str, expected: str) -> None:
+    file = tmp_path / "graph.txt"
+    file.write_text(text)
+    done = pipebench("compare", "--planners", "madpipe", "--profile", str(file), "--memory", "1GB")
+    assert done.code == 2
+    assert "graph.txt" in done.err
+    assert expected in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name = ",
+        "summary = 1\n",
+        'name = "x"\nsummary = "y"\nworkload = 3\n',
+        "\x00",
+        "[[workloads]]\nprofile = 3",
+    ],
+)
+def test_wrong_suites(pipebench: CommandLine, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    done = pipebench("compare", "--planners", "madpipe", "--suite", str(file))
+    assert done.code == 2
+    assert "mine.toml" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_nothing_is_half_written(pipebench: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "not-there" / "file"
+    folder.parent.write_text("a file where a folder is needed")
+    done = pipebench("plan", "uniform", "--profile", "resnet50", "--devices", "2", "-o", str(folder))
+    assert done.code == 2
+    assert "not-there" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not folder.exists()
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def move_an_operator(content: dict[str, Any]) -> None:
+    stages = content["plan"]["stages"]
+    stages[0]["operators"].append(stages[-1]["operators"].pop())
+
+
+def twice(content: dict[str, Any]) -> None:
+    stages = content["plan"]["stages"]
+    stages[0]["operators"].append(stages[-1]["operators"][0])
+
+
+def reverse_an_edge(content: dict[str, Any]) -> None:
+    content["plan"]["order_edges"] = [[1, 0]]
+
+
+def one_byte_too_much(content: dict[str, Any]) -> None:
+    content["problem"]["cluster"]["types"][0]["memory_bytes"] -= content["free"] + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [(move_an_operator, "C1"), (twice, "coverage"), (reverse_an_edge, "C2"), (one_byte_too_much, "memory")],
+)
+def test_a_plan_that_was_tampered_with_has_the_right_witness(
+    pipebench: CommandLine, tmp_path: Path, change: Change, rule: str
+) -> None:
+    file = tmp_path / "p.json"
+    options = ("--profile", "resnet50", "--devices", "4", "--memory", "12GB", "--bandwidth", "12GB/s")
+    assert pipebench("plan", "madpipe", *options, "--mini-batch", "16", "-o", str(file)).code == 0
+    verdict = json.loads(pipebench("validate", str(file), "--json").out)
+    assert verdict["status"] == "valid"
+    document = json.loads(file.read_text())
+    document["content"]["free"] = 12_000_000_000 - max(verdict["peak_bytes"].values())
+    change(document["content"])
+    document["content"].pop("free")
+    file.write_text(json.dumps(document))
+    done = pipebench("validate", str(file), "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["status"] == "invalid"
+    assert found["witness"]["rule"] == rule
+    if rule == "memory":
+        assert found["witness"]["bytes_over"] == 1
+    assert pipebench("validate", str(file)).out.startswith(f"invalid: {rule}: ")

@@ -1,0 +1,163 @@
+"""pipebench compare, as a user runs it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.domain.row import Row
+from tests.cli.command_line import CommandLine
+from tests.shared_data import shared_data
+
+SMALL = (
+    "--profile",
+    "resnet50",
+    "--devices",
+    "4",
+    "--memory",
+    "12GB",
+    "--bandwidth",
+    "12GB/s",
+    "--mini-batch",
+    "16",
+)
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(text)["rows"]
+    return rows
+
+
+def test_the_quick_suite_is_grouped_by_regime_and_fits_80_columns(pipebench: CommandLine) -> None:
+    done = pipebench("compare", "--planners", "madpipe,graphpipe")
+    assert done.code == 0, done.err + done.out
+    lines = done.out.splitlines()
+    headings = [line for line in lines if line.startswith(("sync: ", "async: "))]
+    assert len(headings) == 4
+    assert headings == sorted(headings, key=lambda line: line.startswith("async"))
+    assert all("bound" in heading for heading in headings)
+    table = [line for line in lines if line.startswith(("planner", "madpipe", "graphpipe"))]
+    assert len(table) == 8
+    assert max(map(len, table)) <= 80
+    assert not any(line.startswith("\x1b") for line in lines)
+
+
+def test_json_rows_have_the_fields_of_the_row(pipebench: CommandLine) -> None:
+    done = pipebench("compare", "--planners", "madpipe,graphpipe,uniform", *SMALL, "--json")
+    assert done.code == 0, done.err
+    rows = rows_of(done.out)
+    assert [row["planner"] for row in rows] == ["madpipe", "graphpipe", "uniform"]
+    for row in rows:
+        assert set(row) == set(Row.__struct_fields__)
+        assert row["status"] == "ok"
+        assert row["verdict"] == "valid"
+        assert row["bound_s"] <= row["simulated_s"]
+        assert row["gap"] == pytest.approx(row["simulated_s"] / row["bound_s"] - 1)
+        assert row["throughput"] == pytest.approx(16 / row["simulated_s"])
+        assert row["memory_bytes"] == max(row["peak_memory_bytes"].values()) <= 12_000_000_000
+        assert row["search_cpu_s"] > 0
+        assert row["environment"]["numpy"]
+    assert {row["regime"] for row in rows} == {"sync", "async"}
+    assert len({row["workload_id"] for row in rows}) == 1
+
+
+MINE = """
+from pipebench.domain.plan import Plan, Stage
+
+def plan(problem, context):
+    graph = problem.profile.graph
+    names = tuple(graph.operators[i].name for i in graph.topological)
+    half = len(names) // 2
+    stages = [Stage(operators=part, devices=(i,), micro_batch=1)
+              for i, part in enumerate((names[:half], names[half:]))]
+    return Plan(stages=tuple(stages))
+"""
+
+PROGRAM = """
+import json, sys
+problem = json.load(sys.stdin)["content"]
+names = [operator["name"] for operator in problem["profile"]["graph"]["operators"]]
+stage = {"operators": names, "devices": [0], "micro_batch": 1, "in_flight": 1}
+json.dump({"pipebench": "bare-plan", "version": 1, "content": {"stages": [stage]}}, sys.stdout)
+"""
+
+
+def test_a_script_and_a_program_stand_beside_the_others(pipebench: CommandLine, tmp_path: Path) -> None:
+    script, program = tmp_path / "mine.py", tmp_path / "program.py"
+    script.write_text(MINE)
+    program.write_text(PROGRAM)
+    planners = f"{script},cmd:{sys.executable} {program},data-parallel"
+    done = pipebench("compare", "--planners", planners, *SMALL, "--json")
+    assert done.code == 0, done.err + done.out
+    mine, other, shipped = rows_of(done.out)
+    assert (mine["status"], mine["stages"]) == ("ok", 2)
+    assert (other["status"], other["stages"]) == ("ok", 1)
+    assert shipped["planner"] == "data-parallel"
+    assert other["simulated_s"] > mine["simulated_s"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ("import sys; print('cannot', file=sys.stderr); sys.exit(10)", "infeasible", "cannot"),
+        ("import sys; print('dags', file=sys.stderr); sys.exit(11)", "unsupported", "dags"),
+        ("import sys; sys.exit(3)", "crashed", "exit code 3"),
+        ("print('not json')", "crashed", "not valid JSON"),
+        ("import time; time.sleep(60)", "timeout", "no plan within 1 s"),
+    ],
+)
+def test_a_program_that_fails_costs_its_own_row(
+    pipebench: CommandLine, tmp_path: Path, body: str, status: str, reason: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(body)
+    done = pipebench(
+        "compare", "--planners", f"cmd:{sys.executable} {program}", *SMALL, "--json", "--timeout", "1"
+    )
+    assert done.code == 5
+    (row,) = rows_of(done.out)
+    assert row["status"] == status
+    assert reason in row["reason"]
+
+
+def test_a_plan_made_elsewhere_is_scored_like_the_others(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    assert pipebench("plan", "madpipe", *SMALL, "-o", str(file)).code == 0
+    done = pipebench("compare", "--planners", "madpipe", "--plans", str(file), *SMALL, "--json")
+    assert done.code == 0, done.err
+    planned, elsewhere = rows_of(done.out)
+    for field in ("simulated_s", "plan_id", "schedule_id", "memory_bytes", "bound_s"):
+        assert planned[field] == elsewhere[field]
+    assert elsewhere["planner"] == "p.json"
+
+
+def test_memory_too_small_for_any_plan_is_a_row_that_says_what_would_do(pipebench: CommandLine) -> None:
+    done = pipebench("compare", "--planners", "madpipe,graphpipe", *SMALL, "--memory", "100MB", "--json")
+    assert done.code == 5
+    for row in rows_of(done.out):
+        assert row["status"] == "infeasible"
+        assert row["smallest_memory_bytes"] >= row["bound_memory_bytes"] > 100_000_000
+        assert "this planner needs" in row["reason"]
+
+
+def test_out_keeps_rows_and_plans(pipebench: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    assert pipebench("compare", "--planners", "uniform", *SMALL, "--out", str(folder)).code == 0
+    assert pipebench("show", str(folder / "rows.json")).out.count("uniform") == 1
+    (plan,) = (folder / "plans").iterdir()
+    assert pipebench("validate", str(plan)).out.startswith("valid")
+
+
+def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
+    profile = shared_data("pipedream/resnet50.txt")
+    planners = "data-parallel,uniform,contiguous-exact,pipedream,madpipe,graphpipe"
+    options = ("--devices", "4", "--memory", "12GB", "--bandwidth", "12GB/s")
+    done = pipebench("compare", "--planners", planners, "--profile", str(profile), *options, "--json")
+    rows = {row["planner"]: row for row in rows_of(done.out)}
+    assert set(rows) == set(planners.split(","))
+    ok = [row for row in rows.values() if row["status"] == "ok"]
+    assert {"contiguous-exact", "pipedream", "madpipe", "graphpipe"} <= {row["planner"] for row in ok}
+    assert all(row["gap"] >= 0 for row in ok)
+    assert rows["madpipe"]["simulated_s"] == rows["contiguous-exact"]["simulated_s"]

@@ -1,0 +1,75 @@
+"""The device table against the facts that it restates."""
+
+import json
+
+import pytest
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.formats.devices import device_names, device_table, load_device
+from tests.shared_data import shared_data
+
+LINKS_PER_DEVICE = {"P100": 4, "V100": 6, "A100": 12, "H100": 18, "B200": 18}
+
+
+def test_every_published_figure_is_restated() -> None:
+    facts = json.loads(shared_data("device_presets.json").read_text())
+    table = device_table().devices
+    assert {device["name"] for device in facts["devices"]} == set(table)
+    for device in facts["devices"]:
+        ours = table[device["name"]]
+        published = {name: rate for name, rate in device["peak_tflops_dense"].items() if rate is not None}
+        assert ours.peak_tflops == published
+        assert ours.memory_gb == device["memory_gb"]
+        assert ours.memory_bandwidth_gb_s == device["memory_bandwidth_gbs"]
+        assert ours.nvlink_gb_s == device["nvlink_gbs_per_direction"]
+        assert ours.pcie_gb_s == device["pcie_gbs_per_direction"]
+
+
+def test_effective_rates_are_those_of_nccl_or_measured() -> None:
+    facts = json.loads(shared_data("device_presets.json").read_text())
+    effective, measured = facts["effective"], facts["measured"]
+    for name, ours in device_table().devices.items():
+        family = name.partition("-")[0]
+        if family == "H200":
+            assert ours.effective_nvlink_gb_s == measured["h200_nvlink_unidirectional_gbs"]
+            assert ours.effective_pcie_gb_s == measured["pcie5_h2d_gbs"]
+        elif family in LINKS_PER_DEVICE:
+            links = effective["links_per_gpu"][family]
+            assert links == LINKS_PER_DEVICE[family]
+            assert ours.effective_nvlink_gb_s == pytest.approx(links * effective["nvlink_per_link_gbs"][family])
+        if ours.pcie_gb_s == 15.75:
+            assert ours.effective_pcie_gb_s == effective["pcie_gen3_x16_gbs"]
+
+
+def test_effective_rates_are_below_nominal_ones() -> None:
+    for ours in device_table().devices.values():
+        for nominal, effective in (
+            (ours.nvlink_gb_s, ours.effective_nvlink_gb_s),
+            (ours.pcie_gb_s, ours.effective_pcie_gb_s),
+        ):
+            assert effective is None or (nominal is not None and effective < nominal)
+
+
+def test_every_source_is_named() -> None:
+    table = device_table()
+    used = {source for device in table.devices.values() for source in device.sources}
+    assert used == set(table.sources)
+    assert all(device.sources for device in table.devices.values())
+
+
+def test_units() -> None:
+    device = load_device("V100-SXM2-16GB")
+    assert device.memory_bytes == 16 * 10**9
+    assert device.peak_flops == {"fp32": 15.7e12, "fp16": 125e12}
+    assert device.memory_bandwidth_bytes_s == 900e9
+    assert device.peer_bandwidth_bytes_s == 120e9
+
+
+def test_devices_without_nvlink_talk_over_pcie() -> None:
+    assert load_device("GTX-1080Ti-11GB").peer_bandwidth_bytes_s == 12e9
+
+
+def test_unknown_device() -> None:
+    assert "V100-SXM2-16GB" in device_names()
+    with pytest.raises(PipebenchError, match="did you mean 'V100-SXM2-16GB'"):
+        load_device("V100-SXM2-16G")

@@ -1,0 +1,66 @@
+"""Parameters and FLOP of the models against published values."""
+
+from typing import Any
+
+import pytest
+
+from pipebench.costs.flops import forward_flops, graph_flops
+from pipebench.domain.graph import OperatorGraph
+from tests.models.zoo import model
+
+
+def parameters(graph: OperatorGraph) -> int:
+    return sum(graph.parameter_bytes.values()) // 4
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        # torchvision's model table: 25,557,032 parameters.
+        ("resnet50", {}, 25_557_032),
+        # The last layer is 2048 x classes and a bias.
+        ("resnet50", {"classes": 10}, 25_557_032 - 990 * 2049),
+        ("resnet50", {"image_size": 1000}, 25_557_032),
+        # A Transformer layer: 12 h^2 weights, and biases of the feed-forward part 4 h + h.
+        ("transformer", {}, 32 * (12 * 1024**2 + 5 * 1024)),
+        ("transformer", {"layers": 3, "hidden": 64, "ffn": 256, "heads": 4}, 3 * (12 * 64**2 + 5 * 64)),
+        ("mmt", {}, 32 * (12 * 1024**2 + 5 * 1024)),
+        ("mmt", {"branches": 2}, 16 * (12 * 1024**2 + 5 * 1024)),
+        # Two layer norms a layer and one at the end of each branch, 2 h parameters each.
+        ("mmt", {"residual": True}, 32 * (12 * 1024**2 + 5 * 1024) + (64 + 4) * 2048),
+    ],
+)
+def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
+    assert parameters(model(name, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "operators"),
+    [
+        ("resnet50", {}, 175),
+        ("transformer", {}, 96),
+        ("mmt", {}, 97),
+        ("mmt", {"branches": 2}, 49),
+        ("mmt", {"branches": 2, "residual": True}, 115),
+    ],
+)
+def test_operators(name: str, options: dict[str, Any], operators: int) -> None:
+    assert len(model(name, **options).operators) == operators
+
+
+def test_resnet50_multiply_adds() -> None:
+    """4.09 GMAC at 224 (torchvision's model table) for convolutions and the last layer, 4.12 with the rest."""
+    graph = model("resnet50")
+    contractions = sum(forward_flops(op) for op in graph.operators if op.kind in ("conv2d", "linear"))
+    assert contractions / 2 / 1e9 == pytest.approx(4.09, abs=0.005)
+    assert graph_flops(graph) / 2 / 1e9 == pytest.approx(4.12, abs=0.005)
+
+
+@pytest.mark.parametrize(("branches", "gflop"), [(4, 644), (2, 322)])
+def test_multi_modal_transformer_flop(branches: int, gflop: int) -> None:
+    """644 and 322 GFLOP a sample for forward and backward; the backward is twice the forward."""
+    assert round(3 * graph_flops(model("mmt", branches=branches)) / 1e9) == gflop
+
+
+def test_sequential_transformer_does_the_work_of_the_branches() -> None:
+    assert graph_flops(model("transformer")) == graph_flops(model("mmt"))

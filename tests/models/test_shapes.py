@@ -1,0 +1,114 @@
+"""The graphs carry what planners need: shapes, axes, sizes, structure."""
+
+from collections import Counter
+from math import prod
+from typing import Any
+
+import pytest
+
+from pipebench.domain.errors import InvalidValue
+from tests.models.zoo import DESCRIPTORS, model
+
+SMALL: list[tuple[str, dict[str, Any]]] = [
+    ("resnet50", {"image_size": 64}),
+    ("transformer", {"layers": 2, "residual": True}),
+    ("mmt", {"layers": 2, "branches": 3, "residual": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), SMALL)
+def test_every_operand_spans_named_axes_and_parameters_have_their_size(name: str, options: dict[str, Any]) -> None:
+    graph = model(name, **options)
+    for position, operator in enumerate(graph.operators):
+        made = [graph.tensors[tensor].name for tensor in graph.outputs[position]]
+        assert set(operator.axes) == {*operator.inputs, *operator.parameters, *made}
+        assert "batch" not in operator.dims
+        assert all(operator.axes[tensor][0] == "batch" for tensor in (*operator.inputs, *made))
+        for parameter in operator.parameters:
+            size = prod(operator.dims[axis] for axis in operator.axes[parameter])
+            assert graph.parameter_bytes[parameter] == 4 * size
+
+
+@pytest.mark.parametrize(("name", "options"), SMALL)
+def test_outputs_have_the_size_of_their_axes(name: str, options: dict[str, Any]) -> None:
+    graph = model(name, **options)
+    for operator, made in zip(graph.operators, graph.outputs, strict=True):
+        (tensor,) = (graph.tensors[t] for t in made)
+        assert tensor.forward_bytes_per_sample == 4 * prod(
+            operator.dims[a] for a in operator.axes[tensor.name][1:]
+        )
+        assert tensor.gradient_bytes_per_sample == tensor.forward_bytes_per_sample
+
+
+def test_resnet50_is_built_as_torchvision_builds_it() -> None:
+    graph = model("resnet50")
+    kinds = Counter(operator.kind for operator in graph.operators)
+    assert kinds == {
+        "conv2d": 53,
+        "batch_norm": 53,
+        "relu": 49,
+        "add": 16,
+        "max_pool": 1,
+        "average_pool": 1,
+        "flatten": 1,
+        "linear": 1,
+    }
+    names = [operator.name for operator in graph.operators]
+    assert {"conv1", "layer1.0.downsample.0", "layer4.2.conv3", "fc"} <= set(names)
+    assert [operator.layer for operator in graph.operators][-1] == 17
+
+
+@pytest.mark.parametrize(("image_size", "side"), [(224, 7), (1000, 32), (299, 10), (1, 1)])
+def test_resnet50_halves_the_image_five_times(image_size: int, side: int) -> None:
+    graph = model("resnet50", image_size=image_size)
+    pool = graph.operators[graph.index["avgpool"]]
+    assert (pool.dims["kernel_height"], pool.dims["kernel_width"]) == (side, side)
+
+
+def test_only_the_image_carries_no_gradient() -> None:
+    graph = model("resnet50")
+    assert [t.name for t in graph.tensors if t.gradient_bytes_per_sample == 0] == ["image"]
+
+
+def test_transformer_is_a_chain() -> None:
+    graph = model("transformer")
+    assert all(len(after) <= 1 for after in graph.successors)
+    assert all(len(before) <= 1 for before in graph.predecessors)
+
+
+def test_branches_are_equal_and_meet_in_the_concat() -> None:
+    graph = model("mmt", branches=4, layers=2)
+    assert graph.predecessors[graph.index["concat"]] == tuple(
+        graph.index[f"branches.{branch}.layers.1.linear2"] for branch in range(4)
+    )
+    branches = [
+        [(op.kind, op.dims) for op in graph.operators if op.name.startswith(f"branches.{branch}.")]
+        for branch in range(4)
+    ]
+    assert branches == [branches[0]] * 4
+    assert len({op.layer for op in graph.operators if op.layer is not None}) == 8
+
+
+def test_residual_connections_skip_the_attention_and_the_feed_forward_part() -> None:
+    graph = model("transformer", layers=1, residual=True)
+    readers = {
+        tensor.name: [graph.operators[reader].name for reader in graph.consumers[position]]
+        for position, tensor in enumerate(graph.tensors)
+    }
+    assert readers["tokens"] == ["layers.0.norm1", "layers.0.add1"]
+    assert readers["layers.0.add1.out"] == ["layers.0.norm2", "layers.0.add2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "word"),
+    [
+        ("resnet50", {"image_size": 0}, "image_size is 0"),
+        ("resnet50", {"classes": -1}, "classes is -1"),
+        ("transformer", {"layers": 0}, "layers is 0"),
+        ("transformer", {"heads": 3}, "heads=3 does not divide hidden=1024"),
+        ("mmt", {"branches": 0}, "branches is 0"),
+    ],
+)
+def test_impossible_options_are_refused(name: str, options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidValue, match=word):
+        DESCRIPTORS[name].options(**options)
