@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pipebench.domain.problem import Problem
 
 RELATIVE_STEP = 0.01
-LARGEST_FACTOR = 2**10
+LARGEST_FACTOR = 2**20
 
 
 def smallest_memory(
@@ -26,7 +26,7 @@ def smallest_memory(
         least, works = works, works * 2
         if works > LARGEST_FACTOR * max(lower_bytes, problem.cluster.memory_bytes) or _over(deadline_s):
             return None
-    while works - least > RELATIVE_STEP * least and not _over(deadline_s):
+    while works - least > max(1.0, RELATIVE_STEP * least) and not _over(deadline_s):
         middle = (least + works) // 2
         if feasible(with_memory(problem, middle)):
             works = middle

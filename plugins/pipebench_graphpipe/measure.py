@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
@@ -101,13 +102,20 @@ def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: i
 
 
 @kernel
+def shift(total: IntArray, sign: int, amounts: IntArray) -> None:
+    """Add amounts to the total, or take them away."""
+    for column in range(total.shape[0]):
+        total[column] += sign * amounts[column]
+
+
+@kernel
 def change(
     graph: GraphArrays,
     values: Values,
     program: ProgramArrays,
     group: int,
     sign: int,
-    inside: IntArray,
+    inside: NDArray[np.bool_],
     read: IntArray,
     used: IntArray,
     total: IntArray,
@@ -117,11 +125,11 @@ def change(
     for at in range(program.group_start[group], program.group_start[group + 1]):
         operator = program.group_operators[at]
         largest = max(largest, values.workspace[operator])
-        total += sign * values.operators[operator]
+        shift(total, sign, values.operators[operator])
         for use in range(graph.uses_start[operator], graph.uses_start[operator + 1]):
             parameter = graph.uses[use]
             if used[parameter] == (0 if sign > 0 else 1):
-                total += sign * values.parameters[parameter]
+                shift(total, sign, values.parameters[parameter])
             used[parameter] += sign
         # A tensor comes in while its producer is outside and a reader inside, and goes out while its producer
         # is inside and a reader outside. `before` and `after` are readers inside without and with this operator.
@@ -134,14 +142,14 @@ def change(
             read[tensor] += sign
             if inside[producer]:
                 if before + 1 == graph.readers[tensor]:
-                    total -= sign * values.sent[tensor]
+                    shift(total, -sign, values.sent[tensor])
             elif before == 0:
-                total += sign * values.received[tensor]
+                shift(total, sign, values.received[tensor])
         for make in range(graph.makes_start[operator], graph.makes_start[operator + 1]):
             tensor = graph.makes[make]
             if read[tensor] > 0:
-                total -= sign * values.received[tensor]
+                shift(total, -sign, values.received[tensor])
             if read[tensor] < graph.readers[tensor]:
-                total += sign * values.sent[tensor]
+                shift(total, sign, values.sent[tensor])
         inside[operator] = sign > 0
     return largest

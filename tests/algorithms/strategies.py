@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.graph import Parameter
-from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.problem import Optimizer, Problem, Regime
+from pipebench.domain.profile import Precision
 from tests.builders import chain_problem, cluster, dag_problem
 
 small = st.integers(0, 12)
@@ -103,13 +104,14 @@ def decorated(draw: st.DrawFn, problem: Problem) -> Problem:
     costs = tuple(
         msgspec.structs.replace(each, workspace_bytes=draw(small)) for each in problem.profile.costs[0].operators
     )
+    precision: Precision = draw(st.sampled_from(["fp32", "bf16"]))
+    optimizer: Optimizer = draw(st.sampled_from(["none", "sgd", "adam"]))
     profile = msgspec.structs.replace(
         problem.profile,
         graph=msgspec.structs.replace(graph, tensors=tensors, operators=operators, parameters=parameters),
         costs=(msgspec.structs.replace(problem.profile.costs[0], operators=costs),),
-        precision=(precision := draw(st.sampled_from(["fp32", "bf16"]))),
+        precision=precision,
     )
-    optimizer = draw(st.sampled_from(["none", "sgd", "adam"]))
     return msgspec.structs.replace(
         problem, profile=profile, regime=Regime(mode="async", precision=precision, optimizer=optimizer)
     )

@@ -217,7 +217,7 @@ def test_closed_forms_of_uniform_chains(devices: int, transfer: int) -> None:
         )
         stages = StageRange(devices, devices)
         found = contiguous_optimum(chain_of(problem), stages, problem.cluster.memory_bytes)
-        return found.best and found.best.period_ns
+        return None if found.best is None else found.best.period_ns
 
     assert best(2 * devices - 1) == u
     assert best(devices) == u + c

@@ -19,7 +19,7 @@ from pipebench.check import check_plan, check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import Pins, Problem, RegimeMode
 from tests.algorithms.strategies import chains, dags, partitions
 from tests.algorithms.unrolled import swept_peaks
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
@@ -111,14 +111,14 @@ def test_branches_without_an_order_are_refused() -> None:
         one_f_one_b_star(CostModel(problem), plan)
 
 
-def chain(mode: str = "async", memory: int = 10**6, **pins: float) -> Problem:
+def chain(mode: RegimeMode = "async", memory: int = 10**6, **pins: float) -> Problem:
     return chain_problem(
         [2, 7, 8, 20],
         [1, 15, 11, 15],
         cluster(4, memory),
         activations=[1, 3, 15, 9, 0],
         weights=[1, 1, 2, 3],
-        mode=mode,  # type: ignore[arg-type]
+        mode=mode,
         pins=Pins(**pins),  # type: ignore[arg-type]
     )
 
@@ -128,7 +128,7 @@ PLAN = stages_plan([[0, 1], [2], [3]])
 
 def changed(plan: Plan, stage: int, **changes: object) -> Plan:
     stages = list(plan.stages)
-    stages[stage] = msgspec.structs.replace(stages[stage], **changes)  # type: ignore[arg-type]
+    stages[stage] = msgspec.structs.replace(stages[stage], **changes)
     return msgspec.structs.replace(plan, stages=tuple(stages))
 
 

@@ -35,7 +35,8 @@ def test_groups_by_definition_and_by_the_recurrence(items: list[int], slack: int
     period = max(1, max(items) + slack)
     found = groups(as_array(items), period).tolist()
     assert found == greedy_groups(items, period)
-    delay, recurrence = 0, []
+    delay = 0
+    recurrence: list[int] = []
     for duration in reversed(items):
         recurrence.insert(0, max(1, -(-(delay + duration) // period)))
         delay = oplus(delay, duration, period)
@@ -72,7 +73,7 @@ def test_closed_forms_of_uniform_chains(stages: int, transfer: int) -> None:
     from_end = range(stages, 0, -1)
 
     def live(period: int) -> list[int]:
-        return groups(items, period)[::2].tolist()
+        return [int(g) for g in groups(items, period)[::2]]
 
     assert minimal_period(items, as_array([99] * stages)) == work
     assert live(work) == [2 * (i - 1) + 1 if c else i for i in from_end]

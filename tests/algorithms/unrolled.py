@@ -55,12 +55,12 @@ def swept_peaks(problem: Problem, plan: Plan, schedule: PeriodicSchedule) -> lis
         for before, after in plan.order_edges:
             assert start["F", before, i] + length["F", before] <= start["F", after, i]
             assert start["B", after, i] + length["B", after] <= start["B", before, i]
-        for stage in range(len(plan.stages)):
-            assert start["F", stage, i] + length["F", stage] <= start["B", stage, i]
+        for position in range(len(plan.stages)):
+            assert start["F", position, i] + length["F", position] <= start["B", position, i]
 
     busy: dict[object, list[tuple[int, int]]] = defaultdict(list)
-    for (kind, stage, _), begin in start.items():
-        busy[stage].append((begin, begin + length[kind, stage]))
+    for (kind, position, _), begin in start.items():
+        busy[position].append((begin, begin + length[kind, position]))
     for (kind, source, target, _), begin in moved.items():
         busy[frozenset((source, target))].append((begin, begin + sending[kind, source, target]))
     for resource, intervals in busy.items():

@@ -80,7 +80,8 @@ def test_wrong_names_and_numbers(pipebench: CommandLine, arguments: list[str], c
 def test_wrong_profiles(pipebench: CommandLine, tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "graph.txt"
     file.write_text(text)
-    done = pipebench("compare", "--planners", "madpipe", "--profile", str(file), "--memory", "1GB")
+    options = "[batch=1]" if "node" in text else ""
+    done = pipebench("compare", "--planners", "madpipe", "--profile", f"{file}{options}", "--memory", "1GB")
     assert done.code == 2
     assert "graph.txt" in done.err
     assert expected in done.err

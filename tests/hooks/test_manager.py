@@ -1,5 +1,6 @@
 """The host: good plugins work beside broken ones, and each broken one is a single line."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,12 @@ Install = Callable[[str, str], None]
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.syspath_prepend(tmp_path)
-    return lambda distribution, source: install(tmp_path, distribution, source)
+
+    def put(distribution: str, source: str) -> None:
+        monkeypatch.delitem(sys.modules, distribution.replace("-", "_"), raising=False)
+        install(tmp_path, distribution, source)
+
+    return put
 
 
 def test_shipped_plugins_load_without_a_warning() -> None:

@@ -42,9 +42,13 @@ def several_sizes(devices: int, memory: int = 10**9) -> Problem:
 def resnet50(path: Path, devices: int, memory: int) -> Problem:
     """The layers of the profile as MadPipe's chain: a layer stores its input; 12 GB/s."""
     nodes, layers, batch_input = read_graph(path)
-    time_ns = [[round(nodes[op][i] * SCALE * 1e6) for op in range(len(nodes))] for i in (0, 1)]
+    forward, backward = (
+        [sum(round(nodes[op][column] * SCALE * 1e6) for op in ops) for ops in layers.operators]
+        for column in (0, 1)
+    )
     return chain_problem(
-        *([sum(times[op] for op in ops) for ops in layers.operators] for times in time_ns),
+        forward,
+        backward,
         cluster(devices, memory, 12e9),
         activations=[round(batch_input * SCALE), *(round(nodes[ops[-1]][2] * SCALE) for ops in layers.operators)],
         weights=[round(sum(nodes[op][3] for op in ops)) for ops in layers.operators],

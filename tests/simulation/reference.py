@@ -36,9 +36,7 @@ def transfers(problem: Problem, plan: Plan) -> dict[Sent, Transfer]:
     found: dict[Sent, Transfer] = {}
     for backward in (False, True):
         for message in model.messages(plan):
-            sender, receiver = (
-                (message.target, message.source) if backward else (message.source, message.target)
-            )
+            sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
             here, there = plan.stages[sender], plan.stages[receiver]
             duration = model.message_ns(plan, message, backward)
             needs: dict[object, int] = {}

@@ -43,7 +43,9 @@ def test_every_instant_equals_the_reference(data: st.DataObject) -> None:
     tasks, sent = reference(problem, plan, schedule)
     assert task_instants(trace) == tasks
     between_devices = {
-        key: instants for key, instants in sent.items() if plan.stages[key[0]].devices != plan.stages[key[1]].devices
+        key: instants
+        for key, instants in sent.items()
+        if plan.stages[key[0]].devices != plan.stages[key[1]].devices
     }
     assert transfer_instants(trace) == between_devices
     assert trace.total_ns == max([end for _, end in tasks.values()], default=0)

@@ -55,9 +55,7 @@ def test_the_input_gradient_goes_upstream_before_the_weight_gradient_runs() -> N
     problem = replace(problem, profile=profile)
     plan = stages_plan([[0], [1]])
     trace = simulate(problem, plan, lanes("F0 F1 I0 I1 W0 W1", "F0 I0 F1 I1 W0 W1"))
-    ends = dict(
-        zip(zip(trace.kinds, trace.stage, trace.micro_batch, strict=True), trace.end_ns, strict=True)
-    )
+    ends = dict(zip(zip(trace.kinds, trace.stage, trace.micro_batch, strict=True), trace.end_ns, strict=True))
     # Stage 1: F 2-4, I 4-6, F 6-8, I 8-10; stage 0 takes the gradients at 6 and 10.
     assert [ends["I", 1, 0], ends["I", 1, 1], ends["W", 1, 1]] == [6, 10, 18]
     assert [ends["I", 0, 0], ends["I", 0, 1], ends["W", 0, 1]] == [8, 12, 20]

@@ -14,7 +14,9 @@ from tests.simulation.schedules import gpipe_schedule, one_f_one_b_schedule
 Y_JOIN = [(0, 1), (1, 2), (2, 4), (3, 4)]
 
 
-def equal_chain(stages: int, mini_batch: int, forward: int, backward: int, transfer: int = 0) -> tuple[Problem, Plan]:
+def equal_chain(
+    stages: int, mini_batch: int, forward: int, backward: int, transfer: int = 0
+) -> tuple[Problem, Plan]:
     problem = chain_problem(
         [forward] * stages,
         [backward] * stages,

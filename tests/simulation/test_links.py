@@ -40,7 +40,11 @@ def test_only_half_links_make_the_two_directions_wait(mode: LinkMode, gradient: 
     )
     plan = stages_plan([[0], [1]])
     trace = simulate(problem, plan, lanes("F0 F1 B0 B1", "F0 B0 F1 B1"))
-    assert sent(trace)[:3] == [(0, 1, "F", 0, 10, 20), (0, 1, "F", 1, 20, 30), (1, 0, "B", 0, gradient, gradient + 10)]
+    assert sent(trace)[:3] == [
+        (0, 1, "F", 0, 10, 20),
+        (0, 1, "F", 1, 20, 30),
+        (1, 0, "B", 0, gradient, gradient + 10),
+    ]
 
 
 def test_first_come_first_served_and_ties_by_message_number() -> None:

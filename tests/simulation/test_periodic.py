@@ -1,5 +1,6 @@
 """Periodic schedules: measured periods against closed forms and a plain-Python recursion."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.simulation.errors import Deadlock, InvalidSchedule
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from tests.builders import chain_problem, cluster, stages_plan
+from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 
 
 def chain(forward: list[int], backward: list[int], cuts: list[int], mode: str = "half") -> tuple[Problem, Plan]:
@@ -116,7 +117,8 @@ def test_periods_equal_the_recursion_and_never_exceed_the_pattern(
     # Sixty repetitions hold a whole number of the cycles that chains of five stages have.
     assert trace.period_ns == -(-(ends[-1] - ends[-61]) // 60)
     assert trace.period_ns <= schedule.period_ns
-    assert trace.total_ns == ends[max(trace.micro_batch)]
+    last = max(trace.micro_batch)
+    assert trace.total_ns == ends_by_recursion(schedule, lengths, last + 1)[-1]
 
 
 @settings(max_examples=40, deadline=None)
@@ -135,10 +137,23 @@ def test_the_fastest_pattern_runs_at_the_pace_of_the_busiest_item(figures: list[
 
 
 def test_a_period_that_is_no_integer_is_rounded_up() -> None:
-    """Two micro-batches pass in 3 + 4 + 2 = 9 ns (both stages and the way there and back), so 4.5 each."""
-    problem, plan = chain([1, 1], [2, 3], [1])
-    trace = simulate(problem, plan, pattern([1, 1], [2, 3], [1], 5))
-    done = [end for kind, stage, end in zip(trace.kinds, trace.stage, trace.end_ns, strict=True) if kind + str(stage) == "B0"]
+    """Stage 0 is two micro-batches ahead: two of them pass in 3 + 4 + 2 = 9 ns, both stages and the way and back."""
+    problem, plan = chain([1, 1], [2, 3], [1], "full")
+    one_ahead = PeriodicSchedule(
+        period_ns=5,
+        stage=(0, 1, 0, 1),
+        kinds="FFBB",
+        start_ns=(0, 2, 2, 3),
+        shift=(0, 0, 1, 0),
+        source=(0, 1),
+        target=(1, 0),
+        transfer_kinds="FB",
+        transfer_start_ns=(1, 1),
+        transfer_shift=(0, 1),
+    )
+    trace = simulate(problem, plan, one_ahead)
+    columns = zip(trace.kinds, trace.stage, trace.end_ns, strict=True)
+    done = [end for kind, stage, end in columns if (kind, stage) == ("B", 0)]
     assert {done[i + 2] - done[i] for i in range(8, 14)} == {9}
     assert trace.period_ns == 5
 
@@ -148,7 +163,9 @@ def test_live_micro_batches_equal_the_groups() -> None:
     problem, plan = chain([4] * 3, [6] * 3, [2, 2])
     trace = simulate(problem, plan, pattern([4] * 3, [6] * 3, [2, 2], 10))
     buffers = [2 * 2, 4 * 2, 2 * 2]
-    assert [t.peak_bytes for t in trace.memory] == [live + held for live, held in zip([5, 3, 1], buffers, strict=True)]
+    assert [t.peak_bytes for t in trace.memory] == [
+        live + held for live, held in zip([5, 3, 1], buffers, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("mode", ["full", "delay"])
@@ -160,8 +177,6 @@ def test_other_link_modes_are_no_slower(mode: str) -> None:
 
 def test_independent_branches_keep_their_own_pace() -> None:
     """Two stages that exchange nothing: the slower one sets the period."""
-    from tests.builders import dag_problem
-
     problem = dag_problem([1, 2], [2, 5], [], cluster(2), mode="async", mini_batch=4)
     schedule = PeriodicSchedule(
         period_ns=9, stage=(0, 0, 1, 1), kinds="FBFB", start_ns=(0, 1, 0, 2), shift=(0, 0, 0, 0)
@@ -172,8 +187,6 @@ def test_independent_branches_keep_their_own_pace() -> None:
 def test_what_a_pattern_must_have() -> None:
     problem, plan = chain([1, 1], [2, 2], [1])
     good = pattern([1, 1], [2, 2], [1], 5)
-    import msgspec
-
     replace = msgspec.structs.replace
     with pytest.raises(InvalidSchedule, match="B of stage 1 is missing"):
         simulate(problem, plan, replace(good, stage=(0, 1, 0, 0)))
@@ -195,8 +208,6 @@ def test_what_a_pattern_must_have() -> None:
 def test_a_pattern_that_runs_against_its_dependencies_deadlocks() -> None:
     problem, plan = chain([1, 1], [2, 2], [1])
     good = pattern([1, 1], [2, 2], [1], 5)
-    import msgspec
-
     backward_first = msgspec.structs.replace(good, shift=(4, 4, *good.shift[2:]))
     with pytest.raises(Deadlock):
         simulate(problem, plan, backward_first)

@@ -12,6 +12,7 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.formats.pipedream import PipeDreamOptions, read
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_baselines.contiguous_exact import plan
 from tests.algorithms.oracles import ORACLES
@@ -62,6 +63,22 @@ def test_resnet50_is_linearised_into_39_layers() -> None:
     nodes, layers, _ = read_graph(shared_data("pipedream/resnet50.txt"))
     assert (len(layers), layers.relay) == (39, False)
     assert sum(map(len, layers.operators)) == len(nodes)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "densenet121", "gnmt", "inception_v3", "resnet50", "vgg16"])
+@pytest.mark.parametrize("devices", [4, 16])
+def test_profiles_as_they_are_read(name: str, devices: int) -> None:
+    path = shared_data(f"pipedream/{name}.txt")
+    profile = read(path.read_bytes(), str(path), PipeDreamOptions())
+    machines = cluster(devices, 12 * 10**9, 12e9)
+    kind = msgspec.structs.replace(machines.types[0], name=profile.device_types[0])
+    machines = msgspec.structs.replace(machines, types=(kind,), devices=(kind.name,) * devices)
+    samples = profile.costs[0].micro_batches[0]
+    problem = Problem(profile=profile, cluster=machines, mini_batch=samples, regime=Regime(mode="async"))
+    result = run(problem)
+    model = CostModel(problem)
+    work = sum(int(times.sum()) for times in model.times.at(samples))
+    assert work / devices <= period_ns(result) <= work
 
 
 def test_the_best_micro_batch_is_chosen_and_memory_may_force_a_smaller_one() -> None:

@@ -1,0 +1,124 @@
+"""Is there a plan within the limits on each stage, and how deep is it? The DP over chains and forks.
+
+Depths (see algorithms.chain_dp) are those of the source stage: the in-flight that GraphPipe's DP subproblem
+minimises, in micro-batches.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.algorithms.chain_dp import UNREACHED, Depths, extend_chain
+from pipebench_graphpipe.closings import Closing, closings
+from pipebench_graphpipe.merge import merge, side_by_side
+from pipebench_graphpipe.space import Chain, Fork, Head, agree, left_out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """A chain and, for each of its solution rows and number of devices at most used, the depth.
+
+    seeds: what stands behind the chain, (length + 1, devices + 1): the depth of a stage outside that takes the
+    elements from that position on, and all that follows it; UNREACHED where there is none.
+    """
+
+    chain: Chain
+    seeds: Depths
+    reached: Depths
+
+    def at(self, position: int) -> Depths:
+        """Depths of the stages from an element on."""
+        row: Depths = self.reached[self.chain.ends[position]]
+        return row
+
+
+class Feasibility:
+    """One question: limits (slots, replica choices), the largest depth at which a stage is allowed."""
+
+    def __init__(self, limits: Depths, replicas: tuple[int, ...], devices: int) -> None:
+        self.limits = limits
+        self.replicas = np.array(replicas, np.int32)
+        self.devices = devices
+        self.transitions = 0
+        self.states = 0
+        self._behind: dict[tuple[Chain, int], Solved] = {}
+        self._others: dict[tuple[Fork, frozenset[int], int], Depths] = {}
+
+    def behind(self, chain: Chain, depth: int) -> Solved:
+        """The chain with a stage of that depth behind it, 0 for none."""
+        key = (chain, depth)
+        if key not in self._behind:
+            seeds = np.full((chain.length + 1, self.devices + 1), UNREACHED, np.int32)
+            seeds[-1] = depth
+            self._behind[key] = self.solve(chain, seeds)
+        return self._behind[key]
+
+    def solve(self, chain: Chain, seeds: Depths) -> Solved:
+        """The chain with those seeds."""
+        reached = np.full((chain.width, self.devices + 1), UNREACHED, np.int32)
+        reached[chain.ends] = seeds
+        solved = Solved(chain, seeds, reached)
+        high = chain.length
+        for position in sorted(chain.forks, reverse=True):
+            self._extend(solved, position + 1, high)
+            for closing in closings(self, solved, position):
+                self._open(solved, position, closing)
+            high = position + 1
+        self._extend(solved, 0, high)
+        self.states += reached.size
+        return solved
+
+    def _extend(self, solved: Solved, low: int, high: int) -> None:
+        chain = solved.chain
+        self.transitions += extend_chain(
+            solved.reached, chain.ends, low, high, chain.rows, self.limits, self.replicas
+        )
+
+    def _open(self, solved: Solved, position: int, closing: Closing) -> None:
+        """Depths in front of a fork whose end is settled: no stage reaches in, or one of its heads does."""
+        own = solved.chain.ends[position]
+        fork = solved.chain.forks[position]
+        np.minimum(solved.reached[own], self.plain(fork, closing), out=solved.reached[own])
+        for head in fork.heads:
+            if agree(fork, closing.tail, head):
+                rows = solved.reached[head.end : head.end + head.count]
+                found = self.headed(fork, closing, head)
+                np.minimum(rows[: len(found)], found, out=rows[: len(found)])
+
+    def plain(self, fork: Fork, closing: Closing) -> Depths:
+        """Depths when no stage in front reaches into the fork, (devices + 1,)."""
+        merged: Depths = merge(closing.lead[None], self.rest(fork, closing))[0]
+        return merged
+
+    def headed(self, fork: Fork, closing: Closing, head: Head) -> Depths:
+        """Depths of what a head leaves, for each of its ends, (ends, devices + 1)."""
+        return merge(self.lead_behind(fork, closing, head), self.rest(fork, closing, head))
+
+    def lead_behind(self, fork: Fork, closing: Closing, head: Head) -> Depths:
+        """Of the parts that a head leaves, its own branch and what the closing leads, (ends, devices + 1)."""
+        if head.owner is None:
+            return closing.lead[None]
+        if head.owner == closing.tail.owner:
+            assert closing.owner is not None
+            ends = closing.owner.chain.ends
+            return closing.owner.reached[ends[1:-1]]
+        branch = self.behind(fork.branches[head.owner].chain, closing.depth)
+        return merge(branch.reached[branch.chain.ends[1:]], closing.lead)
+
+    def rest(self, fork: Fork, closing: Closing, head: Head | None = None) -> Depths:
+        """Depths of the branches that no stage outside takes, (devices + 1,)."""
+        listed, _ = fork.others[left_out(closing.tail, head)]
+        absorbed = closing.tail.absorbed + (head.absorbed if head else 0)
+        row: Depths = self.others(fork, left_out(closing.tail, head), closing.depth)[len(listed) - absorbed]
+        return row
+
+    def others(self, fork: Fork, owners: frozenset[int], depth: int) -> Depths:
+        """Depths of the heaviest branches but the owners, `depth` behind them, (branches + 1, devices + 1)."""
+        key = (fork, owners, depth)
+        if key not in self._others:
+            listed, rows = fork.others[owners]
+            alone = np.full((len(listed), self.devices + 1), UNREACHED, np.int32)
+            for at, branch in enumerate(listed):
+                alone[at] = self.behind(fork.branches[branch].chain, depth).at(0)
+            self._others[key] = side_by_side(alone, depth, rows, self.limits, self.replicas)
+        return self._others[key]

@@ -1,0 +1,120 @@
+"""Split operators: local volume, reductions over what the tensor does not span, bytes to fetch."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipebench.costs.sharding import ShardedTimes, reshard, shard
+from pipebench.domain.cluster import LinkLevel
+from pipebench.domain.errors import InvalidValue
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+
+BATCH, IN, OUT, ELEMENT = 8, 6, 10, 4
+ONE_BYTE_A_NS = LinkLevel(name="l", group=64, bandwidth_bytes_s=1e9)
+
+
+def tensor(name: str, elements: int, producer: str | None = None) -> Tensor:
+    size = float(ELEMENT * elements)
+    return Tensor(name=name, producer=producer, forward_bytes_per_sample=size, gradient_bytes_per_sample=size)
+
+
+GRAPH = OperatorGraph(
+    name="two products",
+    operators=(
+        Operator(
+            name="first", kind="linear", dims={"k": IN, "n": OUT}, inputs=("x",), parameters=("w",),
+            axes={"x": ("batch", "k"), "y": ("batch", "n"), "w": ("k", "n")},
+        ),
+        Operator(
+            name="second", kind="relu", dims={"m": OUT}, inputs=("y",),
+            axes={"y": ("batch", "m"), "z": ("batch", "m")},
+        ),
+        Operator(name="loss", kind="sum", dims={"m": OUT}, inputs=("z",), axes={"z": ("batch", "m"), "l": ()}),
+    ),
+    tensors=(
+        tensor("x", IN),
+        tensor("y", OUT, producer="first"),
+        tensor("z", OUT, producer="second"),
+        Tensor(name="l", producer="loss", forward_bytes_per_sample=0, gradient_bytes_per_sample=0, fixed_bytes=4),
+    ),
+    parameters=(Parameter(name="w", bytes=ELEMENT * IN * OUT),),
+)  # fmt: skip
+
+
+def ring(bytes_each: float, devices: int) -> int:
+    """2 (q - 1) / q of the bytes at one byte a nanosecond."""
+    return round(2 * (devices - 1) * bytes_each / devices)
+
+
+def sharded(split: dict[str, int], name: str = "first") -> ShardedTimes:
+    return shard(GRAPH, name, split, BATCH, (4800, 9600), ONE_BYTE_A_NS)
+
+
+def test_a_product_pays_for_the_dim_that_each_matrix_lacks() -> None:
+    x, y, w = ELEMENT * BATCH * IN, ELEMENT * BATCH * OUT, ELEMENT * IN * OUT
+    assert sharded({}) == ShardedTimes(4800, 9600, 0)
+    assert sharded({"batch": 4}) == ShardedTimes(1200, 2400, ring(w, 4))
+    assert sharded({"n": 5}) == ShardedTimes(960, 1920 + ring(x, 5), 0)
+    assert sharded({"k": 3}) == ShardedTimes(1600 + ring(y, 3), 3200, 0)
+    every = sharded({"batch": 2, "k": 3, "n": 5})
+    assert every == ShardedTimes(160 + ring(y / 10, 3), 320 + ring(x / 6, 5), ring(w / 15, 2))
+
+
+def test_a_dim_that_does_not_divide_costs_its_largest_part() -> None:
+    assert sharded({"n": 3}).forward == 4800 * 4 // 10
+    assert sharded({"n": 4}).forward == 4800 * 3 // 10
+
+
+def test_the_volume_is_rounded_half_even_once() -> None:
+    times = shard(GRAPH, "second", {"m": 2}, BATCH, (5, 7), ONE_BYTE_A_NS)
+    assert times == ShardedTimes(2, 4, 0)
+
+
+def test_a_sum_over_everything_reduces_over_all_devices() -> None:
+    assert sharded({"batch": 2, "m": 5}, "loss").forward == 480 + ring(4, 10)
+
+
+@pytest.mark.parametrize(
+    ("made", "read", "fetched"),
+    [
+        ({"batch": 4}, {"batch": 4}, 0),
+        ({"n": 2}, {"m": 2}, 0),
+        # Needs 2 samples x 10, holds 8 x 5: 2 x 5 in common.
+        ({"n": 2, "k": 2}, {"batch": 4}, 2 * 10 - 2 * 5),
+        ({"batch": 4}, {"m": 2, "batch": 2}, 4 * 5 - 2 * 5),
+        ({"batch": 4}, {}, 8 * 10 - 2 * 10),
+        # Three devices that held nothing need their part whole.
+        ({}, {"batch": 4}, 2 * 10),
+    ],
+)
+def test_a_device_fetches_what_it_needs_and_does_not_hold(
+    made: dict[str, int], read: dict[str, int], fetched: int
+) -> None:
+    assert reshard(GRAPH, "y", made, "second", read, BATCH) == ELEMENT * fetched
+
+
+def test_gradients_go_the_other_way() -> None:
+    assert reshard(GRAPH, "y", {}, "second", {"batch": 4}, BATCH, backward=True) == ELEMENT * (80 - 20)
+    assert reshard(GRAPH, "x", {}, "first", {"batch": 4}, BATCH) == 0
+
+
+splits = st.builds(lambda b, c: {"batch": b, "n": c}, st.integers(1, BATCH), st.integers(1, OUT))
+
+
+@given(splits, splits)
+def test_fetched_bytes_by_counting_elements(made: dict[str, int], read: dict[str, int]) -> None:
+    """Both tiles start at the corner: count the cells of the needed one outside the held one."""
+    tiles = [
+        {(i, j) for i in range(-(-BATCH // s["batch"])) for j in range(-(-OUT // s["n"]))} for s in (made, read)
+    ]
+    held = tiles[0] if made["batch"] * made["n"] >= read["batch"] * read["n"] else set()
+    reader_split = {"batch": read["batch"], "m": read["n"]}
+    assert reshard(GRAPH, "y", made, "second", reader_split, BATCH) == ELEMENT * len(tiles[1] - held)
+
+
+def test_wrong_splits_are_refused() -> None:
+    for split in ({"q": 2}, {"n": 11}, {"n": 0}, {"batch": 9}):
+        with pytest.raises(InvalidValue, match="first"):
+            sharded(split)
+    with pytest.raises(InvalidValue, match="does not say"):
+        reshard(GRAPH, "y", {}, "loss", {}, BATCH)
