@@ -36,7 +36,7 @@ def shard(
 
     Time x largest local part / whole iteration volume, half-even to ns, plus ring all-reduces on `level`: the
     forward reduces each output over the parts of the dims that its axes do not span, the backward each input's
-    gradient likewise (PaSE, arXiv:2004.10090, section II; a contraction split in k sums its partial products).
+    gradient likewise (PaSE, section II: layer cost; a contraction split in k sums its partial products).
 
     Raises InvalidValue for an unknown dim, a dim cut finer than its size, or a tensor without axes.
     """
@@ -71,7 +71,7 @@ def reshard(
 
     The producer has split `made`, the operator `reader` split `read`; axes correspond by position. Tiles
     start at the same corner on every device, so it holds the smaller of both along each axis, and nothing when
-    more devices need the tensor than held it (PaSE's transfer cost, its code as the notes record it).
+    more devices need the tensor than held it (PaSE, section II: transfer cost, for one direction).
     backward: the gradient, which goes from reader to producer.
 
     Raises InvalidValue as `shard` does, and when producer and reader name different numbers of axes.

@@ -57,7 +57,7 @@ def read(data: bytes, source: str, options: Any) -> Profile:
         name=graph.name,
         graph=graph,
         costs=(_costs(graph, kept, batch, chosen),),
-        provenance=_provenance(source, inputs, unread, batch, chosen),
+        provenance=_provenance(source, graph, inputs, unread, batch, chosen),
     )
 
 
@@ -101,7 +101,12 @@ def _costs(graph: OperatorGraph, kept: list[Node], batch: int, options: PipeDrea
 
 
 def _provenance(
-    source: str, inputs: list[Node], unread: list[Node], batch: int, options: PipeDreamOptions
+    source: str,
+    graph: OperatorGraph,
+    inputs: list[Node],
+    unread: list[Node],
+    batch: int,
+    options: PipeDreamOptions,
 ) -> Provenance:
     loading = sum(node.forward_ms + node.backward_ms for node in inputs)
     notes = [f"profiled with a mini-batch of {batch} samples" + ("" if options.batch else ", told by its tensors")]
@@ -109,6 +114,9 @@ def _provenance(
         notes.append(f"left out {len(inputs)} input nodes with {loading:.6g} ms of data loading")
     if unread:
         notes.append(f"left out {len(unread)} __getitem__ nodes that nobody reads")
+    unfed = sum(operator.constant and bool(operator.parameters) for operator in graph.operators)
+    if unfed:
+        notes.append(f"no input reaches {unfed} operators with parameters: the file may have been cut short")
     return Provenance(
         profiler="PipeDream graph.txt",
         made_by=Path(source).name,

@@ -117,6 +117,12 @@ def test_operators_that_no_input_reaches_are_constant() -> None:
     assert [op.name for op in graph.operators if op.constant] == ["node6", "node7"]
 
 
+def test_a_file_that_lost_its_last_edges_is_suspected() -> None:
+    whole, cut = read_text(DIAMOND), read_text(DIAMOND[: DIAMOND.index("\tnode2 -- node3")])
+    assert not any("cut short" in note for note in whole.provenance.notes)
+    assert any("no input reaches 2 operators" in note for note in cut.provenance.notes)
+
+
 def test_a_file_without_inputs_has_no_constants() -> None:
     text = node("node1", "Linear(1, 1)", 1, 1, 8) + node("node2", "ReLU()", 1, 1, 8) + "\tnode1 -- node2\n"
     profile = read_text(text, batch=1)

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.periodic import start_times
-from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -137,7 +136,7 @@ def test_the_fastest_pattern_runs_at_the_pace_of_the_busiest_item(figures: list[
 
 
 def test_a_period_that_is_no_integer_is_rounded_up() -> None:
-    """Stage 0 is two micro-batches ahead: two of them pass in 3 + 4 + 2 = 9 ns, both stages and the way and back."""
+    """Stage 0 is two ahead: two micro-batches pass in 3 + 4 + 2 = 9 ns, both stages, the way there and back."""
     problem, plan = chain([1, 1], [2, 3], [1], "full")
     one_ahead = PeriodicSchedule(
         period_ns=5,

@@ -1,0 +1,49 @@
+"""From found stages to a plan: order, devices, samples in flight."""
+
+from msgspec.structs import replace
+
+from pipebench.algorithms.in_flight import in_flight
+from pipebench.costs.messages import stage_edges
+from pipebench.costs.placement import place
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.topology import topological_order
+from pipebench_graphpipe.target_search import Partition
+
+
+def plan_of(problem: Problem, partition: Partition, recompute: Recompute) -> Plan:
+    """The plan: stages in topological order on consecutive devices, each with the in-flight of its place.
+
+    In-flight goes by the edges between the stages, so it is never more than the search counted; it is less
+    where stages stand in a line that the graph does not ask for.
+    """
+    graph, costs = problem.profile.graph, partition.costs
+    place_of = {operator: at for at, operator in enumerate(graph.topological)}
+    stages = []
+    for found in partition.stages:
+        operators = sorted(found.operators, key=place_of.__getitem__)
+        used = costs.replicas[found.choice]
+        stages.append(
+            Stage(
+                operators=tuple(graph.operators[operator].name for operator in operators),
+                devices=tuple(range(used)),
+                data_parallel=used,
+                micro_batch=costs.micro_batch,
+                recompute=recompute,
+            )
+        )
+    stages.sort(key=lambda stage: place_of[graph.index[stage.operators[0]]])
+    after: list[list[int]] = [[] for _ in stages]
+    for before, successor in stage_edges(graph, Plan(stages=tuple(stages))):
+        after[before].append(successor)
+    order = topological_order(after, [f"stage {number}" for number in range(len(stages))])
+    ordered = [stages[number] for number in order]
+    devices = place([stage.data_parallel for stage in ordered], problem.cluster.size)
+    placed = tuple(replace(stage, devices=ids) for stage, ids in zip(ordered, devices, strict=True))
+    kept = in_flight(
+        [stage.micro_batch for stage in placed],
+        [stage.k for stage in placed],
+        stage_edges(graph, Plan(stages=placed)),
+        problem.mini_batch,
+    )
+    return Plan(stages=tuple(replace(stage, in_flight=s) for stage, s in zip(placed, kept, strict=True)))

@@ -1,0 +1,111 @@
+"""The planner `graphpipe`: the best stages at each micro-batch size, then the size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.score import mini_batch_ns
+from pipebench.costs.estimate import estimate
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult, Termination
+from pipebench.hooks.context import Context
+from pipebench_graphpipe.assembly import plan_of
+from pipebench_graphpipe.notices import linearised, unused_devices
+from pipebench_graphpipe.pins import refuse_unsupported
+from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.target_search import Partition
+
+SIMULATED = 12
+"""Relaxed targets: how many of the candidates that the closed form likes best are simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan and the longest period of its stages."""
+
+    plan: Plan
+    bottleneck_ns: int
+
+    @property
+    def sample_ns(self) -> float:
+        """Time per sample of the bottleneck stage."""
+        return self.bottleneck_ns / self.plan.stages[0].micro_batch
+
+
+def plan(problem: Problem, context: Context) -> PlanResult:
+    """The plan of the smallest bottleneck at its micro-batch, and the micro-batch of the shortest mini-batch.
+
+    Raises UnsupportedProblem for regimes, pins and clusters that it cannot express, InfeasibleProblem when
+    nothing in its space fits in memory at any micro-batch.
+    """
+    options = context.options
+    assert isinstance(options, GraphPipeOptions)
+    refuse_unsupported(problem)
+    search = Search(problem, options, context)
+    for memory_bytes in memory_limits(problem):
+        candidates, termination = _candidates(search, memory_bytes)
+        if candidates:
+            best = _best(problem, candidates, context)
+            return PlanResult(
+                plan=best.plan,
+                claimed_s=best.sample_ns * problem.mini_batch / NS_PER_S,
+                claimed_native=best.sample_ns / NS_PER_S,
+                claimed_unit="s/sample",
+                termination=termination,
+                notices=linearised(problem, search.decomposition) + unused_devices(problem, best.plan),
+            )
+    raise _infeasible(search)
+
+
+def _candidates(search: Search, memory_bytes: int) -> tuple[list[Candidate], Termination]:
+    candidates: list[Candidate] = []
+    for done, size in enumerate(search.sizes):
+        if not candidates:
+            search.context.check_deadline()
+        elif search.context.out_of_time():
+            return candidates, "limit"
+        search.context.report(done / len(search.sizes), f"micro-batch {size.costs.micro_batch}")
+        for found in search.partitions(size, memory_bytes):
+            candidates.append(_candidate(search, found))
+    return candidates, "heuristic"
+
+
+def _candidate(search: Search, found: Partition) -> Candidate:
+    return Candidate(plan_of(search.problem, found, search.recompute), found.bottleneck_ns)
+
+
+def _best(problem: Problem, candidates: Sequence[Candidate], context: Context) -> Candidate:
+    """By the objective; the first of equals."""
+    options: GraphPipeOptions = context.options
+    if options.objective == "tps":
+        return min(candidates, key=lambda candidate: candidate.sample_ns)
+    if options.targets > 1:
+        candidates = sorted(candidates, key=lambda candidate: estimate(problem, candidate.plan))[:SIMULATED]
+    times = {}
+    for number, candidate in enumerate(candidates):
+        if times and context.out_of_time():
+            break
+        times[number] = mini_batch_ns(problem, candidate.plan, context)
+    return candidates[min(times, key=lambda number: times[number] or 0)]
+
+
+def _infeasible(search: Search) -> InfeasibleProblem:
+    """The error, with the least memory that would do at the smallest micro-batch."""
+    problem = search.problem
+    memory, pins = problem.cluster.memory_bytes, problem.pins
+    replicas = f" of {pins.data_parallel} replicas" if pins.data_parallel else ""
+    if not search.sizes:
+        return InfeasibleProblem(
+            f"graphpipe has no stage{replicas}: {problem.cluster.size} devices, "
+            f"micro-batches of at most {pins.micro_batch or problem.mini_batch} samples"
+        )
+    size = search.sizes[0]
+    needed = search.smallest_memory(size, memory)
+    return InfeasibleProblem(
+        f"no stages{replicas} on {problem.cluster.size} devices fit {memory} bytes at any micro-batch; "
+        f"at micro-batch {size.costs.micro_batch} {needed} bytes would do"
+    )

@@ -1,0 +1,204 @@
+"""The stages behind a depth that the search found: its steps retraced to where each value came from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipebench.algorithms.chain_dp import UNREACHED, Depths
+from pipebench_graphpipe.closings import Closing, closings, tail_depths
+from pipebench_graphpipe.feasibility import Feasibility, Solved
+from pipebench_graphpipe.space import PLAIN, Branch, Chain, Fork, Head, Operators, absorbed_branches, agree, left_out
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStage:
+    """A stage: its operators, its slot and choice of replicas in the tables, and the depth it was planned at."""
+
+    operators: Operators
+    slot: int
+    choice: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """Stages up to a seed of the chain: the position that something outside takes over, with devices left."""
+
+    stages: tuple[FoundStage, ...]
+    position: int
+    devices: int
+
+    def after(self, *stages: FoundStage) -> "Trail":
+        """The trail with stages in front."""
+        return replace(self, stages=(*stages, *self.stages))
+
+
+class Retrace:
+    """Retraces solutions of one feasibility question."""
+
+    def __init__(self, search: Feasibility) -> None:
+        self.search = search
+
+    def from_position(self, solved: Solved, position: int, devices: int) -> Trail:
+        """From an element on, with at most so many devices."""
+        depth = int(solved.at(position)[devices])
+        assert depth < UNREACHED
+        if solved.seeds[position][devices] == depth:
+            return Trail((), position, devices)
+        chain = solved.chain
+        first_end = int(chain.ends[position + 1])
+        found = self._stage(solved, int(chain.rows[position]), first_end, depth, devices)
+        if found is not None:
+            end, choice = found
+            operators = self._operators(chain, position, end)
+            stage = FoundStage(operators, int(chain.rows[position]) + end, choice, depth)
+            return self._from_row(solved, end, devices - self._used(choice)).after(stage)
+        fork = chain.forks[position]
+        for closing in closings(self.search, solved, position):
+            if self.search.plain(fork, closing)[devices] == depth:
+                return self._side_by_side(solved, position, closing, devices)
+        raise AssertionError("a depth without a source")
+
+    def _from_row(self, solved: Solved, end: int, devices: int) -> Trail:
+        """From a solution row on: an element, or what a head leaves of a fork."""
+        position = _position(solved.chain, end)
+        if solved.chain.ends[position] == end:
+            return self.from_position(solved, position, devices)
+        fork = solved.chain.forks[position]
+        head, at = _head(fork, end)
+        for closing in closings(self.search, solved, position):
+            if agree(fork, closing.tail, head):
+                found = self.search.headed(fork, closing, head)
+                if at < len(found) and found[at, devices] == solved.reached[end, devices]:
+                    return self._side_by_side(solved, position, closing, devices, head, at)
+        raise AssertionError("a depth without a source")
+
+    def _side_by_side(
+        self, solved: Solved, position: int, closing: Closing, devices: int, head: Head | None = None, at: int = 0
+    ) -> Trail:
+        """A fork under a closing: what the closing leads with all that follows, and the other branches."""
+        fork = solved.chain.forks[position]
+        rest = self.search.rest(fork, closing, head)
+        lead = closing.lead if head is None else self.search.lead_behind(fork, closing, head)[at]
+        for_lead = _split(lead, rest, devices)
+        others = self._others(fork, closing, head, devices - for_lead)
+        if head is None or head.owner is None:
+            return self._lead(solved, position, closing, for_lead, 0).after(*others)
+        if head.owner == closing.tail.owner:
+            return self._lead(solved, position, closing, for_lead, at + 1).after(*others)
+        branch = fork.branches[head.owner]
+        behind = self.search.behind(branch.chain, closing.depth)
+        own = _split(behind.at(at + 1), closing.lead, for_lead)
+        left = self._branch(branch, behind, at + 1, own)
+        return self._lead(solved, position, closing, for_lead - own, 0).after(*left, *others)
+
+    def _lead(self, solved: Solved, position: int, closing: Closing, devices: int, first: int) -> Trail:
+        """The owner's branch from its element `first` on, the stage that starts in it, and all that follows."""
+        tail, chain = closing.tail, solved.chain
+        if tail is PLAIN:
+            return self.from_position(solved, position + 1, devices)
+        start = Trail((), 0, devices)
+        if closing.owner is not None:
+            start = self.from_position(closing.owner, first, devices)
+        depth = int(tail_depths(self.search, solved, position, tail)[start.position, start.devices])
+        row = tail.rows[start.position]
+        found = self._stage(solved, row, tail.first_end, depth, start.devices)
+        assert found is not None
+        end, choice = found
+        fork = chain.forks[position]
+        operators = list(_whole(fork, absorbed_branches(fork, tail)))
+        if tail.owner is not None:
+            operators += [o for element in fork.branches[tail.owner].elements[start.position :] for o in element]
+        operators += self._operators(chain, position + 1, end)
+        stage = FoundStage(tuple(operators), row + end, choice, depth)
+        return self._from_row(solved, end, start.devices - self._used(choice)).after(*start.stages, stage)
+
+    def _others(self, fork: Fork, closing: Closing, head: Head | None, devices: int) -> list[FoundStage]:
+        """Branches that no stage outside takes: each on its own, or runs of them as one stage."""
+        owners = left_out(closing.tail, head)
+        listed, rows = fork.others[owners]
+        depths = self.search.others(fork, owners, closing.depth)
+        count = len(listed) - closing.tail.absorbed - (head.absorbed if head else 0)
+        stages: list[FoundStage] = []
+        while count:
+            depth = depths[count, devices]
+            branch = fork.branches[listed[count - 1]]
+            behind = self.search.behind(branch.chain, closing.depth)
+            alone = _find_split(behind.at(0), depths[count - 1], devices, int(depth))
+            if alone is not None:
+                stages += self._branch(branch, behind, 0, alone)
+                count, devices = count - 1, devices - alone
+                continue
+            first, choice = self._run(depths, rows, count, devices, closing.depth)
+            operators = _whole(fork, listed[first:count])
+            stages.append(FoundStage(operators, int(rows[first]) + count, choice, closing.depth + 1))
+            count, devices = first, devices - self._used(choice)
+        return stages
+
+    def _run(self, depths: Depths, rows: Depths, count: int, devices: int, behind: int) -> tuple[int, int]:
+        for first in range(count - 1):
+            for choice, used in enumerate(self.search.replicas.tolist()):
+                fits = used <= devices and behind < self.search.limits[rows[first] + count, choice]
+                if fits and max(behind + 1, depths[first, devices - used]) == depths[count, devices]:
+                    return first, choice
+        raise AssertionError("a depth without a source")
+
+    def _branch(self, branch: Branch, solved: Solved, position: int, devices: int) -> list[FoundStage]:
+        """A branch's stages, solved on the chain of a branch that is alike."""
+        solved_for = (operator for element in solved.chain.elements for operator in element)
+        own = dict(zip(solved_for, branch.operators, strict=True))
+        trail = self.from_position(solved, position, devices)
+        return [replace(stage, operators=tuple(own[o] for o in stage.operators)) for stage in trail.stages]
+
+    def _stage(self, solved: Solved, row: int, first_end: int, depth: int, devices: int) -> tuple[int, int] | None:
+        """Where a stage of that depth may end and its choice of replicas; None when no single stage does it."""
+        for end in range(first_end, solved.chain.width):
+            for choice, used in enumerate(self.search.replicas.tolist()):
+                fits = used <= devices and depth <= self.search.limits[row + end, choice]
+                if fits and solved.reached[end, devices - used] + 1 == depth:
+                    return end, choice
+        return None
+
+    def _operators(self, chain: Chain, first: int, end: int) -> Operators:
+        """Operators of a stage that starts before element `first` and ends before a solution row."""
+        position = _position(chain, end)
+        operators = [o for element in chain.elements[first:position] for o in element]
+        if chain.ends[position] != end:
+            fork = chain.forks[position]
+            head, at = _head(fork, end)
+            operators += _whole(fork, absorbed_branches(fork, head))
+            if head.owner is not None:
+                operators += [o for element in fork.branches[head.owner].elements[: at + 1] for o in element]
+        return tuple(operators)
+
+    def _used(self, choice: int) -> int:
+        return int(self.search.replicas[choice])
+
+
+def _position(chain: Chain, end: int) -> int:
+    """The position whose rows hold a solution row."""
+    return int(np.searchsorted(chain.ends, end, side="right")) - 1
+
+
+def _head(fork: Fork, end: int) -> tuple[Head, int]:
+    """The head that a solution row belongs to, and which of its ends it is."""
+    head = next(head for head in fork.heads if head.end <= end < head.end + head.count)
+    return head, end - head.end
+
+
+def _whole(fork: Fork, branches: Sequence[int]) -> Operators:
+    return tuple(operator for branch in branches for operator in fork.branches[branch].operators)
+
+
+def _find_split(left: Depths, right: Depths, devices: int, depth: int) -> int | None:
+    """Devices for `left` so that the deeper of both is `depth`."""
+    for own in range(devices + 1):
+        if max(left[own], right[devices - own]) == depth:
+            return own
+    return None
+
+
+def _split(left: Depths, right: Depths, devices: int) -> int:
+    """Devices for `left` so that the deeper of both is as small as can be."""
+    return min(range(devices + 1), key=lambda own: max(left[own], right[devices - own]))
