@@ -80,7 +80,7 @@ def draw(
 
 
 def _selection(workload: dict[str, Any]) -> Selection:
-    named = {
+    named: dict[str, Any] = {
         name: (value,) if name in ("models", "profiles") and isinstance(value, str) else value
         for name, value in workload.items()
     }

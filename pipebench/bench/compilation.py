@@ -10,8 +10,8 @@ class CompilationWatch:
         from numba.core import event
 
         self._event: Any = event
-        self._listener = event.RecordingListener()
-        event.register("numba:compile", self._listener)
+        self._listener: Any = self._event.RecordingListener()
+        self._event.register("numba:compile", self._listener)
         return self
 
     def __exit__(self, *error: object) -> None:

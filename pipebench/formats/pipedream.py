@@ -15,17 +15,18 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Proven
 from pipebench.domain.value import Value, require
 from pipebench.formats.pipedream_batch import infer_batch
 from pipebench.formats.pipedream_graph import build_graph, is_input
+from pipebench.formats.pipedream_layers import join_layers
 from pipebench.formats.pipedream_lines import FIELDS, Edge, Node, parse_lines
 from pipebench.formats.pipedream_saved import DEFINITIONS, SavedRule, saved_bytes_per_sample
 from pipebench.formats.profile_format import ProfileFormat
 
 
 class PipeDreamOptions(Value, frozen=True, kw_only=True):
-    """saved: what an operator keeps for its backward. batch: samples of the profiled mini-batch (default: told
+    """saved: what an operator keeps for its backward; `boundary` joins operators to layers. batch: samples of the profiled mini-batch (default: told
     by the tensors). device: the device type to file the costs under; the file does not name it.
     """
 
-    saved: SavedRule = "boundary"
+    saved: SavedRule = "inputs"
     batch: int | None = None
     device: str = "profiled-gpu"
 
@@ -53,12 +54,11 @@ def read(data: bytes, source: str, options: Any) -> Profile:
         graph = build_graph(Path(source).stem, kept, inputs, edges, batch)
     except InvalidValue as error:
         raise PipebenchError(f"{source}: {error}") from None
-    return Profile(
-        name=graph.name,
-        graph=graph,
-        costs=(_costs(graph, kept, batch, chosen),),
-        provenance=_provenance(source, graph, inputs, unread, batch, chosen),
-    )
+    provenance = _provenance(source, graph, inputs, unread, batch, chosen)
+    costs = _costs(graph, kept, batch, chosen)
+    if chosen.saved == "boundary":
+        graph, costs = join_layers(graph, costs)
+    return Profile(name=graph.name, graph=graph, costs=(costs,), provenance=provenance)
 
 
 def _inputs(nodes: list[Node], edges: list[Edge], source: str) -> list[Node]:

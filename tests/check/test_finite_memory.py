@@ -10,7 +10,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule
-from tests.builders import chain_problem, cluster, stages_plan
+from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 from tests.check.orders import finite, gpipe, lane, one_f_one_b
 
 WEIGHTS, SAVED, CROSSING = (5, 7, 11), (100, 200, 300), (0, 2, 3, 0)
@@ -102,6 +102,20 @@ def test_stages_on_one_device_add_up_and_the_running_one_needs_its_workspace() -
     assert peak(one_by_one) == state + (10 + 1) + 1000
     assert peak("F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1") == state + (2 * 10 + 1) + 1000
     assert peak("F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1") == state + (2 * 10 + 2 * 1) + 1000
+
+
+def test_an_all_reduce_needs_no_workspace() -> None:
+    """Two stages on one pair of devices: the first one's R runs while much of the second is live."""
+    problem = dag_problem([1, 1], [1, 1], [], cluster(2), saved=[1, 100], weights=[8, 0], mini_batch=4)
+    costs = problem.profile.costs[0]
+    scratch = (msgspec.structs.replace(costs.operators[0], workspace_bytes=50), costs.operators[1])
+    profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=scratch),))
+    problem = msgspec.structs.replace(problem, profile=profile)
+    pair = stages_plan([[0]], micro_batch=2, replicas=[2]).stages[0]
+    plan = Plan(stages=(pair, msgspec.structs.replace(pair, operators=("op1",))), shared_devices=True)
+    order = "F0.0 B0.0 F0.1 B0.1 F1.0 F1.1 R0.0 B1.0 B1.1"
+    verdict = check_schedule(problem, plan, FiniteSchedule(lanes=(lane((0, 1), order),)))
+    assert verdict.peak_bytes == dict.fromkeys((0, 1), 2 * 8 + 2 * 100)
 
 
 @settings(max_examples=50, deadline=None)

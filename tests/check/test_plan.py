@@ -54,6 +54,8 @@ def test_a_valid_plan_is_valid() -> None:
         (0, {"choice": ("", "none-such")}, "shape", 0, "no alternative 'none-such'"),
         (0, {"sharding": ({}, {"out": 2})}, "shape", 0, "no dim 'out'"),
         (0, {"sharding": ({}, {"batch": 2})}, "shape", 0, "over 2 of 1 devices"),
+        (1, {"sharding": ({"batch": 3},)}, "shape", 1, "size 2 is split into 3"),
+        (1, {"sharding": ({"batch": 0},)}, "shape", 1, "size 2 is split into 0"),
         (2, {"devices": (2,)}, "C3", 2, "does not declare"),
         (1, {"devices": (1, 1)}, "C3", 1, "twice"),
     ],
@@ -134,6 +136,7 @@ def test_constant_operators_may_be_cloned_and_a_clone_sends_nothing() -> None:
     cloned = stages_plan([[0, 1], [0, 2, 3]])
     assert check_plan(problem, cloned).status == "valid"
     assert broken(FORK, cloned).rule == "coverage"
+    assert "twice in stage 1" in broken(problem, stages_plan([[0, 1], [0, 2, 0, 3]])).message
     # Stage 1 reads only its clone, so nothing goes from stage 0 to it and back.
     assert broken(problem, stages_plan([[0, 1, 3], [2]])).rule == "C1"
     assert check_plan(problem, stages_plan([[0, 1, 3], [0, 2]])).status == "valid"

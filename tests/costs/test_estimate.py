@@ -53,14 +53,14 @@ def test_exact_for_equal_stages_without_transfers(count: int) -> None:
 
 
 def test_sync_by_hand() -> None:
-    """Diamond with b = 2: periods 6, 20 + 2 x 2, 8 + 2 x 4, 4; path 6 + 4 x 2 + ... over stage 1.
+    """A diamond, two samples a micro-batch: stage times 3 (one sample on each replica), 20, 8 and 4 ns.
 
-    Stage 0 has 6 to its slowest successor and back. (4 - 1) x 24 + (6 + 4 + 20 + 4 + 4) + ring of 10.
+    There and back takes 4 ns, to stage 3 from stage 2 8 ns. Longest period 20 + 4, longest path over stage 1,
+    a ring of 10 ns.
     """
     tensors = [(0, (1,), 1), (0, (2,), 1), (1, (3,), 1), (2, (3,), 2)]
     problem = dag_problem([1, 5, 2, 1], [2, 5, 2, 1], tensors, cluster(5), weights=[10, 0, 0, 0], mini_batch=8)
     plan = stages_plan([[0], [1], [2], [3]], micro_batch=2, replicas=[2, 1, 1, 1])
-    # Stage 0 computes one sample on each replica: 3 ns.
     assert estimate(problem, plan) == 3 * (20 + 4) + (3 + 4 + 20 + 4 + 4) + 10
 
 

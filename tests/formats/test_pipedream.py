@@ -45,7 +45,7 @@ def test_the_input_is_no_operator_but_a_tensor_that_is_read() -> None:
     ("rule", "expected"),
     [
         # Single-tensor cuts lie behind node2 and node4: layers {2}, {3, 4}, {5}.
-        ("boundary", {"node2": IMAGES / 2, "node3": 400, "node4": 0, "node5": 200}),
+        ("boundary", {"node2": IMAGES / 2, "node3-node4": 400, "node5": 200}),
         ("inputs", {"node2": IMAGES / 2, "node3": 400, "node4": 600, "node5": 200}),
         ("outputs", {"node2": 400, "node3": 200, "node4": 200, "node5": 8}),
     ],
@@ -56,8 +56,20 @@ def test_saved_rules(rule: Any, expected: dict[str, float]) -> None:
     assert profile.provenance.saved.startswith(f"{rule}:")
 
 
-def test_boundary_is_the_default() -> None:
-    assert saved(read_text(DIAMOND)) == saved(read_text(DIAMOND, saved="boundary"))
+def test_inputs_is_the_default() -> None:
+    assert read_text(DIAMOND) == read_text(DIAMOND, saved="inputs")
+
+
+def test_layers_add_up_and_exchange_the_tensors_of_their_cuts() -> None:
+    whole, joined = read_text(DIAMOND), read_text(DIAMOND, saved="boundary")
+    graph = joined.graph
+    assert [op.name for op in graph.operators] == ["node2", "node3-node4", "node5"]
+    assert [op.inputs for op in graph.operators] == [("node1.out",), ("node2.out",), ("node4.out",)]
+    assert graph.successors == ((1,), (2,), ())
+    assert graph.parameters == whole.graph.parameters
+    assert graph.operators[1].parameters == ("node3.parameters",)
+    costs = joined.costs[0].operators[1]
+    assert (costs.forward_s, costs.backward_s) == ((3.75e-3,), (7.5e-3,))
 
 
 def test_options_say_batch_and_device() -> None:

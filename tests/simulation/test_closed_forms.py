@@ -68,7 +68,7 @@ def test_what_hides_transfers(transfer: int, k: int, warmup: str, total: int) ->
     problem, plan = equal_chain(4, 128, 500, 500, transfer)
     stages = tuple(msgspec.structs.replace(stage, k=k) for stage in plan.stages)
     plan = msgspec.structs.replace(plan, stages=stages)
-    schedule = one_f_one_b_schedule(problem, plan, warmup)  # type: ignore[arg-type]
+    schedule = one_f_one_b_schedule(problem, plan, warmup)
     assert simulate(problem, plan, schedule).total_ns == total
 
 

@@ -39,4 +39,4 @@ def test_transfers_and_split_backwards() -> None:
 )
 def test_nonsense_is_refused(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(PipebenchError, match=message):
-        synthetic(**arguments)  # type: ignore[arg-type]
+        synthetic(**arguments)

@@ -24,7 +24,7 @@ def chain(stages: int, mini_batch: int, mode: str = "sync", weights: int = 0) ->
         [2] * stages,
         cluster(4 * stages),
         weights=[weights] * stages,
-        mode=mode,  # type: ignore[arg-type]
+        mode=mode,
         mini_batch=mini_batch,
     )
     return problem, stages_plan([[stage] for stage in range(stages)])
