@@ -5,6 +5,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from pipebench.bench.plugin_formats import plugin_formats
 from pipebench.bench.suites import load_suite, suite_workloads
 from pipebench.bench.workload import Workload, default_mini_batch
 from pipebench.domain.cluster import Cluster, LinkMode
@@ -51,7 +52,7 @@ def select(host: Host, asked: Selection) -> list[Workload]:
     if asked.suite is not None or not (asked.models or asked.profiles):
         workloads += [_overridden(w, asked) for w in suite_workloads(load_suite(asked.suite or "quick"))]
     for reference in parse_references(asked.profiles):
-        workloads.append(_of_profile(asked, _read(reference)))
+        workloads.append(_of_profile(asked, _read(host, reference)))
     for reference in parse_references(asked.models):
         workloads.append(_of_model(host, asked, reference))
     return workloads
@@ -74,10 +75,10 @@ def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRe
     return cast(Profile, host.load(component)(graph, context))
 
 
-def _read(reference: Reference) -> Profile:
+def _read(host: Host, reference: Reference) -> Profile:
     if reference.name in profile_names() and not reference.options:
         return load_profile(reference.name)
-    return read_profile(reference.name, reference.options, known=profile_names())
+    return read_profile(reference.name, reference.options, known=profile_names(), others=plugin_formats(host))
 
 
 def _of_profile(asked: Selection, profile: Profile) -> Workload:

@@ -25,6 +25,10 @@ def command(what: str, as_json: bool) -> int:
             }
             for name, registered in host.slot(what).items()
         ]
+        if what == "formats":
+            from pipebench.formats.profile_file import FORMATS
+
+            entries = [{"name": f.name, "summary": f.summary, "provider": "built in"} for f in FORMATS] + entries
         show_new_warnings(host)
     if as_json:
         print_json(entries)

@@ -22,8 +22,9 @@ from pipebench.formats.profile_format import ProfileFormat
 
 
 class PipeDreamOptions(Value, frozen=True, kw_only=True):
-    """saved: what an operator keeps for its backward; `boundary` joins operators to layers. batch: samples of the profiled mini-batch (default: told
-    by the tensors). device: the device type to file the costs under; the file does not name it.
+    """saved: what an operator keeps for its backward; `boundary` joins operators to layers. batch: samples of
+    the profiled mini-batch (default: told by the tensors). device: the device type to file the costs under; the
+    file does not name it.
     """
 
     saved: SavedRule = "inputs"

@@ -1,6 +1,6 @@
 """Read a profile from any file whose format is known: by what is in it, else by its name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError, nearest
@@ -14,8 +14,14 @@ FORMATS: tuple[ProfileFormat, ...] = (native_profile.FORMAT, pipedream.FORMAT)
 """Formats that are read. A new one is a module with a FORMAT, and its entry here."""
 
 
-def read_profile(path: str, options: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Profile:
+def read_profile(
+    path: str,
+    options: Mapping[str, str] | None = None,
+    known: Iterable[str] = (),
+    others: Sequence[ProfileFormat] = (),
+) -> Profile:
     """The profile in a file. options: of its format, as texts. known: names of profiles that need no file.
+    others: formats of plugins, asked after those that are built in.
 
     Raises PipebenchError: no such file (with the nearest known name), a format that is not supported, an option
     that the format does not have, whatever is wrong inside.
@@ -25,17 +31,17 @@ def read_profile(path: str, options: Mapping[str, str] | None = None, known: Ite
     data = read_file(path)
     if not data.strip():
         raise PipebenchError(f"{path!r} is empty")
-    found = _format_of(data, path)
+    found = _format_of(data, path, (*FORMATS, *others))
     chosen = typed_options(Reference(path, dict(options or {})), found.options)
     return found.read(data, path, chosen)
 
 
-def _format_of(data: bytes, path: str) -> ProfileFormat:
-    for candidate in FORMATS:
+def _format_of(data: bytes, path: str, formats: Sequence[ProfileFormat]) -> ProfileFormat:
+    for candidate in formats:
         if candidate.recognises(data):
             return candidate
-    for candidate in FORMATS:
+    for candidate in formats:
         if path.endswith(candidate.suffix):
             return candidate
-    supported = "; ".join(f"{f.name}: {f.summary} ({f.suffix})" for f in FORMATS)
+    supported = "; ".join(f"{f.name}: {f.summary} ({f.suffix})" for f in formats)
     raise PipebenchError(f"{path!r} is in no profile format that is known", f"known: {supported}")

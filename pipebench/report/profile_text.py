@@ -26,12 +26,15 @@ def print_profile(console: Console, profile: Profile) -> None:
         if value:
             console.print(Text(f"{label}: {value}"), soft_wrap=True)
     for costs in profile.costs:
+        console.print(Text(f"whole model on {costs.device_type}", style="bold"))
         console.print(_totals(costs))
+        largest = costs.micro_batches[-1]
+        console.print(Text(f"most expensive operators at micro-batch {largest}", style="bold"), soft_wrap=True)
         console.print(_dearest(costs))
 
 
 def _totals(costs: DeviceCosts) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold", title=f"{costs.device_type}, whole model")
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("micro-batch", "forward", "backward", "saved"):
         made.add_column(title, justify="right")
     for position, size in enumerate(costs.micro_batches):
@@ -46,9 +49,7 @@ def _totals(costs: DeviceCosts) -> Table:
 
 def _dearest(costs: DeviceCosts) -> Table:
     largest = costs.micro_batches[-1]
-    made = Table(
-        box=None, pad_edge=False, header_style="bold", title=f"most expensive operators at micro-batch {largest}"
-    )
+    made = Table(box=None, pad_edge=False, header_style="bold")
     made.add_column("operator", overflow="fold")
     for title in ("forward", "backward", "saved"):
         made.add_column(title, justify="right")

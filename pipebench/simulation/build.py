@@ -1,6 +1,7 @@
 """The trace: numpy columns to the value that everybody reads."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def build_trace(
         source=_repeated(network.sender[flows], counts),
         target=_repeated(network.receiver[flows], counts),
         tensor=_repeated(network.tensor[flows], counts),
-        message=tuple(number for count in counts for number in range(count)),
+        message=tuple(chain.from_iterable(map(range, counts))),
         transfer_kinds="".join("FB"[int(network.backward[f])] * n for f, n in zip(flows, counts, strict=True)),
         transfer_start_ns=_pieces(instants.sent, kept),
         transfer_end_ns=_pieces(instants.arrived, kept),
