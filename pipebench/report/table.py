@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.domain.row import Row
-from pipebench.report.units import gigabytes, percent, rate, seconds
+from pipebench.report.units import percent, rate, seconds
 
 STATUS_STYLE = {"ok": "green", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 
@@ -40,7 +40,6 @@ def table(rows: list[Row]) -> Table:
     made.add_column("samples/s", justify="right", no_wrap=True)
     made.add_column("gap", justify="right", no_wrap=True)
     made.add_column("fit", no_wrap=True)
-    made.add_column("memory", justify="right", no_wrap=True)
     made.add_column("search", justify="right", no_wrap=True)
     made.add_column("status", no_wrap=True)
     for row in rows:
@@ -51,7 +50,6 @@ def table(rows: list[Row]) -> Table:
             rate(row.throughput),
             percent(row.gap),
             row.fit or "-",
-            gigabytes(row.memory_bytes),
             seconds(row.search_cpu_s),
             Text(row.status, style=style),
         )
