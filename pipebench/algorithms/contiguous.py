@@ -157,7 +157,8 @@ def contiguous_optimum(
         states += expanded
         if count:
             best = partition_at(chain, tuple(map(int, found)), memory)
-            assert best is not None and best.period_ns <= period, "the decision and 1F1B* disagree"
+            if best is None or best.period_ns > period:
+                raise AssertionError("the decision and 1F1B* disagree")
             high = best.period_ns
         else:
             low = period + 1

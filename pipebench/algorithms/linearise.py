@@ -46,10 +46,7 @@ def linearise(graph: OperatorGraph, wanted: int = 1, work: Sequence[int] | None 
     reason = _too_coarse(layers, wanted, work)
     if not reason or len(single) == len(order) - 1:
         return layers
-    notice = (
-        f"{reason}: cut behind every operator instead, several tensors may cross a cut and are passed on "
-        "from stage to stage"
-    )
+    notice = f"{reason}: cut behind every operator instead, tensors may be passed on from stage to stage"
     return _layers(order, spans, range(len(order) - 1), (notice,))
 
 

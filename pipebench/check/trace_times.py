@@ -37,12 +37,12 @@ def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
 def broken_precedence(
     plan: Plan, traced: Traced, edges: list[tuple[int, int]], tolerance_ns: int
 ) -> Witness | None:
-    """The first task that starts before one that it needs, in its own or another stage, has ended."""
+    """The first task that starts before one that it needs, in its own or another stage, has ended.
+
+    Where a backward is split, the order of the lane already holds its parts together.
+    """
     tasks = traced.tasks
-    own = [Waits(tasks.gradient, tasks.forward)]
-    split = tasks.release != tasks.gradient
-    own.append(Waits(tasks.release[split], tasks.gradient[split]))
-    for pairs in (*own, waits(plan, tasks, edges)):
+    for pairs in (Waits(tasks.gradient, tasks.forward), waits(plan, tasks, edges)):
         early = traced.start_ns[pairs.task] < traced.end_ns[pairs.needed] - tolerance_ns
         if early.any():
             pair = int(np.argmax(early))

@@ -31,9 +31,9 @@ def stage_table(problem: Problem, plan: Plan, verdict: Verdict) -> Table:
     made = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("stage", "devices", "b", "flight"):
         made.add_column(title, justify="right", no_wrap=True)
-    made.add_column("operators", overflow="fold")
     for title in ("forward", "backward", "memory", "free"):
         made.add_column(title, justify="right", no_wrap=True)
+    made.add_column("operators", overflow="fold")
     for position, stage in enumerate(plan.stages):
         times = model.stage_times(stage, plan.copies)
         peak = max((verdict.peak_bytes.get(device, 0) for device in stage.devices), default=0)
@@ -43,11 +43,11 @@ def stage_table(problem: Problem, plan: Plan, verdict: Verdict) -> Table:
             span(stage.devices),
             str(stage.micro_batch),
             str(stage.in_flight) if stage.in_flight else "auto",
-            escape(operators(stage.operators)),
             seconds(times.forward / 1e9),
             seconds(times.backward / 1e9),
             gigabytes(peak) if peak else "-",
             gigabytes(limit - peak) if peak else "-",
+            escape(operators(stage.operators)),
         )
     return made
 

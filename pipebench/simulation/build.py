@@ -32,7 +32,7 @@ def build_trace(
     end = instants.start + tasks.duration
     flows = np.flatnonzero(network.in_place == 0)
     counts = [int(stages.count[network.sender[flow]]) for flow in flows]
-    # The same int objects serve all flows: making a million of them costs more than the event loop's share.
+    # The same int objects serve all flows, which saves making one for each message.
     numbers = tuple(range(max(counts, default=0)))
     kept = [
         slice(int(network.base[flow]), int(network.base[flow]) + count)

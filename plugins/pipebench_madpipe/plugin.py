@@ -28,7 +28,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 "V' = (V (+) U(k, l)) (+) C(k-1): the printed C(k) is an index slip, T_N and T_S use a^(k-1)",
                 "MadPipe-DP decides whether a target period is met (stages and transfers above it are left "
                 "out) instead of returning the least load; Algorithm 1 is then a bisection, run until it closes "
-                "instead of for K = 10 steps. The allocation is the same as that of Algorithm 1 with line 7 "
+                "instead of for K = 10 steps. The period is that of Algorithm 1 with line 7 "
                 "corrected (lb <- max(lb, min(T_i, That_i))) and run to its end, found with less work",
                 "the upper end of the bracket (line 2) sums C over cuts 1 to L-1, and drops to the shortest "
                 "1F1B* period of each allocation found; no plan at that end means infeasible",

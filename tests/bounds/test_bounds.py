@@ -195,6 +195,29 @@ def test_each_memory_argument_binds_and_is_reached() -> None:
     assert memory_bound(apart).parts["sample"] == 9
 
 
+def test_replicas_inside_a_node_reduce_over_its_links() -> None:
+    """100 bytes over two devices: 100 ns outside a node, 10 inside, so two replicas are worth it."""
+    levels = (
+        LinkLevel(name="node", group=2, bandwidth_bytes_s=10e9),
+        LinkLevel(name="net", group=4, bandwidth_bytes_s=1e9),
+    )
+    on = msgspec.structs.replace(cluster(4), levels=levels)
+    problem = chain_problem([0, 9], [0, 9], on, weights=[0, 100], mode="async", mini_batch=2)
+    assert (time_bound(problem).kind, time_bound(problem).ns) == ("operator", 28)
+    assert best(problem)[0] == 28
+
+
+def test_shared_parameters_are_held_once_where_their_readers_meet() -> None:
+    problem = sharing(chain_problem([1, 1], [1, 1], cluster(1), weights=[10, 0], mode="sync"))
+    assert memory_bound(problem).value == best(problem)[1] == 20
+
+
+def test_pinned_samples_are_saved_once_among_pinned_replicas() -> None:
+    pins = Pins(micro_batch=4, data_parallel=2)
+    problem = chain_problem([1], [1], cluster(2), saved=[6], mode="sync", mini_batch=4, pins=pins)
+    assert memory_bound(problem).value == best(problem)[1] == 2 * 6
+
+
 def test_pinned_replicas_hold_a_copy_each() -> None:
     free = chain_problem([1, 1], [1, 1], cluster(2), weights=[10, 10], mode="sync", mini_batch=4)
     assert memory_bound(free).value == 20

@@ -36,6 +36,12 @@ def test_random_orders(data: st.DataObject) -> None:
         weights=data.draw(times), saved=data.draw(times), mini_batch=8,
         mode=data.draw(st.sampled_from(["sync", "async"])),
     )  # fmt: skip
+    costs = problem.profile.costs[0]
+    parts = tuple(
+        msgspec.structs.replace(c, weight_gradient_s=(data.draw(times)[0] / 1e9,)) for c in costs.operators
+    )
+    profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=parts),))
+    problem = msgspec.structs.replace(problem, profile=profile)
     stages = [
         msgspec.structs.replace(
             s,

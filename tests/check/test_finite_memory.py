@@ -104,6 +104,21 @@ def test_stages_on_one_device_add_up_and_the_running_one_needs_its_workspace() -
     assert peak("F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1") == state + (2 * 10 + 2 * 1) + 1000
 
 
+def test_what_a_stage_holds_while_live_goes_when_nothing_is_live() -> None:
+    """The tensor between two stages of one device waits at the second one, 2 x 3 bytes, only while that is live."""
+    problem = chain_problem(
+        [1, 1], [1, 1], cluster(1), activations=[0, 3, 0], saved=[100, 1], mode="sync", mini_batch=2
+    )
+    stages = stages_plan([[0], [1]]).stages
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    for order, peak in (
+        ("F0.0 F1.0 B1.0 F0.1 B0.0 F1.1 B1.1 B0.1", 200),
+        ("F0.0 F1.0 F0.1 B1.0 B0.0 F1.1 B1.1 B0.1", 200 + 1 + 6),
+    ):
+        verdict = check_schedule(problem, plan, FiniteSchedule(lanes=(lane((0,), order),)))
+        assert verdict.peak_bytes == {0: peak}
+
+
 def test_an_all_reduce_needs_no_workspace() -> None:
     """Two stages on one pair of devices: the first one's R runs while much of the second is live."""
     problem = dag_problem([1, 1], [1, 1], [], cluster(2), saved=[1, 100], weights=[8, 0], mini_batch=4)

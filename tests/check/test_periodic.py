@@ -106,6 +106,27 @@ def test_a_link_carries_one_transfer_at_a_time_by_its_mode(mode: LinkMode, valid
         assert "on the link between devices (0,) and (1,)" in witness.message
 
 
+def test_a_transfer_without_bytes_takes_no_link() -> None:
+    """Ids have no gradient: its transfer may be listed anywhere, even while the ids themselves travel."""
+    graph = PAIR.profile.graph
+    ids = msgspec.structs.replace(graph.tensors[0], gradient_bytes_per_sample=0.0)
+    profile = msgspec.structs.replace(PAIR.profile, graph=msgspec.structs.replace(graph, tensors=(ids,)))
+    problem = msgspec.structs.replace(PAIR, profile=profile)
+    operations = OPERATIONS | {("B", 0): 15}
+    assert check_schedule(problem, PLAN, periodic(12, operations, TRANSFERS | {("B", 0): 15})).status == "valid"
+    assert check_schedule(problem, PLAN, periodic(12, operations, {("F", 0): 2})).status == "valid"
+
+
+def test_the_workspace_of_the_running_operation_counts() -> None:
+    costs = PAIR.profile.costs[0]
+    scratch = tuple(msgspec.structs.replace(c, workspace_bytes=1000) for c in costs.operators)
+    profile = msgspec.structs.replace(PAIR.profile, costs=(msgspec.structs.replace(costs, operators=scratch),))
+    verdict = check_schedule(
+        msgspec.structs.replace(PAIR, profile=profile), PLAN, periodic(18, OPERATIONS, TRANSFERS)
+    )
+    assert verdict.peak_bytes == {0: 1014, 1: 1012}
+
+
 def test_a_transfer_longer_than_the_period_needs_a_link_without_contention() -> None:
     operations = {("F", 0): 0, ("F", 1): 9, ("B", 1): 11, ("B", 0): 26}
     transfers = {("F", 0): 2, ("B", 0): 15}

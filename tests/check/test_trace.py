@@ -7,11 +7,11 @@ from pipebench.check import check_trace
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import PeriodicSchedule, Schedule
+from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench.domain.verdict import Witness
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
-from tests.check.orders import finite
+from tests.check.orders import finite, lane
 
 PLAN = stages_plan([[0], [1]])
 SCHEDULE = finite(PLAN, ["F0 F1 B0 B1", "F0 B0 F1 B1"])
@@ -100,6 +100,13 @@ def test_one_mutation_breaks_one_rule(trace: Trace, rule: str, said: str) -> Non
     assert (witness.rule, said in witness.message) == (rule, True), witness.message
 
 
+def test_a_task_that_ran_twice_is_found() -> None:
+    again = {c: (*getattr(TRACE, c), getattr(TRACE, c)[3]) for c in ("lane", "stage", "micro_batch")}
+    times = {"start_ns": (*TRACE.start_ns, 30), "end_ns": (*TRACE.end_ns, 34)}
+    witness = broken(msgspec.structs.replace(TRACE, **again, **times, kinds=TRACE.kinds + "B"))
+    assert (witness.rule, witness.stage, witness.micro_batch) == ("coverage", 0, 1)
+
+
 def test_lanes_keep_the_scheduled_order() -> None:
     """F1 and B0 of lane 1 change places: nothing else is wrong with the run, but it was not asked for."""
     other = finite(PLAN, ["F0 F1 B0 B1", "F0 F1 B0 B1"])
@@ -151,6 +158,40 @@ def test_a_shared_way_out_of_a_node_carries_one_transfer_at_a_time() -> None:
     assert verdict.witness is not None
     assert (verdict.witness.rule, verdict.witness.stage) == ("resource", 1)
     assert "group 0 at level 'network'" in verdict.witness.message
+
+
+def test_transfers_in_place_or_of_no_length_take_no_link() -> None:
+    measured = msgspec.structs.replace(TRACE, origin="measured")
+    # The gradient of 0 passes in no time while the activation of 1 is still on its way.
+    instant = moved(
+        moved(moved(measured, "transfer_end_ns", 1, 5), "transfer_start_ns", 2, 1), "transfer_end_ns", 2, -2
+    )
+    late = later(later(later(instant, 6, 2), 7, 2), 3, 0)
+    late = later(later(late, 3, 2, "transfer_"), 3, 2)
+    assert check_trace(pair(), PLAN, SCHEDULE, late).status == "valid"
+    assert broken(moved(late, "transfer_end_ns", 2, 2)).rule == "resource"
+    # On one device two tensors pass at once.
+    stages = PLAN.stages
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    one = FiniteSchedule(lanes=(lane((0,), "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1"),))
+    trace = Trace(
+        origin="measured", lanes=((0,),), lane=(0,) * 8, stage=(0, 0, 1, 1, 1, 1, 0, 0),
+        micro_batch=(0, 1) * 4, kinds="FFFFBBBB", start_ns=(0, 2, 9, 11, 13, 17, 21, 25),
+        end_ns=(2, 4, 11, 13, 17, 21, 25, 29), source=(0, 0), target=(1, 1), tensor=(0, 0), message=(0, 1),
+        transfer_kinds="FF", transfer_start_ns=(4, 5), transfer_end_ns=(8, 9), total_ns=29,
+    )  # fmt: skip
+    assert check_trace(pair(), plan, one, trace).status == "valid"
+
+
+def test_other_copies_hold_what_the_first_one_holds() -> None:
+    problem = chain_problem([2], [4], cluster(2, 100), mode="sync", mini_batch=2)
+    plan = msgspec.structs.replace(stages_plan([[0]]), copies=2)
+    schedule = finite(plan, ["F0 B0"])
+    trace = Trace(
+        origin="simulated", lanes=((0,),), lane=(0, 0), stage=(0, 0), micro_batch=(0, 0), kinds="FB",
+        start_ns=(0, 2), end_ns=(2, 6), memory=(MemoryTimeline(device=0, time_ns=(0,), bytes=(7,)),), total_ns=6,
+    )  # fmt: skip
+    assert check_trace(problem, plan, schedule, trace).peak_bytes == {0: 7, 1: 7}
 
 
 def test_memory_over_time() -> None:
