@@ -20,9 +20,7 @@ NO_LIMIT = 1 << 28
 
 
 @kernel
-def extend(
-    depths: Depths, reached: Depths, first: int, row: int, limits: Depths, replicas: Depths
-) -> int:
+def extend(depths: Depths, reached: Depths, first: int, row: int, limits: Depths, replicas: Depths) -> int:
     """Lower `depths` by one more stage in front of what the rows `first`, first + 1, … of `reached` stand for.
 
     depths: (devices + 1,), at most so many devices used. reached: (ends, devices + 1). limits: (stages,
@@ -54,9 +52,7 @@ def extend_chain(
     """
     tried = 0
     for position in range(high - 1, low - 1, -1):
-        tried += extend(
-            reached[ends[position]], reached, ends[position + 1], rows[position], limits, replicas
-        )
+        tried += extend(reached[ends[position]], reached, ends[position + 1], rows[position], limits, replicas)
     return tried
 
 

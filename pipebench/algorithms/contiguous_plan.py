@@ -1,11 +1,13 @@
 """A swept partition as a plan with its 1F1B* schedule."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous_sweep import Sweep
 from pipebench.algorithms.linearise import crosses_twice
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
+from pipebench.algorithms.periodic import groups
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult
@@ -13,8 +15,10 @@ from pipebench.domain.result import PlanResult
 NS = 1e-9
 
 
-def contiguous_plan(model: CostModel, chain: Chain, bounds: tuple[int, ...]) -> Plan:
-    """Stages [bounds[i], bounds[i + 1]) of the chain on one device each.
+def contiguous_plan(
+    model: CostModel, chain: Chain, bounds: tuple[int, ...], live: Sequence[int] | None = None
+) -> Plan:
+    """Stages [bounds[i], bounds[i + 1]) of the chain on one device each, with `live` micro-batches in flight.
 
     Devices 0, 1, … on a cluster of one link level, else the last ones (see Chain). Relayed where a tensor
     crosses two of the cuts; where no tensor crosses a cut an order edge keeps the chain.
@@ -30,6 +34,7 @@ def contiguous_plan(model: CostModel, chain: Chain, bounds: tuple[int, ...]) -> 
                 ),
                 devices=(first_device + position,),
                 micro_batch=chain.micro_batch,
+                in_flight=live[position] * chain.micro_batch if live else 0,
                 recompute=chain.recompute,
             )
             for position, (first, end) in enumerate(pairwise(bounds))
@@ -41,7 +46,9 @@ def contiguous_plan(model: CostModel, chain: Chain, bounds: tuple[int, ...]) -> 
 
 def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] = ()) -> PlanResult:
     """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch."""
-    plan = contiguous_plan(model, found.chain, found.partition.bounds)
+    bounds = found.partition.bounds
+    live = [int(group) for group in groups(found.chain.items(bounds), found.partition.period_ns)[::2]]
+    plan = contiguous_plan(model, found.chain, bounds, live)
     cluster = model.problem.cluster
     scope = "contiguous, 1F1B*, one micro-batch size"
     if not found.chain.one_level:
@@ -59,5 +66,11 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
         lower_bound_s=found.lower_ns * NS,
         bound_scope=scope,
         termination="optimal" if found.complete else "limit",
-        notices=(*found.chain.layers.notices, *notices),
+        notices=(*_notices(plan), *notices),
     )
+
+
+def _notices(plan: Plan) -> tuple[str, ...]:
+    if plan.routing == "direct":
+        return ()
+    return ("the graph is cut in topological order; tensors that skip stages are passed on from stage to stage",)

@@ -12,7 +12,7 @@ from pipebench.algorithms.contiguous import (
     shortest_period,
 )
 from pipebench.algorithms.contiguous_class import stage_range
-from pipebench.algorithms.linearise import Layers, linearise
+from pipebench.algorithms.linearise import CutRule, Layers, linearise
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.costs.model import CostModel
@@ -37,17 +37,19 @@ class Sweep:
     complete: bool
 
 
-def sweep(model: CostModel, count: Callable[[str, int], None], stopped: Callable[[], bool]) -> Sweep | None:
+def sweep(
+    model: CostModel, cuts: CutRule, count: Callable[[str, int], None], stopped: Callable[[], bool]
+) -> Sweep | None:
     """The shortest mini_batch / micro_batch x period, under the first memory limit that admits a plan.
 
-    count: receives the work done, `probes` (decisions at one period) and `states` (intervals looked at).
-    None when `stopped` said so before a plan was found. Raises UnsupportedProblem (see stage_range) and
-    InfeasibleProblem with the least memory of this class.
+    cuts: where stages may begin (see linearise). count: receives the work done, `probes` (decisions at one
+    period) and `states` (intervals looked at). None when `stopped` said so before a plan was found. Raises
+    UnsupportedProblem (see stage_range) and InfeasibleProblem with the least memory of this class.
     """
     problem = model.problem
     stages = stage_range(problem)
     sizes = micro_batch_candidates(problem)
-    layers = _layers(model, stages, sizes[0])
+    layers = _layers(model, stages, cuts)
     recompute = problem.pins.recompute or "none"
     chains = [build_chain(model, layers, size, recompute) for size in sizes]
     for memory in memory_limits(problem):
@@ -57,9 +59,8 @@ def sweep(model: CostModel, count: Callable[[str, int], None], stopped: Callable
     raise _infeasible(problem, chains, stages)
 
 
-def _layers(model: CostModel, stages: StageRange, micro_batch: int) -> Layers:
-    forward, backward = model.times.at(micro_batch)
-    layers = linearise(model.graph, stages.most, [int(t) for t in forward + backward])
+def _layers(model: CostModel, stages: StageRange, cuts: CutRule) -> Layers:
+    layers = linearise(model.graph, cuts)
     if len(layers) < stages.least:
         raise InfeasibleProblem(
             f"{stages.least} stages are pinned, {model.graph.name!r} can be cut into {len(layers)} at most"

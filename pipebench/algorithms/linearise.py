@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from pipebench.domain.graph import OperatorGraph
+
+CutRule = Literal["operators", "layers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,41 +16,35 @@ class Layers:
 
     operators: for each layer the positions of its operators, in topological order. crossing: for each of the
     len(operators) - 1 cuts the tensors made before it and read behind it. relay: some tensor crosses more
-    than one cut, so that a plan which cuts at both must pass it on (Plan.routing `relay`). notices: what a
-    user should know of how the graph was cut.
+    than one cut, so that a plan which cuts at both must pass it on (Plan.routing `relay`).
     """
 
     operators: tuple[tuple[int, ...], ...]
     crossing: tuple[tuple[int, ...], ...]
     relay: bool
-    notices: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.operators)
 
 
-def linearise(graph: OperatorGraph, wanted: int = 1, work: Sequence[int] | None = None) -> Layers:
+def linearise(graph: OperatorGraph, cuts: CutRule = "layers") -> Layers:
     """Cut the graph's topological order into layers.
 
-    A cut lies behind every operator after which at most one tensor is still to be read (the linearisation
-    that MadPipe section 5.1 takes over from PipeDream); a graph that is a chain is cut everywhere. Inputs of
-    the model need no transfer and are not counted. Every position becomes a cut when single-tensor cuts
-    give fewer than `wanted` layers, or, with `work` (an integer for each operator), when they leave a layer
-    of several operators that is heavier than 1 / wanted of all work: no balance is possible then.
+    `layers`: a cut lies behind every operator after which at most one tensor is still to be read (the
+    linearisation that MadPipe section 5.1 takes over from PipeDream); a graph that is a chain is cut
+    everywhere. `operators`: a cut lies behind every operator, several tensors may cross it. Inputs of the
+    model need no transfer and are not counted.
     """
     order = graph.topological
     spans = _spans(graph)
+    every = range(len(order) - 1)
+    if cuts == "operators":
+        return _layers(order, spans, every)
     open_after = [0] * len(order)
     for first, last in spans:
         for position in range(first, last):
             open_after[position] += 1
-    single = [position for position in range(len(order) - 1) if open_after[position] <= 1]
-    layers = _layers(order, spans, single)
-    reason = _too_coarse(layers, wanted, work)
-    if not reason or len(single) == len(order) - 1:
-        return layers
-    notice = f"{reason}: cut behind every operator instead, tensors may be passed on from stage to stage"
-    return _layers(order, spans, range(len(order) - 1), (notice,))
+    return _layers(order, spans, [position for position in every if open_after[position] <= 1])
 
 
 def crosses_twice(layers: Layers, cuts: Sequence[int]) -> bool:
@@ -75,9 +72,7 @@ def _spans(graph: OperatorGraph) -> list[tuple[int, int]]:
     return spans
 
 
-def _layers(
-    order: Sequence[int], spans: Sequence[tuple[int, int]], cuts: Sequence[int], notices: tuple[str, ...] = ()
-) -> Layers:
+def _layers(order: Sequence[int], spans: Sequence[tuple[int, int]], cuts: Sequence[int]) -> Layers:
     bounds = [0, *(cut + 1 for cut in cuts), len(order)]
     operators = tuple(tuple(order[a:b]) for a, b in pairwise(bounds))
     crossing: list[list[int]] = [[] for _ in cuts]
@@ -88,16 +83,4 @@ def _layers(
         relay = relay or len(crossed) > 1
         for cut in crossed:
             crossing[cut].append(tensor)
-    return Layers(operators, tuple(map(tuple, crossing)), relay, notices)
-
-
-def _too_coarse(layers: Layers, wanted: int, work: Sequence[int] | None) -> str:
-    """Why these layers are too coarse for `wanted` stages; '' when they are not."""
-    if len(layers) < wanted:
-        return f"single-tensor cuts give {len(layers)} layers for {wanted} stages"
-    if work is None:
-        return ""
-    grouped = [sum(work[op] for op in ops) for ops in layers.operators if len(ops) > 1]
-    if max(grouped, default=0) * wanted > sum(work):
-        return f"single-tensor cuts leave one layer with more than 1/{wanted} of the work"
-    return ""
+    return Layers(operators, tuple(map(tuple, crossing)), relay)

@@ -1,11 +1,19 @@
 """Data parallelism, equal cuts and the exact contiguous optimum as planners."""
 
 from collections.abc import Iterable
+from typing import Literal
 
+from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
+
+
+class ContiguousOptions(Value, frozen=True, kw_only=True):
+    """cuts: stages begin at any operator, or only where at most one tensor crosses."""
+
+    cuts: Literal["operators", "layers"] = "operators"
 
 
 @hookimpl
@@ -28,6 +36,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="contiguous-exact",
             summary="the contiguous plan of the shortest period under 1F1B*, proven optimal for whole stages",
             load="pipebench_baselines.contiguous_exact:plan",
+            options=ContiguousOptions,
             capabilities=Capabilities(graphs="dag", regimes=("async",), recompute=True),
             fidelity="improved",
             reference=(
@@ -37,7 +46,7 @@ def pipebench_planners() -> Iterable[Planner]:
             deviations=(
                 "no planner of the paper: the optimum over all cuts of a chain of layers into stages of one "
                 "device, with the memory that the paper's 1F1B* groups (Proposition 1) show to be necessary",
-                "layers: cuts of at most one tensor, every operator where those are too coarse for the devices",
+                "cut behind any operator of the topological order, tensors that cross several cuts are passed on",
                 "the micro-batch is swept; the paper takes it as given",
             ),
         ),

@@ -11,7 +11,17 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import OperatorCosts
 from pipebench_graphpipe.layout import lay_out
 from pipebench_graphpipe.program import NOT_A_STAGE, Program
-from pipebench_graphpipe.space import PLAIN, Branch, Chain, Fork, Operators, Tail, absorbed_branches, agree, left_out
+from pipebench_graphpipe.space import (
+    PLAIN,
+    Branch,
+    Chain,
+    Fork,
+    Operators,
+    Tail,
+    absorbed_branches,
+    agree,
+    left_out,
+)
 
 
 class Compiler:

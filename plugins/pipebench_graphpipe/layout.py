@@ -46,7 +46,5 @@ def _pieces(chain: Chain, position: int, owner: int | None) -> int:
 
 
 def _starts(chain: Chain) -> int:
-    tails = (
-        _pieces(chain, position, tail.owner) for position, fork in chain.forks.items() for tail in fork.tails
-    )
+    tails = (_pieces(chain, position, tail.owner) for position, fork in chain.forks.items() for tail in fork.tails)
     return chain.length + sum(tails)

@@ -8,7 +8,17 @@ import numpy as np
 from pipebench.algorithms.chain_dp import UNREACHED, Depths
 from pipebench_graphpipe.closings import Closing, closings, tail_depths
 from pipebench_graphpipe.feasibility import Feasibility, Solved
-from pipebench_graphpipe.space import PLAIN, Branch, Chain, Fork, Head, Operators, absorbed_branches, agree, left_out
+from pipebench_graphpipe.space import (
+    PLAIN,
+    Branch,
+    Chain,
+    Fork,
+    Head,
+    Operators,
+    absorbed_branches,
+    agree,
+    left_out,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Search:
         """Bytes of device memory, at most 1 % above the least, that plans at a size need; more than given."""
         least, works = memory_bytes, int(size.costs.once_bytes[self.whole].min())
         works += int(size.costs.each_bytes[self.whole].max())
-        while works - least > least // 100 and not self.context.out_of_time():
+        while works - least > max(1, least // 100) and not self.context.out_of_time():
             middle = (least + works) // 2
             search = TargetSearch(self.chain, size.costs, self._live(size, middle), self.problem.cluster.size)
             if search.within(None) is None:

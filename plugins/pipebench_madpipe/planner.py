@@ -20,7 +20,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     DeadlineReached when the time is out before there is any plan.
     """
     model = CostModel(problem)
-    best = sweep(model, context.count, context.out_of_time)
+    best = sweep(model, context.options.cuts, context.count, context.out_of_time)
     if best is None:
         raise DeadlineReached("the time limit was reached before any contiguous allocation was found")
     return contiguous_result(model, best, (CONTIGUOUS_ONLY,))

@@ -1,11 +1,19 @@
 """The MadPipe planner as a plugin."""
 
 from collections.abc import Iterable
+from typing import Literal
 
+from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
+
+
+class MadPipeOptions(Value, frozen=True, kw_only=True):
+    """cuts: stages begin at any operator, or only where one tensor crosses (the paper's layers)."""
+
+    cuts: Literal["operators", "layers"] = "operators"
 
 
 @hookimpl
@@ -16,6 +24,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="madpipe",
             summary="memory-aware DP over the delays of 1F1B*, on contiguous allocations: the shortest period",
             load="pipebench_madpipe.planner:plan",
+            options=MadPipeOptions,
             fidelity="improved",
             reference=(
                 "Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for "
@@ -33,8 +42,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "the upper end of the bracket (line 2) sums C over cuts 1 to L-1, and drops to the shortest "
                 "1F1B* period of each allocation found; no plan at that end means infeasible",
                 "at most P stages, not exactly P",
-                "layers are cut where at most one tensor crosses, behind every operator where that is too coarse "
-                "for the devices",
+                "cut behind any operator of the topological order, tensors that cross several cuts are passed on; "
+                "cuts=layers cuts only where at most one tensor crosses, as the paper",
                 "each hop between neighbouring devices has its own level; what a layer stores is the profile's "
                 "figure, not the layer's input",
                 "the micro-batch is swept; the paper takes it as given",

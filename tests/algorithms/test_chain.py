@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.linearise import CutRule, linearise
 from pipebench.algorithms.one_f_one_b_star import stage_chain
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
@@ -13,12 +13,12 @@ from tests.algorithms.strategies import dags, partitions
 
 
 @settings(max_examples=200)
-@given(dags(), st.sampled_from([1, 99]), st.sampled_from(["none", "stage"]), st.data())
+@given(dags(), st.sampled_from(["layers", "operators"]), st.sampled_from(["none", "stage"]), st.data())
 def test_stages_cuts_and_memory_equal_the_cost_model(
-    problem: Problem, wanted: int, recompute: str, data: st.DataObject
+    problem: Problem, cuts: CutRule, recompute: str, data: st.DataObject
 ) -> None:
     model = CostModel(problem)
-    layers = linearise(problem.profile.graph, wanted)
+    layers = linearise(problem.profile.graph, cuts)
     chain = build_chain(model, layers, problem.mini_batch, recompute)  # type: ignore[arg-type]
     bounds = data.draw(partitions(len(layers), problem.cluster.size))
     plan = contiguous_plan(model, chain, bounds)

@@ -24,11 +24,11 @@ def residual_blocks() -> OperatorGraph:
 
 def test_a_chain_stays_a_chain() -> None:
     graph = chain_problem([1] * 5, [1] * 5, cluster(2)).profile.graph
-    layers = linearise(graph, wanted=9)
+    layers = linearise(graph)
     assert layers.operators == ((0,), (1,), (2,), (3,), (4,))
     assert layers.crossing == ((0,), (1,), (2,), (3,))
     assert not layers.relay
-    assert layers.notices == ()
+    assert linearise(graph, "operators") == layers
 
 
 def test_layers_end_where_one_tensor_is_left() -> None:
@@ -39,19 +39,11 @@ def test_layers_end_where_one_tensor_is_left() -> None:
     assert not layers.relay
 
 
-def test_too_few_layers_fall_back_to_every_position_and_say_so() -> None:
-    layers = linearise(residual_blocks(), wanted=5)
+def test_operators_cut_everywhere_and_tensors_cross_several_cuts() -> None:
+    layers = linearise(residual_blocks(), "operators")
     assert len(layers) == 6
     assert layers.crossing == ((0,), (0, 1), (2,), (3,), (3, 4))
     assert layers.relay
-    assert "4 layers for 5 stages" in layers.notices[0]
-
-
-def test_a_layer_heavier_than_a_fair_share_falls_back_unless_it_is_one_operator() -> None:
-    graph = residual_blocks()
-    assert len(linearise(graph, 3, [1, 3, 4, 1, 3, 4])) == 6
-    assert len(linearise(graph, 2, [1, 3, 4, 1, 3, 4])) == 4
-    assert len(linearise(graph, 2, [50, 3, 4, 1, 3, 4])) == 4
 
 
 def test_inputs_of_the_model_need_no_transfer() -> None:
@@ -66,7 +58,7 @@ def test_inputs_of_the_model_need_no_transfer() -> None:
 
 
 def test_relay_is_for_plans_whose_cuts_share_a_tensor() -> None:
-    layers = linearise(residual_blocks(), wanted=6)
+    layers = linearise(residual_blocks(), "operators")
     assert crosses_twice(layers, [0, 1])
     assert not crosses_twice(layers, [0, 2, 3])
 
@@ -74,15 +66,15 @@ def test_relay_is_for_plans_whose_cuts_share_a_tensor() -> None:
 @given(dags())
 def test_cuts_by_definition(problem: Problem) -> None:
     graph = problem.profile.graph
-    for wanted in (1, 99):
-        layers = linearise(graph, wanted)
+    for cuts in ("layers", "operators"):
+        layers = linearise(graph, cuts)
         assert tuple(joined.from_iterable(layers.operators)) == graph.topological
         inside = [set(joined.from_iterable(layers.operators[: cut + 1])) for cut in range(len(layers) - 1)]
         for before, crossing in zip(inside, layers.crossing, strict=True):
             assert set(crossing) == needed_behind(graph, before)
-        if wanted == 1:
-            prefixes = [set(graph.topological[:end]) for end in range(1, len(graph.operators))]
-            assert inside == [before for before in prefixes if len(needed_behind(graph, before)) <= 1]
+        prefixes = [set(graph.topological[:end]) for end in range(1, len(graph.operators))]
+        most = 1 if cuts == "layers" else len(graph.tensors)
+        assert inside == [before for before in prefixes if len(needed_behind(graph, before)) <= most]
         crossed = list(joined.from_iterable(layers.crossing))
         assert layers.relay == (len(crossed) != len(set(crossed)))
 

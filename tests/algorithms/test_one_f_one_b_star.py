@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.contiguous import partition_at
 from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.linearise import CutRule, linearise
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star, stage_chain
 from pipebench.algorithms.periodic import groups
@@ -52,13 +52,13 @@ def accepted(problem: Problem, plan: Plan) -> int:
 
 
 @settings(max_examples=80)
-@given(dags(), st.sampled_from([1, 99]), st.integers(20, 500), st.data())
+@given(dags(), st.sampled_from(["layers", "operators"]), st.integers(20, 500), st.data())
 def test_schedules_of_cut_graphs_are_accepted(
-    problem: Problem, wanted: int, memory: int, data: st.DataObject
+    problem: Problem, cuts: CutRule, memory: int, data: st.DataObject
 ) -> None:
     problem = with_memory(problem, memory)
     model = CostModel(problem)
-    chain = build_chain(model, linearise(problem.profile.graph, wanted), problem.mini_batch)
+    chain = build_chain(model, linearise(problem.profile.graph, cuts), problem.mini_batch)
     bounds = data.draw(partitions(chain.length, problem.cluster.size))
     plan = contiguous_plan(model, chain, bounds)
     expected = partition_at(chain, bounds, memory)

@@ -105,7 +105,7 @@ def test_stages_on_one_device_add_up_and_the_running_one_needs_its_workspace() -
 
 
 def test_what_a_stage_holds_while_live_goes_when_nothing_is_live() -> None:
-    """The tensor between two stages of one device waits at the second one, 2 x 3 bytes, only while that is live."""
+    """The tensor between two stages of one device waits at the second one, 2 x 3 bytes, while that is live."""
     problem = chain_problem(
         [1, 1], [1, 1], cluster(1), activations=[0, 3, 0], saved=[100, 1], mode="sync", mini_batch=2
     )

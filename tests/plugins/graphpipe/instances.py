@@ -39,7 +39,9 @@ def problem_on(
     """Random costs on a graph; alike: one set of costs for all operators. Some weights are shared."""
 
     def draw(low: int, high: int) -> list[int]:
-        return [rng.randint(low, high)] * operators if alike else [rng.randint(low, high) for _ in range(operators)]
+        return (
+            [rng.randint(low, high)] * operators if alike else [rng.randint(low, high) for _ in range(operators)]
+        )
 
     readers: dict[int, list[int]] = {}
     for before, after in edges:
@@ -81,7 +83,9 @@ def _scaled(problem: Problem) -> Problem:
     operators = tuple(
         msgspec.structs.replace(
             costs,
-            forward_s=tuple(time * (1 + size / 2) for time, size in zip(costs.forward_s, (1, 2, 4, 8), strict=True)),
+            forward_s=tuple(
+                time * (1 + size / 2) for time, size in zip(costs.forward_s, (1, 2, 4, 8), strict=True)
+            ),
             backward_s=tuple(time * (1 + size) for time, size in zip(costs.backward_s, (1, 2, 4, 8), strict=True)),
             workspace_bytes=number % 3 * 5,
         )

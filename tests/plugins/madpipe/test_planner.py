@@ -8,7 +8,9 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
 from pipebench_baselines.contiguous_exact import plan as contiguous_exact
+from pipebench_baselines.plugin import ContiguousOptions
 from pipebench_madpipe.planner import plan
+from pipebench_madpipe.plugin import MadPipeOptions
 from tests.algorithms.oracles import ORACLES
 from tests.algorithms.strategies import chains
 from tests.plugins.contiguous import resnet50
@@ -18,7 +20,7 @@ from tests.shared_data import shared_data
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_contiguous_column_of_the_oracles(name: str) -> None:
-    context = Context(options=None)
+    context = Context(options=MadPipeOptions())
     result = plan(ORACLES[name].problem, context)
     assert isinstance(result.schedule, PeriodicSchedule)
     assert result.schedule.period_ns == ORACLES[name].contiguous
@@ -30,12 +32,12 @@ def test_the_contiguous_column_of_the_oracles(name: str) -> None:
 @given(chains())
 def test_equal_to_contiguous_exact(problem: Problem) -> None:
     try:
-        expected = contiguous_exact(problem, Context(options=None)).claimed_s
+        expected = contiguous_exact(problem, Context(options=ContiguousOptions())).claimed_s
     except InfeasibleProblem:
         with pytest.raises(InfeasibleProblem, match="no contiguous plan"):
-            plan(problem, Context(options=None))
+            plan(problem, Context(options=MadPipeOptions()))
         return
-    assert plan(problem, Context(options=None)).claimed_s == expected
+    assert plan(problem, Context(options=MadPipeOptions())).claimed_s == expected
 
 
 def test_found_by_name_on_resnet50() -> None:
