@@ -60,6 +60,7 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
     return PlanResult(
         plan=plan,
         schedule=one_f_one_b_star(model, plan),
+        scheduler="1f1b*",
         claimed_s=found.mini_batch_ns * NS,
         claimed_native=float(found.partition.period_ns),
         claimed_unit="ns a micro-batch",

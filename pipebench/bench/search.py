@@ -79,7 +79,7 @@ def _once(
     adapted = planning.regime.mode != scoring.regime.mode
     plan = _without_flight(result.plan) if adapted else result.plan
     if result.schedule is not None and scheduler is None and not adapted:
-        name, schedule = "own", result.schedule
+        name, schedule = result.scheduler or "own", result.schedule
     else:
         assert isinstance(planner.component, Planner)
         name = scheduler or planner.component.default_scheduler.get(scoring.regime.mode, "")

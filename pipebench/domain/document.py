@@ -61,7 +61,7 @@ class _Envelope(msgspec.Struct):
 def encode(kind: str, value: Any, indent: int = 0) -> bytes:
     """The document of a value, one line a record when indent is above zero."""
     wrapped = {"pipebench": kind, "version": VERSION, "content": value}
-    data = msgspec.json.encode(wrapped, order="deterministic")
+    data = msgspec.json.encode(wrapped)
     return msgspec.json.format(data, indent=indent) if indent else data
 
 

@@ -12,14 +12,16 @@ Termination = Literal["optimal", "heuristic", "limit"]
 class PlanResult(Value, frozen=True, kw_only=True):
     """A plan, what the planner says of it, and how its search ended.
 
-    claimed_s: the planner's objective in seconds for one mini-batch; claimed_native and claimed_unit: the
-    same in the planner's own unit. lower_bound_s with bound_scope: a bound that the planner proved for its
+    scheduler: what kind of schedule the plan brings, for the tables. claimed_s: the planner's objective in
+    seconds for one mini-batch; claimed_native and claimed_unit: the same in the planner's own unit.
+    lower_bound_s with bound_scope: a bound that the planner proved for its
     class of plans. termination `optimal`: proven best in bound_scope; `limit`: stopped by a limit.
     An infeasible or unsupported problem is an exception (InfeasibleProblem, UnsupportedProblem), not a result.
     """
 
     plan: Plan
     schedule: Schedule | None = None
+    scheduler: str = ""
     claimed_s: float | None = None
     claimed_native: float | None = None
     claimed_unit: str = ""

@@ -16,12 +16,16 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A frozen record. Equal content is equal, whatever the order of its mappings."""
 
     def __hash__(self) -> int:
-        return hash(_ENCODER.encode(self))
+        return hash(_canonical(self))
 
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON of a value, in hex: the identity of problems, plans and schedules."""
-    return hashlib.sha256(_ENCODER.encode(value)).hexdigest()
+    return hashlib.sha256(_canonical(value)).hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    return _ENCODER.encode(msgspec.to_builtins(value, str_keys=True))
 
 
 def require(condition: bool, message: str) -> None:

@@ -11,8 +11,9 @@ Fit = Literal["fits", "tight", "does not fit"]
 class Witness(Value, frozen=True, kw_only=True):
     """Why a plan, schedule or trace is invalid: the rule and where it breaks.
 
-    coverage: each operator in exactly one stage. C1 convex stages, C2 acyclic edges, C3 devices a partition,
-    C4 order of tasks. resource: two operations at a time on one device or link. shape: wrong sizes or names.
+    coverage: each operator in exactly one stage, each task exactly once. C1 convex stages, C2 acyclic edges,
+    C3 devices a partition, C4 order of tasks. dependency: an operation before one that it needs. resource: two
+    operations at a time on one device or link. shape: wrong sizes or names.
     bytes_over: for memory, how much more than the device has.
     """
 

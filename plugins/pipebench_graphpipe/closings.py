@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closing:
-    """A tail and a depth that all branches then have behind them.
+    """A tail and the depth that the branches have behind them, except for the tail's owner.
 
     lead: depths of the owner's branch without its tail (of nothing, where there is no owner) with all that
     follows the fork on the same devices, (devices + 1,). owner: the owner's branch, its tail as seeds.
@@ -32,8 +32,9 @@ def closings(search: "Feasibility", solved: "Solved", position: int) -> Iterator
     fork = solved.chain.forks[position]
     for tail in (PLAIN, *fork.tails):
         starts = tail_depths(search, solved, position, tail)
-        for depth in np.unique(starts[starts < UNREACHED]).tolist():
-            seeds = np.where(starts <= depth, depth, UNREACHED).astype(np.int32)
+        for start in np.unique(starts[starts < UNREACHED]).tolist():
+            depth = start if tail.joins else start - 1
+            seeds = np.where(starts <= start, start, UNREACHED).astype(np.int32)
             if tail.owner is None:
                 yield Closing(tail, depth, seeds[0], None)
             else:
@@ -51,7 +52,7 @@ def tail_depths(search: "Feasibility", solved: "Solved", position: int, tail: Ta
     depths = np.full((len(tail.rows), search.devices + 1), UNREACHED, np.int32)
     for start, row in enumerate(tail.rows):
         search.transitions += extend(
-            depths[start], solved.reached, tail.first_end, row, search.limits, search.replicas
+            depths[start], solved.reached[: tail.last_end], tail.first_end, row, search.limits, search.replicas
         )
     return depths
 

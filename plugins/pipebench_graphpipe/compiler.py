@@ -80,7 +80,7 @@ class Compiler:
         chain.rows = np.array(rows, np.int32)
         for at, fork in chain.forks.items():
             for tail in fork.tails:
-                self._write_tail(chain, fork, tail, int(chain.ends[at + 1]), begins[at + 1])
+                self._write_tail(fork, tail, int(chain.ends[at + 1]), begins[at + 1])
         for fork in chain.forks.values():
             self._write_runs(fork)
 
@@ -97,12 +97,15 @@ class Compiler:
                 self.program.add(element, head.end + at)
             self.program.remove(1 + len(elements))
 
-    def _write_tail(self, chain: Chain, fork: Fork, tail: Tail, end: int, begin: int) -> None:
+    def _write_tail(self, fork: Fork, tail: Tail, end: int, begin: int) -> None:
         whole = _operators(fork, absorbed_branches(fork, tail))
         elements = fork.branches[tail.owner].elements if tail.owner is not None else ((),)
-        alone = end if tail.first_end == end else NOT_A_STAGE
         for at in range(len(elements)):
-            tail.rows.append(self.program.row([whole, *elements[at:]], alone, begin, tail.first_end, chain.width))
+            prelude = [whole, *elements[at:]]
+            if tail.joins:
+                tail.rows.append(self.program.row(prelude, NOT_A_STAGE, begin, tail.first_end, tail.last_end))
+            else:
+                tail.rows.append(self.program.row(prelude, end, self.program.position, end, end + 1))
 
     def _write_runs(self, fork: Fork) -> None:
         """Runs of whole branches as one stage, for every set of owners that may be left out."""

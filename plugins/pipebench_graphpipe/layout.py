@@ -34,8 +34,8 @@ def _lay_out(chain: Chain, level: int) -> None:
     for position, fork in chain.forks.items():
         behind = ends[position + 1]
         fork.tails = tuple(
-            Tail(owner, absorbed, behind if owner is not None and absorbed else behind + 1, [])
-            for owner, absorbed in tail_choices(fork, level, position == chain.length - 1)
+            Tail(owner, absorbed, joins, behind + joins, width if joins else behind + 1, [])
+            for owner, absorbed, joins in tail_choices(fork, level, position == chain.length - 1)
         )
     chain.ends = np.array(ends, np.int32)
     chain.width = width

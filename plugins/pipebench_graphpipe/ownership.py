@@ -9,14 +9,16 @@ Choice = tuple[int | None, int]
 """Owner, number of whole branches absorbed."""
 
 
-def tail_choices(fork: Fork, level: int, is_last: bool) -> list[Choice]:
+def tail_choices(fork: Fork, level: int, is_last: bool) -> list[tuple[int | None, int, bool]]:
     """Who may own the operators behind a fork: the last stage of one branch, or a group of whole branches.
 
     GraphPipe leaves open to which stage a shared operator belongs; the other branches then lead to the owner.
-    The owner may take the lightest other branches along. is_last: nothing stands behind the fork.
+    The owner may take the lightest other branches along, and then need not own anything behind the fork.
+    is_last: nothing stands there. The third of each choice says whether the stage goes on behind the fork.
     """
     choices = _choices(fork, level, [b for b, branch in enumerate(fork.branches) if branch.alike == 1])
-    return [(owner, absorbed) for owner, absorbed in choices if not is_last or (owner is not None and absorbed)]
+    joining = [] if is_last else [(owner, absorbed, True) for owner, absorbed in choices]
+    return joining + [(owner, absorbed, False) for owner, absorbed in choices if owner is not None and absorbed]
 
 
 def head_choices(fork: Fork, level: int) -> list[Choice]:

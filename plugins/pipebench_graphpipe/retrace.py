@@ -58,7 +58,7 @@ class Retrace:
             return Trail((), position, devices)
         chain = solved.chain
         first_end = int(chain.ends[position + 1])
-        found = self._stage(solved, int(chain.rows[position]), first_end, depth, devices)
+        found = self._stage(solved, int(chain.rows[position]), range(first_end, chain.width), depth, devices)
         if found is not None:
             end, choice = found
             operators = self._operators(chain, position, end)
@@ -113,7 +113,8 @@ class Retrace:
             start = self.from_position(closing.owner, first, devices)
         depth = int(tail_depths(self.search, solved, position, tail)[start.position, start.devices])
         row = tail.rows[start.position]
-        found = self._stage(solved, row, tail.first_end, depth, start.devices)
+        ends = range(tail.first_end, tail.last_end)
+        found = self._stage(solved, row, ends, depth, start.devices)
         assert found is not None
         end, choice = found
         fork = chain.forks[position]
@@ -161,9 +162,9 @@ class Retrace:
         trail = self.from_position(solved, position, devices)
         return [replace(stage, operators=tuple(own[o] for o in stage.operators)) for stage in trail.stages]
 
-    def _stage(self, solved: Solved, row: int, first_end: int, depth: int, devices: int) -> tuple[int, int] | None:
+    def _stage(self, solved: Solved, row: int, ends: range, depth: int, devices: int) -> tuple[int, int] | None:
         """Where a stage of that depth may end and its choice of replicas; None when no single stage does it."""
-        for end in range(first_end, solved.chain.width):
+        for end in ends:
             for choice, used in enumerate(self.search.replicas.tolist()):
                 fits = used <= devices and depth <= self.search.limits[row + end, choice]
                 if fits and solved.reached[end, devices - used] + 1 == depth:

@@ -56,13 +56,16 @@ class Tail:
     """How a stage that goes on behind a fork may start in it.
 
     owner: the branch whose last elements it takes (a row for each first element), or none (one row).
-    absorbed: how many of the lightest other branches it takes whole. Its stage from row k that ends before
-    solution row e >= first_end has slot rows[k] + e.
+    absorbed: how many of the lightest other branches it takes whole. joins: whether it goes on behind the
+    fork, so that the other branches lead to it. Its stage from row k that ends before solution row e has slot
+    rows[k] + e, first_end <= e < last_end.
     """
 
     owner: int | None
     absorbed: int
+    joins: bool
     first_end: int
+    last_end: int
     rows: list[int]
 
 
@@ -80,7 +83,7 @@ class Head:
     count: int
 
 
-PLAIN = Tail(None, 0, 0, [])
+PLAIN = Tail(None, 0, True, 0, 0, [])
 """No stage behind the fork starts inside it. Not among a fork's tails."""
 
 

@@ -97,6 +97,15 @@ def test_too_few_in_flight_on_one_branch_of_a_fork_and_join_deadlock() -> None:
     assert (witness.rule, witness.message.split(":")[0]) == ("C4", "deadlock")
 
 
+def test_a_deadlock_names_only_what_has_not_run() -> None:
+    """Stage 2 joins 0 and 1. Its F1 waits for stage 1 alone: stage 0 has sent both of its micro-batches."""
+    problem = dag_problem([1] * 3, [1] * 3, [(0, (2,), 0), (1, (2,), 0)], cluster(3), mini_batch=2)
+    plan = stages_plan([[0], [1], [2]])
+    witness = broken(problem, plan, finite(plan, [gpipe(2), "F0 B0 F1 B1", gpipe(2)]))
+    assert (witness.rule, witness.stage) == ("C4", 1)
+    assert "stage 0" not in witness.message
+
+
 def test_stages_with_other_micro_batches_wait_for_the_samples_they_need() -> None:
     """Figure 5 of GraphPipe: micro-batches 1, 2, 4 downstream need 10, 8, 4 samples in flight."""
     problem = chain_problem([1] * 3, [1] * 3, cluster(3), mode="sync", mini_batch=16)

@@ -127,6 +127,12 @@ def test_the_workspace_of_the_running_operation_counts() -> None:
     assert verdict.peak_bytes == {0: 1014, 1: 1012}
 
 
+def test_a_stage_that_takes_no_time_still_saves() -> None:
+    problem = chain_problem([0], [0], cluster(1), saved=[7])
+    schedule = periodic(1, {("F", 0): 0, ("B", 0): 0}, {})
+    assert check_schedule(problem, stages_plan([[0]]), schedule).peak_bytes == {0: 7}
+
+
 def test_a_transfer_longer_than_the_period_needs_a_link_without_contention() -> None:
     operations = {("F", 0): 0, ("F", 1): 9, ("B", 1): 11, ("B", 0): 26}
     transfers = {("F", 0): 2, ("B", 0): 15}

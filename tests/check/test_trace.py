@@ -217,6 +217,19 @@ def test_measured_traces_have_their_own_durations_and_a_tolerance() -> None:
     assert broken(moved(measured, "end_ns", 0, -9)).rule == "shape"
 
 
+def test_a_backward_after_its_own_forward() -> None:
+    problem = chain_problem([2], [4], cluster(1))
+    plan = stages_plan([[0]])
+    schedule = PeriodicSchedule(period_ns=6, kinds="FB", stage=(0, 0), start_ns=(0, 2), shift=(0, 0))
+    trace = Trace(
+        origin="simulated", lanes=((0,),), lane=(0, 0), stage=(0, 0), micro_batch=(0, 0), kinds="FB",
+        start_ns=(0, 2), end_ns=(2, 6), total_ns=6, period_ns=6,
+    )  # fmt: skip
+    assert check_trace(problem, plan, schedule, trace).status == "valid"
+    early = msgspec.structs.replace(trace, start_ns=(4, 0), end_ns=(6, 4))
+    assert broken(early, problem, plan, schedule).rule == "dependency"
+
+
 def test_a_periodic_schedule_unrolled() -> None:
     problem = chain_problem([2, 2], [4, 4], cluster(2), activations=[0, 3, 0])
     schedule = PeriodicSchedule(

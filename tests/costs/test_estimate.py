@@ -64,6 +64,17 @@ def test_sync_by_hand() -> None:
     assert estimate(problem, plan) == 3 * (20 + 4) + (3 + 4 + 20 + 4 + 4) + 10
 
 
+def test_the_gradients_of_small_micro_batches_come_one_by_one() -> None:
+    """Stage 0 works on 4 samples, stage 1 on 1: 4 bytes there, four gradients of 1 byte back.
+
+    One period of stage 0 is left after the first: 16 + 8. Path: 16 + 8 + 4 x 3.
+    """
+    problem = chain_problem([1, 1], [3, 2], cluster(2), activations=[0, 1, 0], mode="sync", mini_batch=8)
+    plan = stages_plan([[0], [1]])
+    plan = Plan(stages=(msgspec.structs.replace(plan.stages[0], micro_batch=4), plan.stages[1]))
+    assert estimate(problem, plan) == (16 + 8) + (16 + 8 + 4 * 3)
+
+
 def test_order_edges_lengthen_the_path_only() -> None:
     problem = dag_problem([3, 3], [5, 5], [], cluster(2), mini_batch=4)
     assert estimate(problem, stages_plan([[0], [1]])) == 4 * 8

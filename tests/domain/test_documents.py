@@ -14,6 +14,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule
 from pipebench.domain.value import digest
+from pipebench.domain.verdict import Verdict
 from tests.builders import chain_problem, cluster, stages_plan
 
 PROBLEM = chain_problem([1, 2], [3, 4], cluster(2), activations=[5, 6, 0], weights=[7, 8])
@@ -118,3 +119,9 @@ def test_values_are_frozen() -> None:
         problem.mini_batch = 2
     assert isinstance(PROBLEM, Problem)
     assert isinstance(PROBLEM, msgspec.Struct)
+
+
+def test_values_with_numbered_devices_survive_and_are_hashable() -> None:
+    verdict = Verdict(status="valid", fit="fits", peak_bytes={0: 5, 10: 7})
+    assert decode(encode("verdict", verdict), "verdict", "v.json") == verdict
+    assert hash(verdict) == hash(Verdict(status="valid", fit="fits", peak_bytes={10: 7, 0: 5}))

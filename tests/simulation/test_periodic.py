@@ -178,6 +178,37 @@ def test_other_link_modes_are_no_slower(mode: str) -> None:
     assert simulate(*chain(forward, backward, cuts, mode), schedule).period_ns == 11
 
 
+@pytest.mark.parametrize("later", [-3, 2])
+def test_where_the_pattern_begins_does_not_matter(later: int) -> None:
+    forward, backward, cuts = [3, 5, 2], [6, 4, 9], [5, 4]
+    schedule = pattern(forward, backward, cuts, 12)
+    moved = msgspec.structs.replace(
+        schedule,
+        shift=tuple(shift + later for shift in schedule.shift),
+        transfer_shift=tuple(shift + later for shift in schedule.transfer_shift),
+    )
+    problem, plan = chain(forward, backward, cuts)
+    assert simulate(problem, plan, moved) == simulate(problem, plan, schedule)
+
+
+def test_operations_of_one_instant_run_along_the_graph() -> None:
+    """Stage 1 takes no time, and the pattern lists its backward first."""
+    problem, plan = chain([1, 0], [2, 0], [0])
+    schedule = PeriodicSchedule(
+        period_ns=3, stage=(1, 1, 0, 0), kinds="BFBF", start_ns=(1, 1, 1, 0), shift=(0, 0, 0, 0)
+    )
+    assert simulate(problem, plan, schedule).period_ns == 3
+
+
+def test_copies_take_turns_at_the_micro_batches() -> None:
+    problem, plan = chain([3], [5], [])
+    schedule = PeriodicSchedule(period_ns=8, stage=(0, 0), kinds="FB", start_ns=(0, 3), shift=(0, 0))
+    for copies in (1, 2):
+        copied = msgspec.structs.replace(plan, copies=copies)
+        measured = metrics(problem, copied, simulate(problem, copied, schedule))
+        assert measured.seconds == pytest.approx(8 * 8 / copies / 1e9)
+
+
 def test_independent_branches_keep_their_own_pace() -> None:
     """Two stages that exchange nothing: the slower one sets the period."""
     problem = dag_problem([1, 2], [2, 5], [], cluster(2), mode="async", mini_batch=4)
