@@ -21,7 +21,7 @@ from pipebench.simulation.tasks import TaskTable, task_table
 from pipebench.simulation.unroll import link_orders, transfers_of_flows, unrolled_columns
 
 FIRST_RUNS = 16
-MOST_TASKS = 1 << 18
+MOST_TASKS = 1 << 21
 
 
 def simulate_periodic(

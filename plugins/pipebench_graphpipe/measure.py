@@ -83,14 +83,16 @@ def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: i
             else:
                 group = program.step_group[program.first[row] + step - prelude]
                 end = program.step_end[program.first[row] + step - prelude]
+            sign = 1
             if group < 0:
+                sign = -1
                 top -= 1
-                change(graph, values, program, added[top], -1, inside, read, used, total)
-                continue
-            largest = change(graph, values, program, group, 1, inside, read, used, total)
-            added[top] = group
-            workspace[top + 1] = max(workspace[top], largest)
-            top += 1
+                group = added[top]
+            largest = change(graph, values, program, group, sign, inside, read, used, total)
+            if sign > 0:
+                added[top] = group
+                workspace[top + 1] = max(workspace[top], largest)
+                top += 1
             if end >= 0:
                 sums[program.row_slot[row] + end] = total
                 workspaces[program.row_slot[row] + end] = workspace[top]
