@@ -52,7 +52,8 @@ def extend_chain(
     """
     tried = 0
     for position in range(high - 1, low - 1, -1):
-        tried += extend(reached[ends[position]], reached, ends[position + 1], rows[position], limits, replicas)
+        first, row = np.int64(ends[position + 1]), np.int64(rows[position])
+        tried += extend(reached[ends[position]], reached, first, row, limits, replicas)
     return tried
 
 

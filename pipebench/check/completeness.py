@@ -29,6 +29,12 @@ def out_of_range(tasks: Tasks) -> Witness | None:
 
 def missing_or_repeated(tasks: Tasks) -> Witness | None:
     """The first (stage, micro-batch) without exactly one F and either one B or one I and one W."""
+    short = np.bincount(tasks.stage, minlength=len(tasks.counts)) < tasks.counts
+    if short.any():
+        # Said before tables are made that a mini-batch of many samples would make too large.
+        stage = int(np.argmax(short))
+        message = f"stage {stage} lacks tasks: it has {tasks.counts[stage]} micro-batches"
+        return Witness(rule="coverage", message=message, stage=stage)
     forward, whole, split, weight = (_count(tasks, kind) for kind in (F, B, I, W))
     wrong = (forward != 1) | (whole + split != 1) | (weight != split)
     if not wrong.any():

@@ -11,6 +11,9 @@ def wrong_size(problem: Problem, plan: Plan) -> Witness | None:
     if problem.mini_batch % plan.copies:
         message = f"{plan.copies} copies do not divide the mini-batch {problem.mini_batch}"
         return Witness(rule="shape", message=message)
+    if plan.devices_used > problem.cluster.size:
+        message = f"{plan.copies} copies need {plan.devices_used} devices, the cluster has {problem.cluster.size}"
+        return Witness(rule="shape", message=message)
     samples = problem.mini_batch // plan.copies
     for position in range(len(plan.stages)):
         message = _devices(plan, position) or _micro_batch(plan, position, samples)

@@ -92,7 +92,7 @@ class Tasks:
 
 def micro_batch_counts(problem: Problem, plan: Plan) -> IntArray:
     """Micro-batches of each stage for one weight update of one copy, shape (stages,)."""
-    return np.array([micro_batches_of(problem, plan, stage) for stage in plan.stages], dtype=np.int64)
+    return _column([micro_batches_of(problem, plan, stage) for stage in plan.stages])
 
 
 def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> Tasks:
@@ -100,11 +100,20 @@ def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> Task
     lanes = schedule.lanes
     return Tasks(
         lane_start=np.cumsum([0, *(len(lane.stage) for lane in lanes)]),
-        stage=np.array([s for lane in lanes for s in lane.stage], dtype=np.int64),
-        micro_batch=np.array([m for lane in lanes for m in lane.micro_batch], dtype=np.int64),
+        stage=_column([s for lane in lanes for s in lane.stage]),
+        micro_batch=_column([m for lane in lanes for m in lane.micro_batch]),
         kind=kind_codes("".join(lane.kinds for lane in lanes)),
         counts=micro_batch_counts(problem, plan),
     )
+
+
+def _column(numbers: list[int]) -> IntArray:
+    """Whole numbers; those beyond 64 bits, which can only be mistakes, as the largest that an array holds."""
+    try:
+        return np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        largest = int(np.iinfo(np.int64).max)
+        return np.array([max(-largest, min(number, largest)) for number in numbers], dtype=np.int64)
 
 
 def kind_codes(kinds: str) -> IntArray:

@@ -60,6 +60,17 @@ def test_every_task_once_and_in_an_order_that_its_own_stage_allows(
     assert (witness.rule, witness.stage, witness.micro_batch) == (rule, 1, micro_batch)
 
 
+def test_numbers_beyond_reason_are_a_verdict_not_a_crash() -> None:
+    lanes = finite(THREE, ORDERS).lanes
+    for column in ("stage", "micro_batch"):
+        huge = msgspec.structs.replace(lanes[0], **{column: (10**40, *getattr(lanes[0], column)[1:])})
+        assert broken(CHAIN, THREE, FiniteSchedule(lanes=(huge, *lanes[1:]))).rule == "shape"
+    for mini_batch in (10**12, 10**40):
+        many = msgspec.structs.replace(CHAIN, mini_batch=mini_batch)
+        witness = broken(many, THREE, finite(THREE, ORDERS))
+        assert (witness.rule, witness.stage) == ("coverage", 0)
+
+
 def test_a_lane_holds_the_stages_of_its_devices_and_shares_none() -> None:
     lanes = finite(THREE, ORDERS).lanes
     moved = msgspec.structs.replace(lanes[1], devices=(0,))

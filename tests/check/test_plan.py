@@ -113,6 +113,7 @@ def test_copies_fit_divide_and_stay_apart() -> None:
     assert "4 samples of a copy" in broken(FOUR, msgspec.structs.replace(per_copy, copies=2)).message
     witness = broken(FOUR, msgspec.structs.replace(changed(two, 1, devices=(2,)), copies=2))
     assert (witness.rule, witness.device) == ("shape", 4)
+    assert "8 copies need 16 devices" in broken(FOUR, msgspec.structs.replace(two, copies=8)).message
     wide = chain_problem([1] * 4, [2] * 4, cluster(8), mode="sync", mini_batch=8)
     witness = broken(wide, msgspec.structs.replace(changed(two, 1, devices=(2,)), copies=2))
     assert (witness.rule, witness.device) == ("C3", 2)
