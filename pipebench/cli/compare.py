@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
-from pipebench.cli.workload_options import WorkloadChoice, workload_options
+from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 
@@ -65,7 +65,7 @@ def command(
     for name in runners:
         ready_executor(host, name)
     request = Request(
-        workloads=WorkloadChoice(**choice).workloads(host),
+        workloads=chosen_workloads(host, choice),
         planners=ready,
         regime=regime,
         schedulers=chosen,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
-from pipebench.cli.workload_options import WorkloadChoice, workload_options
+from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 
@@ -46,7 +46,7 @@ def command(
     ready = ready_planner(host, parse_reference(planner))
     if scheduler is not None:
         ready_scheduler(host, scheduler)
-    workloads = WorkloadChoice(**choice).workloads(host)
+    workloads = chosen_workloads(host, choice)
     if len(workloads) != 1:
         raise PipebenchError(
             f"{len(workloads)} workloads are selected, a plan is for one", "name one with --profile or --models"

@@ -1,12 +1,9 @@
 """Options that describe a workload, shared by compare and plan, and the workloads that they give."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.workload import Workload
@@ -36,38 +33,14 @@ _OPTIONS = [
 
 
 def workload_options(function: F) -> F:
-    """Add all workload options to a command; they arrive as keyword arguments of WorkloadChoice."""
+    """Add all workload options to a command; they arrive as the fields of bench.selection.Selection."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadChoice:
-    """The workload options as the user gave them."""
+def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
+    """The workloads of the options above. Raises PipebenchError for names, files and numbers that are wrong."""
+    from pipebench.bench.selection import Selection, select
 
-    models: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    suite: str | None = None
-    cluster: str | None = None
-    devices: int | None = None
-    memory: str | None = None
-    bandwidth: str | None = None
-    link_mode: str | None = None
-    mini_batch: int | None = None
-    micro_batch: int | None = None
-    tp: int | None = None
-    dp: int | None = None
-    pp: int | None = None
-    reserve: float | None = None
-    optimizer: str | None = None
-
-    def workloads(self, host: "Host") -> "list[Workload]":
-        """The workloads chosen. Raises PipebenchError for names, files and numbers that are wrong."""
-        from pipebench.bench.selection import Selection, select
-
-        values = {name: getattr(self, name) for name in self.__slots__}
-        found = select(host, Selection(**values))
-        if not found:
-            raise PipebenchError("no workload was selected", "give --models, --profile or --suite")
-        return found
+    return select(host, Selection(**choice))

@@ -110,12 +110,12 @@ class Compiler:
     def _write_runs(self, fork: Fork) -> None:
         """Runs of whole branches as one stage, for every set of owners that may be left out."""
         for tail in (PLAIN, *fork.tails):
-            for head in (None, *fork.heads):
-                if head is None or agree(fork, tail, head):
-                    owners = left_out(tail, head)
-                    if owners not in fork.others:
-                        listed = tuple(b for b in range(len(fork.branches)) if b not in owners)
-                        fork.others[owners] = listed, self._run_rows([fork.branches[b].operators for b in listed])
+            fork.agreeing[tail] = tuple(head for head in fork.heads if agree(fork, tail, head))
+            for head in (None, *fork.agreeing[tail]):
+                owners = left_out(tail, head)
+                if owners not in fork.others:
+                    listed = tuple(b for b in range(len(fork.branches)) if b not in owners)
+                    fork.others[owners] = listed, self._run_rows([fork.branches[b].operators for b in listed])
 
     def _run_rows(self, groups: Sequence[Operators]) -> Depths:
         begin = self.program.position

@@ -11,7 +11,7 @@ import numpy as np
 from pipebench.algorithms.chain_dp import UNREACHED, Depths, extend_chain
 from pipebench_graphpipe.closings import Closing, closings
 from pipebench_graphpipe.merge import merge, side_by_side
-from pipebench_graphpipe.space import Chain, Fork, Head, agree, left_out
+from pipebench_graphpipe.space import Chain, Fork, Head, left_out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +79,10 @@ class Feasibility:
         own = solved.chain.ends[position]
         fork = solved.chain.forks[position]
         np.minimum(solved.reached[own], self.plain(fork, closing), out=solved.reached[own])
-        for head in fork.heads:
-            if agree(fork, closing.tail, head):
-                rows = solved.reached[head.end : head.end + head.count]
-                found = self.headed(fork, closing, head)
-                np.minimum(rows[: len(found)], found, out=rows[: len(found)])
+        for head in fork.agreeing[closing.tail]:
+            found = self.headed(fork, closing, head)
+            rows = solved.reached[head.end : head.end + len(found)]
+            np.minimum(rows, found, out=rows)
 
     def plain(self, fork: Fork, closing: Closing) -> Depths:
         """Depths when no stage in front reaches into the fork, (devices + 1,)."""

@@ -16,7 +16,6 @@ from pipebench_graphpipe.space import (
     Head,
     Operators,
     absorbed_branches,
-    agree,
     left_out,
 )
 
@@ -78,7 +77,7 @@ class Retrace:
         fork = solved.chain.forks[position]
         head, at = _head(fork, end)
         for closing in closings(self.search, solved, position):
-            if agree(fork, closing.tail, head):
+            if head in fork.agreeing[closing.tail]:
                 found = self.search.headed(fork, closing, head)
                 if at < len(found) and found[at, devices] == solved.reached[end, devices]:
                     return self._side_by_side(solved, position, closing, devices, head, at)

@@ -91,13 +91,14 @@ PLAIN = Tail(None, 0, True, 0, 0, [])
 class Fork:
     """Branches, heaviest first, and the tails and heads that stages may have in it.
 
-    others: for each set of owners left out the remaining branches in order, and slots of runs of them as one
+    agreeing: for each tail, PLAIN too, the heads that may be chosen with it. others: for each set of owners left out the remaining branches in order, and slots of runs of them as one
     stage: branches a … e - 1 of that list have slot rows[a] + e.
     """
 
     branches: tuple[Branch, ...]
     tails: tuple[Tail, ...] = ()
     heads: tuple[Head, ...] = ()
+    agreeing: dict[Tail, tuple[Head, ...]] = field(default_factory=dict)
     others: dict[frozenset[int], tuple[tuple[int, ...], Depths]] = field(default_factory=dict)
 
 

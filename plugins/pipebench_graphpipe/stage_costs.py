@@ -12,7 +12,6 @@ from pipebench.algorithms.chain_dp import NO_LIMIT, Depths
 from pipebench.costs.arrays import all_reduces_ns, messages_ns, weight_states_bytes, whole_bytes_of
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
-from pipebench.domain.problem import Problem
 from pipebench_graphpipe.measure import GraphArrays, Values, measure
 from pipebench_graphpipe.program import ProgramArrays
 
