@@ -52,7 +52,7 @@ def extend_chain(
     """
     tried = 0
     for position in range(high - 1, low - 1, -1):
-        first, row = np.int64(ends[position + 1]), np.int64(rows[position])
+        first, row = int(ends[position + 1]), int(rows[position])
         tried += extend(reached[ends[position]], reached, first, row, limits, replicas)
     return tried
 

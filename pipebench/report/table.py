@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.domain.row import Row
-from pipebench.report.units import percent, rate, seconds
+from pipebench.report.units import percent, rate, readable_bytes, seconds
 
 STATUS_STYLE = {"ok": "green", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 
@@ -65,4 +65,4 @@ def remarks(rows: list[Row]) -> list[str]:
     """One line for each trial that failed, and for each notice."""
     lines = [f"  {name(row)}: {row.reason}" for row in rows if row.status != "ok" and row.reason]
     lines += [f"  {name(row)}: {notice}" for row in rows for notice in row.notices]
-    return list(dict.fromkeys(lines))
+    return [readable_bytes(line) for line in dict.fromkeys(lines)]

@@ -1,5 +1,7 @@
 """Numbers as people read them: three digits and a unit."""
 
+import re
+
 
 def seconds(value: float | None) -> str:
     """Seconds with the unit that fits: 1.23 s, 45.6 ms, 789 us."""
@@ -38,3 +40,8 @@ def three_digits(value: float) -> str:
     magnitude = abs(value)
     decimals = 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2 if magnitude >= 1 else 3
     return f"{value:,.{decimals}f}"
+
+
+def readable_bytes(text: str) -> str:
+    """A text with byte counts of seven digits and more written as MB or GB."""
+    return re.sub(r"\b(\d{7,}) bytes\b", lambda found: gigabytes(int(found[1])), text)

@@ -1,5 +1,6 @@
-"""A periodic schedule from cold start: unrolled until its pace has settled."""
+"""A periodic schedule from cold start, and the period to which it settles."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,46 +16,51 @@ from pipebench.simulation.build import build_trace
 from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.loop import Instants, run_loop
 from pipebench.simulation.network import FlowTable, flow_table
+from pipebench.simulation.pace import exact_pace
 from pipebench.simulation.stages import StageTable, stage_table
 from pipebench.simulation.steady import mean_period, steady_period
 from pipebench.simulation.tasks import TaskTable, task_table
-from pipebench.simulation.unroll import link_orders, transfers_of_flows, unrolled_columns
+from pipebench.simulation.unroll import link_orders, operation_order, transfers_of_flows, unrolled_columns
 
 FIRST_RUNS = 16
-MOST_TASKS = 1 << 21
+MOST_TASKS = 1 << 20
 
 
 def simulate_periodic(
     model: CostModel, plan: Plan, schedule: PeriodicSchedule, memory: Sequence[StageMemory]
 ) -> Trace:
-    """Unroll the pattern over more and more micro-batches until the pace has settled.
+    """Unroll the pattern from cold start.
 
     Every lane and every link keeps the order of the pattern's instants, and starts each task and message as
-    soon as it can: the measured period is at most the pattern's when the pattern is valid. period_ns is exact
-    (steady_period, rounded up) unless the unrolled tasks and messages would exceed MOST_TASKS; then it is the
-    mean over the later half of the run.
+    soon as it can: the period is at most the pattern's when the pattern is valid. period_ns is what the run
+    settles to, rounded up where it is no integer: the exact pace (exact_pace), because a run may settle after
+    thousands of micro-batches only. Ports serve first come, first served, for which no exact pace is known: with
+    them the run is doubled until it has settled (steady_period) or has MOST_TASKS tasks and messages; then the
+    mean over its later half stands in, or the exact pace without ports if that is longer.
 
     Raises Deadlock, InvalidSchedule, and UnsupportedProblem for a sync regime or unequal micro-batches.
     """
     _check_supported(model, plan)
     lag = _span(schedule)
-
     runs = FIRST_RUNS + 4 * lag
     while True:
         stages = stage_table(model, plan, runs * plan.stages[0].micro_batch)
         network = flow_table(model, plan, stages, queue_by_link=True)
-        tasks = task_table(unrolled_columns(schedule, plan, stages, network), stages)
+        operations = operation_order(schedule, plan, stages, network)
+        tasks = task_table(unrolled_columns(schedule, operations, stages), stages)
         order = link_orders(schedule, network, runs)
         instants = run_loop(stages, tasks, network, order)
         if instants.ended < len(tasks.lane):
             raise Standstill(stages, tasks, network, instants, order).error()
-        ends, group = _repetitions(schedule, stages, tasks, network, instants)
-        period = steady_period(ends, lag + 1, group)
-        entries = len(tasks.lane) + network.messages
-        if period is not None or 2 * entries > MOST_TASKS:
-            settled = mean_period(ends) if period is None else period
-            return build_trace(stages, tasks, network, instants, memory, settled)
-        runs *= 2
+        pace = math.ceil(exact_pace(schedule, operations, stages, network))
+        if network.ports:
+            ends, group = _repetitions(schedule, stages, tasks, network, instants)
+            settled = steady_period(ends, lag + 1, group)
+            if settled is None and 2 * (len(tasks.lane) + network.messages) <= MOST_TASKS:
+                runs *= 2
+                continue
+            pace = max(pace, mean_period(ends)) if settled is None else settled
+        return build_trace(stages, tasks, network, instants, memory, pace)
 
 
 def _check_supported(model: CostModel, plan: Plan) -> None:

@@ -12,50 +12,64 @@ from pipebench.simulation.stages import StageTable
 from pipebench.simulation.tasks import BACKWARD, FORWARD, Columns
 
 
-def unrolled_columns(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> Columns:
-    """The tasks of the stages' micro-batches, on each lane by their instants in the pattern.
+def kinds_of(schedule: PeriodicSchedule) -> IntArray:
+    """The kind of each operation of the pattern."""
+    return np.array([FORWARD if letter == "F" else BACKWARD for letter in schedule.kinds], np.int64)
 
-    Those of one instant: the shorter first (one of them takes no time), then along the stage graph.
+
+def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> IntArray:
+    """Positions of the operations lane after lane, each lane in its order within one period.
+
+    By start; those of one instant: the shorter first (one of them takes no time), then along the stage graph.
     Raises InvalidSchedule unless the pattern has one F and one B of every stage.
     """
     _check_operations(schedule, plan)
-    runs = int(stages.count[0])
-    kind = np.array([FORWARD if letter == "F" else BACKWARD for letter in schedule.kinds], np.int64)
-    stage = np.array(schedule.stage, np.int64)
+    kind, stage = kinds_of(schedule), np.array(schedule.stage, np.int64)
     depth = _depths(plan, network)[stage]
     along = np.where(kind == FORWARD, depth, 2 * len(plan.stages) - depth)
-    begin = _instants(schedule.start_ns, schedule.shift, schedule.period_ns, runs)
-    end = begin + stages.duration[kind, stage][:, None]
-    shape = begin.shape
-    lane = np.broadcast_to(stages.lane[stage][:, None], shape).ravel()
-    micro_batch = np.broadcast_to(np.arange(runs), shape).ravel()
-    order = np.lexsort(
-        (micro_batch, np.broadcast_to(along[:, None], shape).ravel(), end.ravel(), begin.ravel(), lane)
+    return np.lexsort((along, stages.duration[kind, stage], np.array(schedule.start_ns), stages.lane[stage]))
+
+
+def unrolled_columns(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Columns:
+    """The tasks of the stages' micro-batches, period after period, each in this order of operations."""
+    runs = int(stages.count[0])
+    stage = np.array(schedule.stage, np.int64)[order]
+    kind = kinds_of(schedule)[order]
+    period = np.array(schedule.shift, np.int64)[order][:, None] + np.arange(runs)
+    rows = np.lexsort(
+        (np.repeat(np.arange(len(order)), runs), period.ravel(), np.repeat(stages.lane[stage], runs))
     )
-    sizes = np.bincount(lane, minlength=len(stages.lanes))
+    sizes = np.bincount(stages.lane[stage], minlength=len(stages.lanes)) * runs
     return Columns(
         devices=stages.lanes,
         first=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-        stage=np.broadcast_to(stage[:, None], shape).ravel()[order],
-        micro_batch=micro_batch[order],
-        kind=np.broadcast_to(kind[:, None], shape).ravel()[order],
+        stage=np.repeat(stage, runs)[rows],
+        micro_batch=np.tile(np.arange(runs), len(order))[rows],
+        kind=np.repeat(kind, runs)[rows],
     )
 
 
-def link_orders(schedule: PeriodicSchedule, network: FlowTable, runs: int) -> list[IntArray]:
-    """For each link its messages by their instants in the pattern; tensors of one transfer in their own order.
+def flow_order(schedule: PeriodicSchedule, network: FlowTable) -> list[IntArray]:
+    """For each link its flows in their order within one period; tensors of one transfer in their own order.
 
     Raises InvalidSchedule for a flow that occupies a link and that the pattern does not transfer.
     """
     transfer = transfers_of_flows(schedule, network)
-    begin = _instants(schedule.transfer_start_ns, schedule.transfer_shift, schedule.period_ns, runs)
+    start = np.array(schedule.transfer_start_ns, np.int64)
+    links = [np.flatnonzero(network.link == link) for link in range(network.links)]
+    return [flows[np.argsort(start[transfer[flows]], kind="stable")] for flows in links]
+
+
+def link_orders(schedule: PeriodicSchedule, network: FlowTable, runs: int) -> list[IntArray]:
+    """For each link all its messages, period after period."""
+    transfer = transfers_of_flows(schedule, network)
+    shift = np.array(schedule.transfer_shift, np.int64)
     orders: list[IntArray] = []
-    for link in range(network.links):
-        flows = np.flatnonzero(network.link == link)
-        instants = begin[transfer[flows]]
+    for flows in flow_order(schedule, network):
+        period = shift[transfer[flows]][:, None] + np.arange(runs)
         message = network.base[flows][:, None] + np.arange(runs)
-        rank = np.broadcast_to(flows[:, None], instants.shape)
-        orders.append(message.ravel()[np.lexsort((rank.ravel(), instants.ravel()))])
+        rows = np.lexsort((np.repeat(np.arange(len(flows)), runs), period.ravel()))
+        orders.append(message.ravel()[rows])
     return orders
 
 
@@ -87,13 +101,6 @@ def _check_operations(schedule: PeriodicSchedule, plan: Plan) -> None:
             f"the pattern needs one F and one B of each of the {len(plan.stages)} stages; "
             f"{wrong[1]} of stage {wrong[0]} is missing, doubled or unknown"
         )
-
-
-def _instants(start: tuple[int, ...], shift: tuple[int, ...], period_ns: int, runs: int) -> IntArray:
-    """Instants of the pattern, shape (entries, runs): start + (shift + i) * period."""
-    begin = np.array(start, np.int64) + np.array(shift, np.int64) * period_ns
-    instants: IntArray = begin[:, None] + np.arange(runs) * period_ns
-    return instants
 
 
 def _depths(plan: Plan, network: FlowTable) -> IntArray:

@@ -42,7 +42,7 @@ def best_plan(planner: str, problem: Problem, plans: Sequence[Plan], context: Co
         raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {limits[-1]} bytes")
     size = plans[needs.index(least)].stages[0].micro_batch
     raise InfeasibleProblem(
-        f"{planner} needs {least} bytes on one device (micro-batch {size}), there are {limits[-1]}"
+        f"{planner} needs {least} bytes on one device at micro-batch {size}"
     )
 
 

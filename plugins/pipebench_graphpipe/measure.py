@@ -1,5 +1,6 @@
 """Measure every stage of a program: sums over its operators, parameters, and the tensors that cross its border."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,16 +49,20 @@ def graph_arrays(graph: OperatorGraph) -> GraphArrays:
     number = {parameter.name: at for at, parameter in enumerate(graph.parameters)}
     reads = [[graph.tensor_index[name] for name in operator.inputs] for operator in graph.operators]
     uses = [sorted({number[name] for name in operator.parameters}) for operator in graph.operators]
-    lists = []
-    for each in (reads, graph.outputs, uses):
-        lists.append(np.cumsum([0, *map(len, each)], dtype=np.int64))
-        lists.append(np.array([item for items in each for item in items], np.int64))
     return GraphArrays(
-        *lists,
+        *end_to_end(reads),
+        *end_to_end(graph.outputs),
+        *end_to_end(uses),
         producer=np.array(graph.producers, np.int64),
         readers=np.array([len(readers) for readers in graph.consumers], np.int64),
         parameter_count=len(graph.parameters),
     )
+
+
+def end_to_end(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """Where each list starts, with the end of the last; and all lists in one."""
+    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    return starts, np.array([item for each in lists for item in each], np.int64)
 
 
 @kernel

@@ -4,6 +4,8 @@ from pipebench_graphpipe.space import Fork
 
 LIGHT = 1 / 20
 """Share of a fork's work below which a branch counts as light."""
+MOST_OWNERS = 8
+"""Owners offered at either end of a fork: of more, half from the heaviest and half from the lightest branches."""
 
 Choice = tuple[int | None, int]
 """Owner, number of whole branches absorbed."""
@@ -31,6 +33,8 @@ def head_choices(fork: Fork, level: int) -> list[Choice]:
 
 
 def _choices(fork: Fork, level: int, owners: list[int]) -> list[Choice]:
+    if len(owners) > MOST_OWNERS:
+        owners = owners[: MOST_OWNERS // 2] + owners[-(MOST_OWNERS // 2) :]
     whole: list[Choice] = [(None, absorbed) for absorbed in range(1, len(fork.branches))]
     return whole + [(owner, absorbed) for owner in owners for absorbed in _absorbed(fork, owner, level)]
 

@@ -85,12 +85,14 @@ def _best(problem: Problem, candidates: Sequence[Candidate], context: Context) -
         return min(candidates, key=lambda candidate: candidate.sample_ns)
     if options.targets > 1:
         candidates = sorted(candidates, key=lambda candidate: estimate(problem, candidate.plan))[:SIMULATED]
-    times = {}
+    best, best_ns = candidates[0], None
     for number, candidate in enumerate(candidates):
-        if times and context.out_of_time():
+        if number and context.out_of_time():
             break
-        times[number] = mini_batch_ns(problem, candidate.plan, context)
-    return candidates[min(times, key=lambda number: times[number] or 0)]
+        time_ns = mini_batch_ns(problem, candidate.plan, context)
+        if time_ns is not None and (best_ns is None or time_ns < best_ns):
+            best, best_ns = candidate, time_ns
+    return best
 
 
 def _infeasible(search: Search) -> InfeasibleProblem:

@@ -47,9 +47,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",
                 "one micro-batch size and 1F1B for all stages (the paper's default); a stage keeps as many "
                 "micro-batches in flight as the longest path of stages from it to a sink",
-                "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the stage "
-                "forward and back at its own replicas on the slowest link level that all devices span, and the "
-                "all-reduce spread over the micro-batches",
+                "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
+                "stage forward and back at its own replicas on the slowest link level that all devices span, and "
+                "the all-reduce spread over the micro-batches",
                 "an operator that two parts of the decomposition share belongs to a stage of one branch (or of a "
                 "group of whole branches), the other branches follow or precede it; the paper leaves this open",
                 "branches in order of weight; runs of whole branches may form one stage; the paper pairs branches",

@@ -40,8 +40,8 @@ class Branch:
     """One branch of a fork.
 
     elements: its operators, element by element; operators: all of them in that order. work: by which branches
-    are ordered. chain: that of the first branch that is the same but for its names; alike: the how many-th of these
-    it is, from 1.
+    are ordered. chain: that of the first branch that is the same but for its names. alike: its number among
+    these, from 1.
     """
 
     elements: tuple[Operators, ...]
@@ -91,8 +91,9 @@ PLAIN = Tail(None, 0, True, 0, 0, [])
 class Fork:
     """Branches, heaviest first, and the tails and heads that stages may have in it.
 
-    agreeing: for each tail, PLAIN too, the heads that may be chosen with it. others: for each set of owners left out the remaining branches in order, and slots of runs of them as one
-    stage: branches a … e - 1 of that list have slot rows[a] + e.
+    agreeing: for each tail, PLAIN too, the heads that may be chosen with it. others: for each set of owners left
+    out the remaining branches in order, and slots of runs of them as one stage: branches a … e - 1 of that
+    list have slot rows[a] + e.
     """
 
     branches: tuple[Branch, ...]

@@ -29,7 +29,7 @@ class TargetSearch:
         self.calls = self.states = self.transitions = 0
 
     def within(self, target_ns: int | None) -> Partition | None:
-        """Stages whose periods are at most the target (None: any), as shallow as can be; None when there are none."""
+        """Stages with periods of at most the target (None: any), as shallow as can be, if there are any."""
         limits = self.live
         if target_ns is not None:
             limits = np.where(self.costs.period_ns <= target_ns, limits, 0).astype(np.int32)

@@ -209,6 +209,34 @@ def test_copies_take_turns_at_the_micro_batches() -> None:
         assert measured.seconds == pytest.approx(8 * 8 / copies / 1e9)
 
 
+def with_ports(problem: Problem, shared: float) -> Problem:
+    """The problem with devices that share `shared` bytes/s among all that they send."""
+    (level,) = problem.cluster.levels
+    level = msgspec.structs.replace(level, shared_bandwidth_bytes_s=shared)
+    return msgspec.structs.replace(problem, cluster=msgspec.structs.replace(problem.cluster, levels=(level,)))
+
+
+def test_the_port_of_the_middle_stage_sets_the_pace() -> None:
+    """It sends 10 bytes each way for a micro-batch, on two links, at half a byte/ns: 2 x 20 ns."""
+    figures = ([3, 3, 3], [4, 4, 4], [10, 10])
+    problem, plan = chain(*figures, "full")
+    schedule = pattern(*figures, 20)
+    assert simulate(problem, plan, schedule).period_ns <= 20
+    assert simulate(with_ports(problem, 0.5e9), plan, schedule).period_ns == 40
+
+
+@settings(max_examples=40, deadline=None)
+@given(times)
+def test_a_port_that_is_never_short_changes_nothing(figures: list[tuple[int, int, int]]) -> None:
+    """The run settles by itself to the pace that is computed without ports."""
+    forward, backward = [f for f, _, _ in figures], [b for _, b, _ in figures]
+    cuts = [c for _, _, c in figures[:-1]]
+    problem, plan = chain(forward, backward, cuts, "full")
+    schedule = pattern(forward, backward, cuts, sum(forward) + sum(backward) + 2 * sum(cuts))
+    free = simulate(problem, plan, schedule)
+    assert simulate(with_ports(problem, 1e12), plan, schedule).period_ns == free.period_ns
+
+
 def test_independent_branches_keep_their_own_pace() -> None:
     """Two stages that exchange nothing: the slower one sets the period."""
     problem = dag_problem([1, 2], [2, 5], [], cluster(2), mode="async", mini_batch=4)

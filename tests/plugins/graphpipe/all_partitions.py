@@ -52,8 +52,9 @@ def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool,
 def _openings(
     node: Parallel, has_stage: bool, growing: bool, work: Work
 ) -> Iterator[tuple[Group, Cut, Group, bool]]:
-    """What the stage in front takes of a fork, cuts of what is left, what the stage behind starts with, and whether
-    that one has to go on."""
+    """What the stage in front takes of a fork, cuts of what is left, what the stage behind starts with, and
+    whether that one has to go on.
+    """
     branches = sorted(node.children, key=lambda child: -sum(work[o] for o in leaves(child)))
     count = len(branches)
     choices = [(owner, whole) for owner in (None, *range(count)) for whole in range(count + (owner is None))]

@@ -1,0 +1,96 @@
+"""list, info, show, draw, schema: what they print, and that --json is JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.hooks.distributions import install
+from tests.shared_data import shared_data
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("planners", "madpipe"),
+        ("schedulers", "1f1b*"),
+        ("executors", "simulate"),
+        ("profilers", "analytic"),
+        ("models", "mmt"),
+        ("formats", "pipedream"),
+        ("clusters", "summit"),
+        ("profiles", "resnet50"),
+        ("suites", "quick"),
+    ],
+)
+def test_list(pipebench: CommandLine, what: str, name: str) -> None:
+    assert name in pipebench("list", what).out
+    assert name in [entry["name"] for entry in json.loads(pipebench("list", what, "--json").out)]
+
+
+def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> None:
+    text = pipebench("info", "graphpipe").out
+    assert "fidelity   reconstructed" in text
+    assert "option" in text
+    cited = pipebench("info", "graphpipe", "--cite").out
+    assert "GraphPipe" in cited
+    assert "deviation" in cited
+    assert "option " not in cited
+    (described,) = json.loads(pipebench("info", "pipedream", "--json").out)
+    assert {"name": "order", "type": "['branch', 'level']", "default": "branch"} in described["options"]
+
+
+@pytest.mark.parametrize("kind", ["problem", "plan", "bare-plan", "profile", "schedule", "trace", "rows", "suite"])
+def test_schema(pipebench: CommandLine, kind: str) -> None:
+    assert "$defs" in json.loads(pipebench("schema", kind).out)
+
+
+def test_show_a_shipped_and_a_foreign_profile(pipebench: CommandLine) -> None:
+    profile = shared_data("pipedream/vgg16.txt")
+    assert "40 operators" in pipebench("show", str(profile)).out
+    assert json.loads(pipebench("show", str(profile), "--json").out)["name"] == "vgg16"
+
+
+def test_draw(pipebench: CommandLine) -> None:
+    done = pipebench("draw", "gpipe,1f1b", "--stages", "2", "--micro-batches", "3")
+    assert done.code == 0
+    assert done.out.count("bubble 25.0 %") == 2
+    assert "micro-batches in flight 3,3" in done.out
+    assert "micro-batches in flight 2,1" in done.out
+    drawings = json.loads(pipebench("draw", "1f1b", "--json").out)
+    assert drawings[0]["trace"]["kinds"].count("F") == 32
+
+
+def test_show_says_what_is_wrong_with_a_plan(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    pipebench("plan", "uniform", "--profile", "resnet50", "--devices", "2", "--mini-batch", "8", "-o", str(file))
+    shown = pipebench("show", str(file)).out
+    assert "sync: valid" in shown
+    assert len([line for line in shown.splitlines() if line.strip()[:1].isdigit()]) >= 2
+    document = json.loads(file.read_text())
+    document["content"]["plan"]["stages"][0]["operators"].pop()
+    file.write_text(json.dumps(document))
+    assert "coverage" in pipebench("show", str(file)).out
+
+
+def test_a_plugin_that_raises_leaves_every_command_working(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "raising-plugin", "raise RuntimeError('no licence')")
+    small = ("--profile", "resnet50", "--devices", "2", "--mini-batch", "8")
+    for arguments in (
+        ("compare", "--planners", "uniform", *small),
+        ("plan", "uniform", *small),
+        ("draw", "gpipe"),
+        ("list",),
+        ("info", "madpipe"),
+    ):
+        done = pipebench(*arguments)
+        assert done.code == 0, done.err
+        warnings = [line for line in done.err.splitlines() if line.startswith("warning")]
+        assert len(warnings) == 1
+        assert "raising-plugin 1.2" in warnings[0]
+        assert "no licence" in warnings[0]
+        assert done.out

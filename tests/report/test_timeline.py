@@ -1,0 +1,58 @@
+"""The terminal timeline: what is drawn, at any width."""
+
+import pytest
+
+from pipebench.api import draw
+from pipebench.domain.trace import Trace
+from pipebench.report.timeline import timeline
+
+TRACE = Trace(
+    origin="simulated",
+    lanes=((0,), (1, 2)),
+    lane=(0, 1, 1, 0, 0),
+    stage=(0, 1, 1, 0, 0),
+    micro_batch=(0, 0, 0, 0, 0),
+    kinds="FFBBR",
+    start_ns=(0, 10, 20, 40, 60),
+    end_ns=(10, 20, 40, 60, 70),
+    total_ns=70,
+)
+
+
+def test_one_column_for_each_nanosecond() -> None:
+    first, second = timeline(TRACE, columns=77)
+    assert first == "gpu0   F0========..............................B0------------------R#########"
+    assert second == "gpu1-2 ..........F0========B0------------------.............................."
+
+
+@pytest.mark.parametrize("columns", [30, 80, 200])
+def test_lines_are_as_wide_as_asked(columns: int) -> None:
+    assert {len(line) for line in timeline(TRACE, columns)} == {columns}
+
+
+def test_a_label_that_does_not_fit_is_not_cut() -> None:
+    (drawing,) = draw("gpipe", stages=1, micro_batches=30)
+    (line,) = timeline(drawing.trace, columns=95)
+    late = "B-" * 20
+    early = "".join(f"B{micro_batch}" for micro_batch in reversed(range(10)))
+    assert line == f"gpu0 {'F' * 30}{late}{early}"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "total", "live"), [("gpipe", 33.0, (8, 8, 8, 8)), ("1f1b", 33.0, (4, 3, 2, 1))]
+)
+def test_bubble_and_flight_of_equal_stages(scheduler: str, total: float, live: tuple[int, ...]) -> None:
+    """(m + S - 1)(f + b) and the bubble (S - 1) / (m + S - 1), for 4 stages and 8 micro-batches."""
+    (drawing,) = draw(scheduler)
+    assert drawing.total == pytest.approx(total)
+    assert drawing.bubble == pytest.approx(3 / 11)
+    assert drawing.live == live
+    assert str(drawing).startswith(f"{scheduler}\ngpu0 F0")
+
+
+def test_a_periodic_schedule_has_no_bubble_between_equal_stages() -> None:
+    (drawing,) = draw("1f1b*", transfer=0.25)
+    assert drawing.total == pytest.approx(3.0)
+    assert drawing.bubble == pytest.approx(0.0)
+    # one transfer item between two stages makes a group of its own: 2 (P - i) + 1 (MadPipe, uniform chain)
+    assert drawing.live == (7, 5, 3, 1)
