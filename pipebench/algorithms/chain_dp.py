@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
 
 Depths = NDArray[np.int32]
 UNREACHED = 1 << 29
@@ -43,7 +44,7 @@ def extend(depths: Depths, reached: Depths, first: int, row: int, limits: Depths
 
 @kernel
 def extend_chain(
-    reached: Depths, ends: Depths, low: int, high: int, rows: Depths, limits: Depths, replicas: Depths
+    reached: Depths, ends: IntArray, low: int, high: int, rows: IntArray, limits: Depths, replicas: Depths
 ) -> int:
     """Fill reached[ends[i]] for positions i = high - 1 down to low, from the rows behind each.
 
@@ -52,8 +53,7 @@ def extend_chain(
     """
     tried = 0
     for position in range(high - 1, low - 1, -1):
-        first, row = int(ends[position + 1]), int(rows[position])
-        tried += extend(reached[ends[position]], reached, first, row, limits, replicas)
+        tried += extend(reached[ends[position]], reached, ends[position + 1], rows[position], limits, replicas)
     return tried
 
 
@@ -66,9 +66,9 @@ def chain_depths(limits: Depths, replicas: Depths, devices: int, behind: int = 0
     count, _, choices = limits.shape
     reached = np.full((count + 1, devices + 1), UNREACHED, np.int32)
     reached[count] = behind
-    rows = (np.arange(count) * (count + 1)).astype(np.int32)
+    rows = np.arange(count, dtype=np.int64) * (count + 1)
     flat = np.ascontiguousarray(limits.reshape(-1, choices), np.int32)
-    extend_chain(reached, np.arange(count + 1, dtype=np.int32), 0, count, rows, flat, replicas)
+    extend_chain(reached, np.arange(count + 1, dtype=np.int64), 0, count, rows, flat, replicas)
     return reached
 
 

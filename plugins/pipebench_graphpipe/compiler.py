@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipebench.algorithms.chain_dp import Depths
 from pipebench.algorithms.isomorphism import Signatures
 from pipebench.algorithms.sp_tree import Node, Parallel, leaves, parts
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import OperatorCosts
 from pipebench_graphpipe.layout import lay_out
@@ -77,7 +77,7 @@ class Compiler:
         for at, element in enumerate(chain.elements):
             end = int(chain.ends[at + 1])
             rows.append(program.row([element], end, begins[at + 1], end, chain.width))
-        chain.rows = np.array(rows, np.int32)
+        chain.rows = np.array(rows, np.int64)
         for at, fork in chain.forks.items():
             for tail in fork.tails:
                 self._write_tail(fork, tail, int(chain.ends[at + 1]), begins[at + 1])
@@ -117,7 +117,7 @@ class Compiler:
                     listed = tuple(b for b in range(len(fork.branches)) if b not in owners)
                     fork.others[owners] = listed, self._run_rows([fork.branches[b].operators for b in listed])
 
-    def _run_rows(self, groups: Sequence[Operators]) -> Depths:
+    def _run_rows(self, groups: Sequence[Operators]) -> IntArray:
         begin = self.program.position
         for at, group in enumerate(groups):
             self.program.add(group, at + 1)
@@ -125,7 +125,7 @@ class Compiler:
             self.program.row([group], at + 1, begin + at + 1, at + 1, len(groups) + 1)
             for at, group in enumerate(groups)
         ]
-        return np.array(rows, np.int32)
+        return np.array(rows, np.int64)
 
 
 def _operators(fork: Fork, branches: Sequence[int]) -> Operators:

@@ -37,7 +37,7 @@ def _lay_out(chain: Chain, level: int) -> None:
             Tail(owner, absorbed, joins, behind + joins, width if joins else behind + 1, [])
             for owner, absorbed, joins in tail_choices(fork, level, position == chain.length - 1)
         )
-    chain.ends = np.array(ends, np.int32)
+    chain.ends = np.array(ends, np.int64)
     chain.width = width
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from pipebench.algorithms.chain_dp import UNREACHED, Depths
 from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
 
 
 @kernel
@@ -20,7 +21,7 @@ def merge(many: Depths, one: Depths) -> Depths:
 
 
 @kernel
-def side_by_side(branches: Depths, behind: int, rows: Depths, limits: Depths, replicas: Depths) -> Depths:
+def side_by_side(branches: Depths, behind: int, rows: IntArray, limits: Depths, replicas: Depths) -> Depths:
     """Depths of the first e branches of a list, e = 0 … w, shape (w + 1, devices + 1).
 
     branches: depth of each branch on its own, (w, devices + 1), with `behind` stages behind it. A run of

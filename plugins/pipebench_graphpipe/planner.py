@@ -10,25 +10,25 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.result import PlanResult, Termination
+from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.assembly import plan_of
 from pipebench_graphpipe.notices import linearised, unused_devices
 from pipebench_graphpipe.pins import refuse_unsupported
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import Search
-from pipebench_graphpipe.target_search import Partition
 
 SIMULATED = 12
-"""Relaxed targets: how many of the candidates that the closed form likes best are simulated."""
+"""Relaxed targets: how many of their plans, those that the closed form likes best, are simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan and the longest period of its stages."""
+    """A plan, the longest period of its stages, and whether that is the smallest at its micro-batch."""
 
     plan: Plan
     bottleneck_ns: int
+    smallest: bool
 
     @property
     def sample_ns(self) -> float:
@@ -47,7 +47,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     refuse_unsupported(problem)
     search = Search(problem, options, context)
     for memory_bytes in memory_limits(problem):
-        candidates, termination = _candidates(search, memory_bytes)
+        candidates = _candidates(search, memory_bytes)
         if candidates:
             best = _best(problem, candidates, context)
             return PlanResult(
@@ -55,27 +55,24 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 claimed_s=best.sample_ns * problem.mini_batch / NS_PER_S,
                 claimed_native=best.sample_ns / NS_PER_S,
                 claimed_unit="s/sample",
-                termination=termination,
+                termination="limit" if context.out_of_time() else "heuristic",
                 notices=linearised(problem, search.decomposition) + unused_devices(problem, best.plan),
             )
     raise _infeasible(search)
 
 
-def _candidates(search: Search, memory_bytes: int) -> tuple[list[Candidate], Termination]:
+def _candidates(search: Search, memory_bytes: int) -> list[Candidate]:
     candidates: list[Candidate] = []
     for done, size in enumerate(search.sizes):
         if not candidates:
             search.context.check_deadline()
         elif search.context.out_of_time():
-            return candidates, "limit"
+            break
         search.context.report(done / len(search.sizes), f"micro-batch {size.costs.micro_batch}")
-        for found in search.partitions(size, memory_bytes):
-            candidates.append(_candidate(search, found))
-    return candidates, "heuristic"
-
-
-def _candidate(search: Search, found: Partition) -> Candidate:
-    return Candidate(plan_of(search.problem, found, search.recompute), found.bottleneck_ns)
+        for number, found in enumerate(search.partitions(size, memory_bytes)):
+            made = plan_of(search.problem, found, search.recompute)
+            candidates.append(Candidate(made, found.bottleneck_ns, smallest=number == 0))
+    return candidates
 
 
 def _best(problem: Problem, candidates: Sequence[Candidate], context: Context) -> Candidate:
@@ -83,10 +80,11 @@ def _best(problem: Problem, candidates: Sequence[Candidate], context: Context) -
     options: GraphPipeOptions = context.options
     if options.objective == "tps":
         return min(candidates, key=lambda candidate: candidate.sample_ns)
-    if options.targets > 1:
-        candidates = sorted(candidates, key=lambda candidate: estimate(problem, candidate.plan))[:SIMULATED]
-    best, best_ns = candidates[0], None
-    for number, candidate in enumerate(candidates):
+    relaxed = [candidate for candidate in candidates if not candidate.smallest]
+    relaxed.sort(key=lambda candidate: estimate(problem, candidate.plan))
+    simulated = [candidate for candidate in candidates if candidate.smallest] + relaxed[:SIMULATED]
+    best, best_ns = simulated[0], None
+    for number, candidate in enumerate(simulated):
         if number and context.out_of_time():
             break
         time_ns = mini_batch_ns(problem, candidate.plan, context)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipebench.algorithms.chain_dp import UNREACHED, Depths
+from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.closings import Closing, closings, tail_depths
 from pipebench_graphpipe.feasibility import Feasibility, Solved
 from pipebench_graphpipe.space import (
@@ -146,7 +147,7 @@ class Retrace:
             count, devices = first, devices - self._used(choice)
         return stages
 
-    def _run(self, depths: Depths, rows: Depths, count: int, devices: int, behind: int) -> tuple[int, int]:
+    def _run(self, depths: Depths, rows: IntArray, count: int, devices: int, behind: int) -> tuple[int, int]:
         for first in range(count - 1):
             for choice, used in enumerate(self.search.replicas.tolist()):
                 fits = used <= devices and behind < self.search.limits[rows[first] + count, choice]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipebench.algorithms.chain_dp import Depths
+from pipebench.costs.quantise import IntArray
 
 Operators = tuple[int, ...]
 
@@ -25,8 +25,8 @@ class Chain:
 
     elements: tuple[Operators, ...]
     forks: "dict[int, Fork]"
-    ends: Depths = field(default_factory=lambda: np.zeros(0, np.int32))
-    rows: Depths = field(default_factory=lambda: np.zeros(0, np.int32))
+    ends: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     width: int = 0
 
     @property
@@ -100,7 +100,7 @@ class Fork:
     tails: tuple[Tail, ...] = ()
     heads: tuple[Head, ...] = ()
     agreeing: dict[Tail, tuple[Head, ...]] = field(default_factory=dict)
-    others: dict[frozenset[int], tuple[tuple[int, ...], Depths]] = field(default_factory=dict)
+    others: dict[frozenset[int], tuple[tuple[int, ...], IntArray]] = field(default_factory=dict)
 
 
 def left_out(tail: Tail, head: Head | None = None) -> frozenset[int]:

@@ -22,7 +22,9 @@ def by_enumeration(arcs: list[Arc]) -> Fraction:
     best = Fraction(0)
     for cycle in nx.simple_cycles(graph):
         pairs = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
-        best = max(best, Fraction(sum(graph.edges[p]["w"] for p in pairs), sum(graph.edges[p]["t"] for p in pairs)))
+        best = max(
+            best, Fraction(sum(graph.edges[p]["w"] for p in pairs), sum(graph.edges[p]["t"] for p in pairs))
+        )
     return best
 
 

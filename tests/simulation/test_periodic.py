@@ -139,9 +139,10 @@ def test_the_fastest_pattern_runs_at_the_pace_of_the_busiest_item(figures: list[
     assert measured.bubble == pytest.approx(1 - busy / (longest * len(forward)))
 
 
-def test_a_period_that_is_no_integer_is_rounded_up() -> None:
+@pytest.mark.parametrize("mode", ["full", "delay"])
+def test_a_period_that_is_no_integer_is_rounded_up(mode: str) -> None:
     """Stage 0 is two ahead: two micro-batches pass in 3 + 4 + 2 = 9 ns, both stages, the way there and back."""
-    problem, plan = chain([1, 1], [2, 3], [1], "full")
+    problem, plan = chain([1, 1], [2, 3], [1], mode)
     one_ahead = PeriodicSchedule(
         period_ns=5,
         stage=(0, 1, 0, 1),

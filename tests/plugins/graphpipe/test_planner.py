@@ -1,0 +1,200 @@
+"""The planner: valid plans, the choice of micro-batch, pins, refusals, what it says besides."""
+
+import random
+
+import msgspec
+import pytest
+
+from pipebench.check import check_pins, check_plan, check_schedule
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
+from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context, DeadlineReached
+from pipebench_graphpipe.planner import plan
+from pipebench_graphpipe.plugin import GraphPipeOptions
+from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel, with_memory
+from tests.plugins.running import context, scheduled, time_ns
+
+BRIDGE = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 4), (3, 5), (4, 5)]
+
+
+def run(problem: Problem, **options: object) -> PlanResult:
+    return plan(problem, context(GraphPipeOptions(**options)))  # type: ignore[arg-type]
+
+
+def series_parallel(seed: int, operators: int = 12, memory: int = 10**6) -> Problem:
+    rng = random.Random(seed)
+    return problem_on(rng, operators, random_series_parallel(rng, operators), 4, memory)
+
+
+@pytest.mark.parametrize("memory", [200, 300, 500, 10**6])
+@pytest.mark.parametrize("seed", range(6))
+def test_plans_and_their_schedules_are_valid_and_within_memory(seed: int, memory: int) -> None:
+    problem = series_parallel(seed, memory=memory)
+    try:
+        result = run(problem)
+    except InfeasibleProblem:
+        assert memory < 500
+        return
+    verdict = check_schedule(problem, result.plan, scheduled(problem, result.plan))
+    assert (verdict.status, verdict.witness) == ("valid", None)
+    # Stages are listed in topological order on consecutive devices.
+    used = [device for stage in result.plan.stages for device in stage.devices]
+    assert used == list(range(len(used)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_micro_batch_is_the_best_of_all(seed: int) -> None:
+    problem = series_parallel(seed, memory=500)
+    alone = {}
+    for size in (1, 2, 4, 8):
+        try:
+            alone[size] = run(pinned(problem, micro_batch=size))
+        except InfeasibleProblem:
+            continue
+    times = {size: time_ns(problem, result.plan) for size, result in alone.items()}
+    assert time_ns(problem, run(problem).plan) == min(times.values())
+    by_tps = run(problem, objective="tps")
+    assert by_tps.claimed_native == min(result.claimed_native or 0 for result in alone.values())
+
+
+def test_the_objectives_differ() -> None:
+    # No memory pressure, and operators that like large micro-batches: TPS takes the whole mini-batch.
+    problems = [series_parallel(seed) for seed in range(6)]
+    assert {run(problem, objective="tps").plan.stages[0].micro_batch for problem in problems} == {8}
+    assert min(run(problem).plan.stages[0].micro_batch for problem in problems) < 8
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_relaxed_targets_are_never_worse(seed: int) -> None:
+    problem = series_parallel(seed)
+    assert time_ns(problem, run(problem, targets=9).plan) <= time_ns(problem, run(problem).plan)
+
+
+def test_relaxed_targets_can_be_better() -> None:
+    gains = [
+        time_ns(problem, run(problem).plan) / time_ns(problem, run(problem, targets=9).plan)
+        for problem in map(series_parallel, range(8))
+    ]
+    assert max(gains) > 1.01
+
+
+def test_it_works_without_other_components() -> None:
+    problem = series_parallel(1)
+    result = plan(problem, Context(options=GraphPipeOptions()))
+    assert check_plan(problem, result.plan).status == "valid"
+
+
+def test_the_claim_is_the_bottleneck_over_the_mini_batch() -> None:
+    problem = series_parallel(1)
+    called = context(GraphPipeOptions())
+    result = plan(problem, called)
+    assert result.claimed_unit == "s/sample"
+    assert result.claimed_native is not None
+    assert result.claimed_s == pytest.approx(result.claimed_native * problem.mini_batch)
+    assert (result.termination, result.lower_bound_s) == ("heuristic", None)
+    again = context(GraphPipeOptions())
+    assert plan(problem, again) == result
+    assert called.counters == again.counters
+    assert called.counters["feasibility_calls"] >= 4
+    assert min(called.counters.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "pins",
+    [
+        {"micro_batch": 2},
+        {"data_parallel": 2},
+        {"data_parallel": 3, "micro_batch": 4},
+        {"pipeline": 1},
+        {"pipeline": 1, "data_parallel": 4},
+        {"recompute": "stage"},
+        {"recompute": "none", "tensor_parallel": 1, "virtual_stages": 1},
+    ],
+    ids=str,
+)
+def test_pins_are_honoured(pins: dict[str, object]) -> None:
+    problem = pinned(series_parallel(3), **pins)
+    result = run(problem)
+    assert check_pins(problem, result.plan).status == "valid"
+    assert check_schedule(problem, result.plan, scheduled(problem, result.plan)).status == "valid"
+
+
+@pytest.mark.parametrize("pins", [{"tensor_parallel": 2}, {"virtual_stages": 2}, {"pipeline": 3}], ids=str)
+def test_pins_that_it_cannot_express_are_refused(pins: dict[str, int]) -> None:
+    with pytest.raises(UnsupportedProblem, match=str(next(iter(pins.values())))):
+        run(pinned(series_parallel(3), **pins))
+
+
+def test_async_and_mixed_devices_are_refused() -> None:
+    problem = series_parallel(3)
+    with pytest.raises(UnsupportedProblem, match="sync"):
+        run(msgspec.structs.replace(problem, regime=Regime(mode="async")))
+    kinds = (*problem.cluster.types, DeviceType(name="other", memory_bytes=10**6))
+    mixed = msgspec.structs.replace(problem.cluster, types=kinds, devices=("gpu", "gpu", "other", "gpu"))
+    costs = problem.profile.costs[0]
+    profile = msgspec.structs.replace(
+        problem.profile, costs=(costs, msgspec.structs.replace(costs, device_type="other"))
+    )
+    with pytest.raises(UnsupportedProblem, match="gpu, other"):
+        run(msgspec.structs.replace(problem, cluster=mixed, profile=profile))
+
+
+@pytest.mark.parametrize("pins", [{"data_parallel": 9}, {"data_parallel": 4, "micro_batch": 2}], ids=str)
+def test_pins_that_nothing_meets_are_infeasible(pins: dict[str, int]) -> None:
+    with pytest.raises(InfeasibleProblem, match="4 devices"):
+        run(pinned(series_parallel(3), **pins))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_infeasible_problem_names_a_memory_that_would_do(seed: int) -> None:
+    problem = series_parallel(seed, memory=60)
+    with pytest.raises(InfeasibleProblem, match="fit 60 bytes") as caught:
+        run(problem)
+    named = int(caught.value.message.split()[-4])
+    assert run(with_memory(problem, named)).plan
+    with pytest.raises(InfeasibleProblem):
+        run(pinned(with_memory(problem, int(named * 0.98)), micro_batch=1))
+
+
+def test_the_reserve_is_kept_where_possible_and_used_where_not() -> None:
+    problem = series_parallel(2)
+    need = next(memory for memory in range(100, 1000, 10) if _fits(with_memory(problem, memory)))
+    roomy = with_memory(problem, round(need / 0.7) + 1)
+    tight = check_schedule(
+        pinned(roomy, reserve=0.5), _plan := run(pinned(roomy, reserve=0.5)).plan, scheduled(roomy, _plan)
+    )
+    kept = check_schedule(
+        pinned(roomy, reserve=0.3), _plan := run(pinned(roomy, reserve=0.3)).plan, scheduled(roomy, _plan)
+    )
+    assert (kept.fit, tight.fit) == ("fits", "tight")
+
+
+def _fits(problem: Problem) -> bool:
+    try:
+        plan(problem, Context(options=GraphPipeOptions()))
+    except InfeasibleProblem:
+        return False
+    return True
+
+
+def test_lines_and_idle_devices_are_said() -> None:
+    problem = problem_on(random.Random(0), 6, BRIDGE, 4, 10**6)
+    assert any("4 operators put in a line" in notice for notice in run(problem).notices)
+    assert run(series_parallel(1)).notices == ()
+    three = pinned(problem_on(random.Random(0), 6, BRIDGE, 4, 10**6), data_parallel=3, micro_batch=4)
+    assert "1 of 4 devices are not used" in run(three).notices
+
+
+def test_a_passed_deadline_stops_it_or_keeps_what_there_is() -> None:
+    late = context(GraphPipeOptions())
+    late.deadline_s = 0.0
+    with pytest.raises(DeadlineReached):
+        plan(series_parallel(1), late)
+
+
+@pytest.mark.parametrize("options", [{"targets": 0}, {"targets": 101}, {"tolerance": 1.0}, {"tolerance": -0.1}])
+def test_wrong_options_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue, match=next(iter(options))):
+        GraphPipeOptions(**options)  # type: ignore[arg-type]
