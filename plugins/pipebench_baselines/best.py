@@ -41,9 +41,7 @@ def best_plan(planner: str, problem: Problem, plans: Sequence[Plan], context: Co
     if least <= limits[-1]:
         raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {limits[-1]} bytes")
     size = plans[needs.index(least)].stages[0].micro_batch
-    raise InfeasibleProblem(
-        f"{planner} needs {least} bytes on one device at micro-batch {size}"
-    )
+    raise InfeasibleProblem(f"{planner} needs {least} bytes on one device at micro-batch {size}")
 
 
 def least_peak_bytes(model: CostModel, plan: Plan) -> int:

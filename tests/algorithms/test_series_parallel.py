@@ -41,6 +41,15 @@ def test_only_the_offending_region_is_put_in_a_line() -> None:
     assert Parallel((Leaf(6), Leaf(7))) in parts(inside.tree)
     assert len(inside.linearised) == 1
 
+    # Inside one branch of a fork the region is that branch's; the fork stays.
+    branch = decompose(
+        graph(9, [(6, 0), (6, 7), (7, 8), *((b, a) for b, after in enumerate(BRIDGE) for a in after), (5, 8)])
+    )
+    assert [sorted(region) for region in branch.linearised] == [[1, 2, 3, 4]]
+    fork = parts(branch.tree)[1]
+    assert isinstance(fork, Parallel)
+    assert Leaf(7) in fork.children
+
 
 def test_all_of_a_group_before_all_of_another_needs_no_line() -> None:
     found = decompose(K22)

@@ -8,6 +8,7 @@ import pytest
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
+from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
@@ -39,9 +40,23 @@ def test_plans_and_their_schedules_are_valid_and_within_memory(seed: int, memory
         return
     verdict = check_schedule(problem, result.plan, scheduled(problem, result.plan))
     assert (verdict.status, verdict.witness) == ("valid", None)
-    # Stages are listed in topological order on consecutive devices.
+    # On consecutive devices in topological order; of stages that are free to come next, the one listed first.
     used = [device for stage in result.plan.stages for device in stage.devices]
     assert used == list(range(len(used)))
+    graph, stages = problem.profile.graph, result.plan.stages
+    done: set[str] = set()
+    for at, stage in enumerate(stages):
+        ready = [later for later in stages[at:] if _inputs(problem, later) <= done | set(later.operators)]
+        first = {
+            id(later): min(graph.topological.index(graph.index[o]) for o in later.operators) for later in ready
+        }
+        assert min(ready, key=lambda later: first[id(later)]) is stage
+        done |= set(stage.operators)
+
+
+def _inputs(problem: Problem, stage: Stage) -> set[str]:
+    graph = problem.profile.graph
+    return {graph.operators[p].name for name in stage.operators for p in graph.predecessors[graph.index[name]]}
 
 
 @pytest.mark.parametrize("seed", range(6))
