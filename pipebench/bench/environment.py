@@ -44,10 +44,16 @@ def _cpu_model() -> str:
 
 
 def _git_revision() -> str:
-    folder = Path(__file__).resolve().parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    """The revision of the checkout that this code runs from; '' when it was installed from elsewhere."""
+    root = Path(__file__).resolve().parents[2]
+    return _git(root, "describe", "--always", "--dirty") if (root / ".git").exists() else ""
+
+
+def _git(root: Path, *words: str) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -25,7 +25,7 @@ def refuse_unsupported(problem: Problem) -> None:
 def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
     """Numbers of replicas for a stage, ascending; empty where the pinned one is too many.
 
-    Powers of two (GraphPipe section 5 counts on few degrees), at least one sample for each replica.
+    Powers of two, at least one sample for each replica.
     """
     most, pinned = min(problem.cluster.size, micro_batch), problem.pins.data_parallel
     if pinned is not None:

@@ -63,13 +63,13 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
 def _candidates(search: Search, memory_bytes: int) -> list[Candidate]:
     candidates: list[Candidate] = []
-    for done, size in enumerate(search.sizes):
+    for done, micro_batch in enumerate(search.micro_batches):
         if not candidates:
             search.context.check_deadline()
         elif search.context.out_of_time():
             break
-        search.context.report(done / len(search.sizes), f"micro-batch {size.costs.micro_batch}")
-        for number, found in enumerate(search.partitions(size, memory_bytes)):
+        search.context.report(done / len(search.micro_batches), f"micro-batch {micro_batch}")
+        for number, found in enumerate(search.partitions(search.size(micro_batch), memory_bytes)):
             made = plan_of(search.problem, found, search.recompute)
             candidates.append(Candidate(made, found.bottleneck_ns, smallest=number == 0))
     return candidates
@@ -98,14 +98,14 @@ def _infeasible(search: Search) -> InfeasibleProblem:
     problem = search.problem
     memory, pins = problem.cluster.memory_bytes, problem.pins
     replicas = f" of {pins.data_parallel} replicas" if pins.data_parallel else ""
-    if not search.sizes:
+    if not search.micro_batches:
         return InfeasibleProblem(
             f"graphpipe has no stage{replicas}: {problem.cluster.size} devices, "
             f"micro-batches of at most {pins.micro_batch or problem.mini_batch} samples"
         )
-    size = search.sizes[0]
-    needed = search.smallest_memory(size, memory)
+    smallest = search.micro_batches[0]
+    needed = search.smallest_memory(search.size(smallest), memory)
     return InfeasibleProblem(
         f"no stages{replicas} on {problem.cluster.size} devices fit {memory} bytes at any micro-batch; "
-        f"at micro-batch {size.costs.micro_batch} {needed} bytes would do"
+        f"at micro-batch {smallest} {needed} bytes would do"
     )

@@ -8,6 +8,7 @@ from pipebench.algorithms.chain_dp import Depths
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.series_parallel import Decomposition, decompose
 from pipebench.costs.model import CostModel
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.compiler import Compiler
@@ -17,6 +18,8 @@ from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.stage_costs import StageCosts, stage_costs
 from pipebench_graphpipe.target_search import Partition, TargetSearch, least_period_ns
 
+MOST_STAGES = 5_000_000
+"""A larger space would not fit in memory."""
 WIDEST_TARGET = 6.0
 """Relaxed targets go up to so many times the smallest."""
 
@@ -43,22 +46,27 @@ class Search:
         self.whole = int(self.chain.rows[0] + self.chain.ends[-1])
         self.recompute = problem.pins.recompute or "none"
         context.count("stages_measured", self.slots)
-        program, arrays = compiler.program.arrays(), graph_arrays(graph)
-        self.sizes: list[Size] = []
-        for size in micro_batch_candidates(problem):
-            context.check_deadline()
-            replicas = replica_choices(problem, size)
-            if replicas:
-                costs = stage_costs(
-                    model, program, self.slots, arrays, size, replicas, recompute=self.recompute == "stage"
-                )
-                least = least_period_ns(model, size, replicas, problem.cluster.size)
-                self.sizes.append(Size(costs, least))
+        if self.slots > MOST_STAGES:
+            raise UnsupportedProblem(
+                f"graphpipe would have to choose from {self.slots} stages of {len(graph.operators)} operators, "
+                f"it does at most {MOST_STAGES}",
+                "group operators into larger ones",
+            )
+        self._model = model
+        self._program, self._arrays = compiler.program.arrays(), graph_arrays(graph)
+        self.micro_batches = [size for size in micro_batch_candidates(problem) if replica_choices(problem, size)]
+
+    def size(self, micro_batch: int) -> Size:
+        """The tables at a micro-batch size. They are large, so none are kept."""
+        replicas = replica_choices(self.problem, micro_batch)
+        again = self.recompute == "stage"
+        costs = stage_costs(self._model, self._program, self.slots, self._arrays, micro_batch, replicas, again)
+        return Size(costs, least_period_ns(self._model, micro_batch, replicas, self.problem.cluster.size))
 
     def partitions(self, size: Size, memory_bytes: int) -> list[Partition]:
         """The partition of the smallest bottleneck, and those of relaxed targets; empty when nothing fits."""
         search = TargetSearch(self.chain, size.costs, self._live(size, memory_bytes), self.problem.cluster.size)
-        best = search.smallest(size.least_ns, self.options.tolerance)
+        best = search.smallest(size.least_ns, self.options.tolerance, self.context.out_of_time)
         found = [] if best is None else [best]
         if best is not None:
             for number in range(1, self.options.targets):

@@ -1,5 +1,6 @@
 """Bisection on the target period: the smallest bottleneck at one micro-batch size (GraphPipe algorithm 1)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,14 +45,16 @@ class TargetSearch:
         self.transitions += search.transitions
         return found
 
-    def smallest(self, least_ns: int, tolerance: float) -> Partition | None:
+    def smallest(
+        self, least_ns: int, tolerance: float, stop: Callable[[], bool] = lambda: False
+    ) -> Partition | None:
         """The smallest bottleneck within a factor of 1 + tolerance; None when no plan fits in memory.
 
         least_ns: no plan has a smaller one. The search goes by the ratio of what worked to what failed; a success
-        lowers the upper end to the bottleneck of the plan found.
+        lowers the upper end to the bottleneck of the plan found. stop: asked before each further step.
         """
         best = self.within(None)
-        while best is not None and best.bottleneck_ns > least_ns * (1 + tolerance):
+        while best is not None and best.bottleneck_ns > least_ns * (1 + tolerance) and not stop():
             middle = int((least_ns * best.bottleneck_ns) ** 0.5)
             target = min(max(middle, least_ns), best.bottleneck_ns - 1)
             found = self.within(target)

@@ -202,11 +202,25 @@ def test_lines_and_idle_devices_are_said() -> None:
     assert "1 of 4 devices are not used" in run(three).notices
 
 
-def test_a_passed_deadline_stops_it_or_keeps_what_there_is() -> None:
+def test_a_passed_deadline_stops_it_or_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = series_parallel(1)
     late = context(GraphPipeOptions())
     late.deadline_s = 0.0
     with pytest.raises(DeadlineReached):
-        plan(series_parallel(1), late)
+        plan(problem, late)
+    # The time runs out after the first micro-batch size.
+    asked = iter([False] * 4 + [True] * 1000)
+    monkeypatch.setattr(Context, "out_of_time", lambda self: next(asked))
+    result = plan(problem, context(GraphPipeOptions()))
+    assert result.termination == "limit"
+    assert result.plan.stages[0].micro_batch == 1
+    assert check_plan(problem, result.plan).status == "valid"
+
+
+def test_a_graph_too_large_to_tabulate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipebench_graphpipe.search.MOST_STAGES", 10)
+    with pytest.raises(UnsupportedProblem, match="12 operators"):
+        run(series_parallel(1))
 
 
 @pytest.mark.parametrize("options", [{"targets": 0}, {"targets": 101}, {"tolerance": 1.0}, {"tolerance": -0.1}])
