@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipebench.algorithms.chain_dp import UNREACHED, Depths, extend
+from pipebench_graphpipe.solved import ChainSolver, Solved
 from pipebench_graphpipe.space import PLAIN, Tail
-
-if TYPE_CHECKING:
-    from pipebench_graphpipe.feasibility import Feasibility, Solved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,10 +21,10 @@ class Closing:
     tail: Tail
     depth: int
     lead: Depths
-    owner: "Solved | None"
+    owner: Solved | None
 
 
-def closings(search: "Feasibility", solved: "Solved", position: int) -> Iterator[Closing]:
+def closings(search: ChainSolver, solved: Solved, position: int) -> Iterator[Closing]:
     """Every closing of the fork at a position whose following rows are solved, for each depth that occurs."""
     fork = solved.chain.forks[position]
     for tail in (PLAIN, *fork.tails):
@@ -42,7 +39,7 @@ def closings(search: "Feasibility", solved: "Solved", position: int) -> Iterator
                 yield Closing(tail, depth, owner.at(0), owner)
 
 
-def tail_depths(search: "Feasibility", solved: "Solved", position: int, tail: Tail) -> Depths:
+def tail_depths(search: ChainSolver, solved: Solved, position: int, tail: Tail) -> Depths:
     """Depths of the stage that a tail starts, one row for each of its starts, (starts, devices + 1).
 
     The plain tail: of the stages behind the fork.

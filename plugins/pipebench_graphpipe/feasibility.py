@@ -4,32 +4,13 @@ Depths (see algorithms.chain_dp) are those of the source stage: the in-flight th
 minimises, in micro-batches.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipebench.algorithms.chain_dp import UNREACHED, Depths, extend_chain
 from pipebench_graphpipe.closings import Closing, closings
 from pipebench_graphpipe.merge import merge, side_by_side
+from pipebench_graphpipe.solved import Solved
 from pipebench_graphpipe.space import Chain, Fork, Head, left_out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Solved:
-    """A chain and, for each of its solution rows and number of devices at most used, the depth.
-
-    seeds: what stands behind the chain, (length + 1, devices + 1): the depth of a stage outside that takes the
-    elements from that position on, and all that follows it; UNREACHED where there is none.
-    """
-
-    chain: Chain
-    seeds: Depths
-    reached: Depths
-
-    def at(self, position: int) -> Depths:
-        """Depths of the stages from an element on."""
-        row: Depths = self.reached[self.chain.ends[position]]
-        return row
 
 
 class Feasibility:

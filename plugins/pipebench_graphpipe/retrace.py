@@ -8,7 +8,8 @@ import numpy as np
 from pipebench.algorithms.chain_dp import UNREACHED, Depths
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.closings import Closing, closings, tail_depths
-from pipebench_graphpipe.feasibility import Feasibility, Solved
+from pipebench_graphpipe.feasibility import Feasibility
+from pipebench_graphpipe.solved import Solved
 from pipebench_graphpipe.space import (
     PLAIN,
     Branch,
