@@ -3,9 +3,18 @@
 from functools import cached_property
 from typing import Literal
 
-from pipebench.domain.value import Value, require, require_cost, require_unique
+from pipebench.domain.value import (
+    Value,
+    require,
+    require_count,
+    require_name,
+    require_rate,
+    require_seconds,
+    require_unique,
+)
 
 LinkMode = Literal["full", "half", "delay"]
+MOST_MEMORY_BYTES = 2**62
 
 
 class DeviceType(Value, frozen=True, kw_only=True):
@@ -24,11 +33,15 @@ class DeviceType(Value, frozen=True, kw_only=True):
     source: str = ""
 
     def __post_init__(self) -> None:
-        require(self.memory_bytes > 0, f"device type {self.name!r}: memory must be above zero")
-        require_cost(
-            f"device type {self.name!r}: rates",
-            (*self.peak_flops.values(), self.memory_bandwidth_bytes_s, self.peer_bandwidth_bytes_s),
+        require_name("a device type", self.name)
+        require(
+            0 < self.memory_bytes <= MOST_MEMORY_BYTES,
+            f"device type {self.name!r}: memory is {self.memory_bytes}, it must be above zero and at most 2^62",
         )
+        rates = (*self.peak_flops.values(), self.memory_bandwidth_bytes_s, self.peer_bandwidth_bytes_s)
+        for rate in rates:
+            if rate != 0:
+                require_rate(f"device type {self.name!r}: a rate", rate)
 
 
 class LinkLevel(Value, frozen=True, kw_only=True):
@@ -45,13 +58,12 @@ class LinkLevel(Value, frozen=True, kw_only=True):
     shared_bandwidth_bytes_s: float | None = None
 
     def __post_init__(self) -> None:
-        require(self.group >= 1, f"link level {self.name!r}: a group has at least one device")
-        require_cost(f"link level {self.name!r}: latency", (self.latency_s,))
-        require(self.bandwidth_bytes_s > 0, f"link level {self.name!r}: bandwidth must be above zero")
-        require(
-            self.shared_bandwidth_bytes_s is None or self.shared_bandwidth_bytes_s > 0,
-            f"link level {self.name!r}: shared bandwidth must be above zero",
-        )
+        require_name("a link level", self.name)
+        require_count(f"link level {self.name!r}: group", self.group)
+        require_seconds(f"link level {self.name!r}: latency", (self.latency_s,))
+        require_rate(f"link level {self.name!r}: bandwidth", self.bandwidth_bytes_s)
+        if self.shared_bandwidth_bytes_s is not None:
+            require_rate(f"link level {self.name!r}: shared bandwidth", self.shared_bandwidth_bytes_s)
 
 
 class Cluster(Value, frozen=True, kw_only=True):

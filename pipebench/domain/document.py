@@ -52,7 +52,7 @@ KINDS: dict[str, Any] = {
 }
 
 
-class _Envelope(msgspec.Struct):
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     pipebench: str
     version: int
     content: msgspec.Raw
@@ -116,7 +116,9 @@ def schema(kind: str) -> dict[str, Any]:
 def _open(data: bytes, source: str) -> _Envelope:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
+        if "unknown field" in str(error):
+            raise PipebenchError(f"{source}: {error}") from None
         raise PipebenchError(
             f"{source}: not a pipebench document",
             'one starts with {"pipebench": KIND, "version": 1, "content": …}',

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from pipebench.domain.topology import topological_order
-from pipebench.domain.value import Value, require, require_cost, require_unique
+from pipebench.domain.value import Value, require, require_bytes, require_count, require_name, require_unique
 
 
 class Parameter(Value, frozen=True, kw_only=True):
@@ -13,7 +13,8 @@ class Parameter(Value, frozen=True, kw_only=True):
     bytes: int
 
     def __post_init__(self) -> None:
-        require_cost(f"bytes of parameter {self.name!r}", (self.bytes,))
+        require_name("a parameter", self.name)
+        require_bytes(f"bytes of parameter {self.name!r}", (self.bytes,))
 
 
 class Tensor(Value, frozen=True, kw_only=True):
@@ -30,7 +31,8 @@ class Tensor(Value, frozen=True, kw_only=True):
     fixed_bytes: int = 0
 
     def __post_init__(self) -> None:
-        require_cost(
+        require_name("a tensor", self.name)
+        require_bytes(
             f"bytes of tensor {self.name!r}",
             (self.forward_bytes_per_sample, self.gradient_bytes_per_sample, self.fixed_bytes),
         )
@@ -42,6 +44,7 @@ class Operator(Value, frozen=True, kw_only=True):
     dims: the named iteration space for one sample ('batch' is reserved and counts samples).
     axes: for each tensor or parameter it touches, the dims that the axes of that tensor span.
     inputs: names of the tensors it reads; what it writes names it as producer.
+    attributes: numbers that are no dims (strides, a stage id or colour class of a foreign file).
     layer, path: the layer index and the module it came from, where there is one.
     constant: independent of the model's input (may be cloned into several stages).
     """
@@ -58,9 +61,10 @@ class Operator(Value, frozen=True, kw_only=True):
     constant: bool = False
 
     def __post_init__(self) -> None:
-        require(self.name != "", "an operator has an empty name")
+        require_name("an operator", self.name)
+        require("batch" not in self.dims, f"operator {self.name!r}: dim 'batch' is reserved, it counts samples")
         for dim, size in self.dims.items():
-            require(size >= 1, f"operator {self.name!r}: dim {dim!r} is {size}, it must be at least 1")
+            require_count(f"operator {self.name!r}: dim {dim!r}", size)
         for tensor, dims in self.axes.items():
             for dim in dims:
                 require(
@@ -90,13 +94,28 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
                 tensor.producer is None or tensor.producer in operators,
                 f"tensor {tensor.name!r}: its producer {tensor.producer!r} is not an operator",
             )
+        both = sorted(tensors & parameters)
+        require(not both, f"{both[:1]} names both a tensor and a parameter")
         for op in self.operators:
             require_unique(f"operator {op.name!r}: input", op.inputs)
+            require_unique(f"operator {op.name!r}: parameter", op.parameters)
             for name in op.inputs:
                 require(name in tensors, f"operator {op.name!r} reads {name!r}, which is not a tensor")
             for name in op.parameters:
                 require(name in parameters, f"operator {op.name!r} uses {name!r}, which is not a parameter")
+            for name in op.axes:
+                require(
+                    name in tensors or name in parameters,
+                    f"operator {op.name!r} has axes of {name!r}, which is neither a tensor nor a parameter",
+                )
         _ = self.topological
+        for position, op in enumerate(self.operators):
+            if op.constant:
+                for before in self.predecessors[position]:
+                    require(
+                        self.operators[before].constant,
+                        f"operator {op.name!r} is constant but reads what {self.operators[before].name!r} makes",
+                    )
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipebench.domain.problem import Recompute
-from pipebench.domain.value import Value, require
+from pipebench.domain.value import Value, require, require_count
 
 
 class Stage(Value, frozen=True, kw_only=True):
@@ -29,9 +29,16 @@ class Stage(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("data_parallel", "tensor_parallel", "micro_batch", "k"):
-            number = getattr(self, name)
-            require(number >= 1, f"{name} is {number}, it must be at least 1")
+            require_count(name, getattr(self, name))
         require(self.in_flight >= 0, f"in_flight is {self.in_flight}, it must not be negative")
+        require(
+            self.in_flight % self.micro_batch == 0,
+            f"in_flight is {self.in_flight}, it must be a multiple of the micro-batch {self.micro_batch}",
+        )
+        require(all(device >= 0 for device in self.devices), f"devices {self.devices}: an id is negative")
+        for split in self.sharding:
+            for dim, parts in split.items():
+                require_count(f"the split of {dim!r}", parts)
         for name in ("choice", "sharding"):
             listed = len(getattr(self, name))
             require(
@@ -58,7 +65,7 @@ class Plan(Value, frozen=True, kw_only=True):
     shared_devices: bool = False
 
     def __post_init__(self) -> None:
-        require(self.copies >= 1, f"copies is {self.copies}, it must be at least 1")
+        require_count("copies", self.copies)
         require(len(self.stages) > 0, "a plan needs at least one stage")
         for before, after in self.order_edges:
             require(

@@ -3,9 +3,11 @@
 from functools import cached_property
 from typing import Literal
 
+from msgspec.structs import replace
+
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.profile import Precision, Profile
-from pipebench.domain.value import Value, digest, require
+from pipebench.domain.profile import Precision, Profile, Provenance
+from pipebench.domain.value import Value, digest, require, require_count
 
 RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
@@ -16,12 +18,14 @@ class Regime(Value, frozen=True, kw_only=True):
     """How weights are updated.
 
     sync: flush at each update, 1 weight version + 1 gradient. async: weights stashed, no flush, 2 + 1.
+    gradient_precision: that of the accumulated gradients, None: as the weights.
     optimizer state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0, and 4 more for the
     master copy below fp32; sharded over the replicas of a stage with `zero1`.
     """
 
     mode: RegimeMode
     precision: Precision = "fp32"
+    gradient_precision: Precision | None = None
     optimizer: Optimizer = "none"
     optimizer_sharding: Literal["none", "zero1"] = "none"
 
@@ -43,7 +47,8 @@ class Pins(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch"):
             pinned = getattr(self, name)
-            require(pinned is None or pinned >= 1, f"pin {name} is {pinned}, it must be at least 1")
+            if pinned is not None:
+                require_count(f"pin {name}", pinned)
         require(0.0 <= self.reserve < 1.0, f"reserve is {self.reserve}, it must be in [0, 1)")
 
 
@@ -61,7 +66,7 @@ class Problem(Value, frozen=True, kw_only=True):
     pins: Pins = Pins()
 
     def __post_init__(self) -> None:
-        require(self.mini_batch >= 1, f"mini_batch is {self.mini_batch}, it must be at least 1")
+        require_count("mini_batch", self.mini_batch)
         require(
             self.regime.precision == self.profile.precision,
             f"the regime asks for {self.regime.precision}, "
@@ -81,10 +86,11 @@ class Problem(Value, frozen=True, kw_only=True):
 
     @cached_property
     def problem_id(self) -> str:
-        """Hash of the content."""
-        return digest(self)
+        """Hash of the content, provenance apart: the same figures are the same problem, whoever measured them."""
+        return digest((self.regime, self.workload_id))
 
     @cached_property
     def workload_id(self) -> str:
         """Hash of the content without the regime."""
-        return digest((self.profile, self.cluster, self.mini_batch, self.pins))
+        figures = replace(self.profile, provenance=Provenance())
+        return digest((figures, self.cluster, self.mini_batch, self.pins))

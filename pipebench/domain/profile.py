@@ -3,9 +3,17 @@
 from functools import cached_property
 from typing import Literal
 
-from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
 from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.value import Value, require, require_cost, require_unique
+from pipebench.domain.value import (
+    Value,
+    require,
+    require_bytes,
+    require_count,
+    require_name,
+    require_seconds,
+    require_unique,
+)
 
 Precision = Literal["fp32", "fp16", "bf16"]
 ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
@@ -18,7 +26,9 @@ class Alternative(Value, frozen=True, kw_only=True):
     parameter_bytes: weights held by one device; versions, gradients and optimizer state are never inside.
     fixed_bytes: what one device holds besides, whatever the micro-batch.
     collective_bytes: bytes a sample that each device all-reduces in each direction (tensor parallelism);
-    their time is already inside forward_s and backward_s.
+    their time is already inside forward_s and backward_s. boundary_bytes: for a tensor that crosses to another
+    stage, the forward and backward bytes a sample that this way of running adds at the cut (Piper's
+    synchronisation of tensor-parallel stages).
     """
 
     id: str
@@ -30,12 +40,16 @@ class Alternative(Value, frozen=True, kw_only=True):
     saved_bytes_per_sample: float
     fixed_bytes: int = 0
     collective_bytes: float = 0.0
+    boundary_bytes: dict[str, tuple[float, float]] = {}
 
     def __post_init__(self) -> None:
-        require(self.tensor_parallel >= 1, f"alternative {self.id!r}: tensor_parallel must be at least 1")
-        require_cost(f"alternative {self.id!r}: forward_s", self.forward_s)
-        require_cost(f"alternative {self.id!r}: backward_s", self.backward_s)
-        require_cost(
+        require_name("an alternative", self.id)
+        require_count(f"alternative {self.id!r}: tensor_parallel", self.tensor_parallel)
+        require_seconds(f"alternative {self.id!r}: forward_s", self.forward_s)
+        require_seconds(f"alternative {self.id!r}: backward_s", self.backward_s)
+        for tensor, crossing in self.boundary_bytes.items():
+            require_bytes(f"alternative {self.id!r}: boundary_bytes of {tensor!r}", crossing)
+        require_bytes(
             f"alternative {self.id!r}: bytes",
             (self.parameter_bytes, self.saved_bytes_per_sample, self.fixed_bytes, self.collective_bytes),
         )
@@ -58,10 +72,15 @@ class OperatorCosts(Value, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
 
     def __post_init__(self) -> None:
-        require_cost(f"operator {self.operator!r}: forward_s", self.forward_s)
-        require_cost(f"operator {self.operator!r}: backward_s", self.backward_s)
-        require_cost(f"operator {self.operator!r}: weight_gradient_s", self.weight_gradient_s)
-        require_cost(f"operator {self.operator!r}: bytes", (self.saved_bytes_per_sample, self.workspace_bytes))
+        require_seconds(f"operator {self.operator!r}: forward_s", self.forward_s)
+        require_seconds(f"operator {self.operator!r}: backward_s", self.backward_s)
+        require_seconds(f"operator {self.operator!r}: weight_gradient_s", self.weight_gradient_s)
+        for whole, part in zip(self.backward_s, self.weight_gradient_s, strict=False):
+            require(
+                part <= whole * (1 + 1e-9),
+                f"operator {self.operator!r}: weight_gradient_s is {part}, more than the backward, {whole}",
+            )
+        require_bytes(f"operator {self.operator!r}: bytes", (self.saved_bytes_per_sample, self.workspace_bytes))
         require_unique(f"operator {self.operator!r}: alternative", (a.id for a in self.alternatives))
 
     def alternative(self, identifier: str) -> Alternative:
@@ -85,10 +104,11 @@ class DeviceCosts(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         where = f"costs on {self.device_type!r}"
         require(len(self.micro_batches) > 0, f"{where}: no micro-batch size was profiled")
+        for size in self.micro_batches:
+            require_count(f"{where}: a micro-batch", size)
         require(
-            all(size >= 1 for size in self.micro_batches)
-            and list(self.micro_batches) == sorted(set(self.micro_batches)),
-            f"{where}: micro_batches must be positive and ascending",
+            list(self.micro_batches) == sorted(set(self.micro_batches)),
+            f"{where}: micro_batches must be ascending",
         )
         sizes = len(self.micro_batches)
         for costs in self.operators:
@@ -140,11 +160,11 @@ class Profile(Value, frozen=True, kw_only=True):
         return tuple(costs.device_type for costs in self.costs)
 
     def on(self, device_type: str) -> DeviceCosts:
-        """Costs on one device type. Raises PipebenchError with the types that there are."""
+        """Costs on one device type. Raises InvalidValue with the types that there are."""
         for costs in self.costs:
             if costs.device_type == device_type:
                 return costs
-        raise PipebenchError(
+        raise InvalidValue(
             f"profile {self.name!r} has no costs for device type {device_type!r}",
             nearest(device_type, self.device_types),
         )

@@ -1,10 +1,11 @@
 """PlanResult: what a planner returns."""
 
+import math
 from typing import Literal
 
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import Schedule
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, require
 
 Termination = Literal["optimal", "heuristic", "limit"]
 
@@ -29,3 +30,8 @@ class PlanResult(Value, frozen=True, kw_only=True):
     bound_scope: str = ""
     termination: Termination = "heuristic"
     notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("claimed_s", "claimed_native", "lower_bound_s"):
+            number = getattr(self, name)
+            require(number is None or math.isfinite(number), f"{name} is {number}, it must be finite")

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.result import Termination
 from pipebench.domain.value import Value
 from pipebench.domain.verdict import Fit, Witness
 
@@ -21,7 +23,7 @@ class Row(Value, frozen=True, kw_only=True):
     cluster: str
     devices: int
     mini_batch: int
-    regime: str
+    regime: RegimeMode
     problem_id: str
     workload_id: str
     planner: str
@@ -34,10 +36,10 @@ class Row(Value, frozen=True, kw_only=True):
     repetition: int = 0
     status: Status
     reason: str = ""
-    verdict: str | None = None
+    verdict: Literal["valid", "invalid", "unknown"] | None = None
     witness: Witness | None = None
     fit: Fit | None = None
-    termination: str | None = None
+    termination: Termination | None = None
     notices: tuple[str, ...] = ()
     search_cpu_s: float | None = None
     search_wall_s: float | None = None

@@ -3,6 +3,7 @@
 from pipebench.domain.value import Value, require
 
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ALL_REDUCE = "F", "B", "I", "W", "R"
+MOST_NS, MOST_SHIFT = 2**53, 2**31
 TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
 
 
@@ -56,7 +57,11 @@ class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):
     transfer_shift: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        require(self.period_ns > 0, f"period_ns is {self.period_ns}, it must be above zero")
+        require(0 < self.period_ns <= MOST_NS, f"period_ns is {self.period_ns}, it must be in (0, 2^53]")
+        require(
+            all(abs(shift) <= MOST_SHIFT for shift in (*self.shift, *self.transfer_shift)),
+            "a shift lies outside [-2^31, 2^31]",
+        )
         require(
             len(self.stage) == len(self.kinds) == len(self.start_ns) == len(self.shift),
             "the columns of the operations differ in length",

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from pipebench.domain.errors import InvalidValue
 
+MOST_SPELLED = 10
+
 
 def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str]) -> tuple[int, ...]:
     """The lexicographically smallest topological order.
@@ -27,7 +29,7 @@ def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str])
                 heapq.heappush(ready, successor)
     if len(order) < len(successors):
         cycle = find_cycle(successors, {node for node, count in enumerate(missing) if count > 0})
-        raise InvalidValue("cycle: " + " -> ".join(names[node] for node in [*cycle, cycle[0]]))
+        raise InvalidValue("cycle: " + _spelled([names[node] for node in [*cycle, cycle[0]]]))
     return tuple(order)
 
 
@@ -39,10 +41,17 @@ def find_cycle(successors: Sequence[Sequence[int]], among: set[int]) -> list[int
             if successor in among:
                 predecessors.setdefault(successor, node)
     node = next(iter(sorted(predecessors)))
-    seen: list[int] = []
+    seen: dict[int, int] = {}
     while node not in seen:
-        seen.append(node)
+        seen[node] = len(seen)
         node = predecessors[node]
-    cycle = seen[seen.index(node) :][::-1]
+    cycle = list(seen)[seen[node] :][::-1]
     first = cycle.index(min(cycle))
     return cycle[first:] + cycle[:first]
+
+
+def _spelled(names: list[str]) -> str:
+    """The names in order; of a long cycle the first and last few."""
+    if len(names) > MOST_SPELLED:
+        names = [*names[: MOST_SPELLED - 2], f"… ({len(names) - MOST_SPELLED} more)", *names[-2:]]
+    return " -> ".join(names)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS
 from pipebench.domain.value import Value, require
 
 
@@ -11,6 +12,12 @@ class MemoryTimeline(Value, frozen=True, kw_only=True):
     device: int
     time_ns: tuple[int, ...]
     bytes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.time_ns) == len(self.bytes),
+            f"memory of device {self.device}: {len(self.time_ns)} instants and {len(self.bytes)} figures",
+        )
 
     @property
     def peak_bytes(self) -> int:
@@ -67,3 +74,10 @@ class Trace(Value, frozen=True, kw_only=True):
             == len(self.transfer_end_ns),
             "the transfer columns differ in length",
         )
+        require(set(self.kinds) <= set(TASK_KINDS), "a task is of a kind that does not exist")
+        require(set(self.transfer_kinds) <= {FORWARD, BACKWARD}, "a transfer is of kind F or B")
+        require(
+            max(self.lane, default=-1) < len(self.lanes) and min(self.lane, default=0) >= 0,
+            "a task runs on a lane that is not there",
+        )
+        require(self.total_ns >= 0, f"total_ns is {self.total_ns}, it must not be negative")

@@ -1,13 +1,19 @@
 """The base of all values: frozen, unknown fields refused, hashed and compared by content."""
 
 import hashlib
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from pipebench.domain.errors import InvalidValue
+
+MOST_SECONDS = 1e6
+MOST_BYTES = 2.0**50
+MOST_RATE = 2.0**63
+MOST_COUNT = 2**31
+MOST_LETTERS = 1000
+"""Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -25,7 +31,18 @@ def digest(value: Any) -> str:
 
 
 def _canonical(value: Any) -> bytes:
-    return _ENCODER.encode(msgspec.to_builtins(value, str_keys=True))
+    return _ENCODER.encode(_plain(msgspec.to_builtins(value, str_keys=True)))
+
+
+def _plain(value: Any) -> Any:
+    """One writing for equal numbers: 1.0 as 1, -0.0 as 0, as `==` takes them."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
 
 
 def require(condition: bool, message: str) -> None:
@@ -34,11 +51,41 @@ def require(condition: bool, message: str) -> None:
         raise InvalidValue(message)
 
 
-def require_cost(name: str, numbers: Iterable[float]) -> None:
-    """Costs are finite and not negative; the message names the first one that is not."""
+def require_seconds(name: str, numbers: Iterable[float]) -> None:
+    """Seconds are not negative and at most 10^6; the message names the first one that is not."""
+    _require_range(name, numbers, MOST_SECONDS)
+
+
+def require_bytes(name: str, numbers: Iterable[float]) -> None:
+    """Bytes are not negative and at most 2^50; the message names the first one that is not."""
+    _require_range(name, numbers, MOST_BYTES)
+
+
+def require_rate(name: str, number: float) -> None:
+    """A rate in bytes/s or FLOP/s: from 1 to 2^63."""
+    require(1 <= number <= MOST_RATE, f"{name} is {number}, it must be between 1 and 2^63")
+
+
+def require_count(name: str, number: int) -> None:
+    """A count: from 1 to 2^31."""
+    require(1 <= number <= MOST_COUNT, f"{name} is {number}, it must be between 1 and 2^31")
+
+
+def require_name(what: str, name: str) -> None:
+    """Names are not empty and have no control characters (they are printed in tables and errors)."""
+    require(name != "", f"{what} has an empty name")
+    require(
+        len(name) <= MOST_LETTERS and name.isprintable(),
+        f"the name of {what} has control characters or is over {MOST_LETTERS} letters: {name[:40]!r}",
+    )
+
+
+def _require_range(name: str, numbers: Iterable[float], most: float) -> None:
     for position, number in enumerate(numbers):
-        if not math.isfinite(number) or number < 0:
-            raise InvalidValue(f"{name}[{position}] is {number}: a cost must be finite and not negative")
+        if not 0 <= number <= most:
+            raise InvalidValue(
+                f"{name}[{position}] is {number}: it must be finite, not negative and at most {most:g}"
+            )
 
 
 def require_unique(what: str, names: Iterable[str]) -> None:

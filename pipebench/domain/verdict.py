@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, require
 
 Rule = Literal["coverage", "C1", "C2", "C3", "C4", "memory", "resource", "dependency", "shape"]
 Fit = Literal["fits", "tight", "does not fit"]
@@ -38,3 +38,6 @@ class Verdict(Value, frozen=True, kw_only=True):
     reason: str = ""
     fit: Fit | None = None
     peak_bytes: dict[int, int] = {}
+
+    def __post_init__(self) -> None:
+        require((self.status == "invalid") == (self.witness is not None), "an invalid verdict has a witness")

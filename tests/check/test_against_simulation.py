@@ -38,7 +38,8 @@ def test_random_orders(data: st.DataObject) -> None:
     )  # fmt: skip
     costs = problem.profile.costs[0]
     parts = tuple(
-        msgspec.structs.replace(c, weight_gradient_s=(data.draw(times)[0] / 1e9,)) for c in costs.operators
+        msgspec.structs.replace(c, weight_gradient_s=(min(data.draw(times)[0] / 1e9, c.backward_s[0]),))
+        for c in costs.operators
     )
     profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=parts),))
     problem = msgspec.structs.replace(problem, profile=profile)
