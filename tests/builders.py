@@ -1,6 +1,8 @@
 """Small problems and plans for tests, in integer nanoseconds and bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, LinkMode
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
@@ -140,3 +142,20 @@ def stages_plan(
         )
         first += replicas[i]
     return Plan(stages=tuple(stages), order_edges=tuple(order_edges))
+
+
+def with_model_inputs(problem: Problem, inputs: Mapping[str, tuple[Sequence[int], int]]) -> Problem:
+    """The problem with inputs of the model: name to the numbers of the operators that read it, bytes a sample."""
+    graph = problem.profile.graph
+    operators = tuple(
+        msgspec.structs.replace(
+            op, inputs=(*op.inputs, *(name for name, (readers, _) in inputs.items() if i in readers))
+        )
+        for i, op in enumerate(graph.operators)
+    )
+    made = tuple(
+        Tensor(name=name, forward_bytes_per_sample=float(size), gradient_bytes_per_sample=0.0)
+        for name, (_, size) in inputs.items()
+    )
+    graph = msgspec.structs.replace(graph, operators=operators, tensors=(*graph.tensors, *made))
+    return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, graph=graph))

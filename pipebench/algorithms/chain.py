@@ -1,5 +1,6 @@
 """The integer chain that contiguous planners work on: what every run of layers costs at one micro-batch size."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,8 +28,10 @@ class ChainArrays(NamedTuple):
     forward + gradient at a cut, (link levels, L + 1). hop: row of cut_ns for the link before the j-th stage
     from the end, (P,). shared_start, shared_bytes, shared_next: layer i lists at shared_start[i] …
     shared_start[i + 1] - 1 the bytes of weights it shares with layer shared_next, the next one to use them:
-    a stage that holds both holds them once. inputs: bytes of the tensors that cross a cut, (L + 1,).
-    recompute: a stage holds `saved` once, and `inputs` of its first cut for each live micro-batch.
+    a stage that holds both holds them once. inputs: bytes of the tensors that cross a cut, (L + 1,). read:
+    prefix sums of the bytes of the model's inputs that each layer reads, (L + 1,); again_start, again_bytes,
+    again_next list those that a later layer reads too, as shared_… do. recompute: a stage holds `saved` once,
+    and `inputs` of its first cut and what it reads of the model's inputs for each live micro-batch.
     """
 
     work: IntArray
@@ -42,6 +45,10 @@ class ChainArrays(NamedTuple):
     shared_bytes: IntArray
     shared_next: IntArray
     inputs: IntArray
+    read: IntArray
+    again_start: IntArray
+    again_bytes: IntArray
+    again_next: IntArray
     recompute: bool
 
 
@@ -77,7 +84,13 @@ class Chain:
             if arrays.shared_next[entry] < end:
                 held -= int(arrays.shared_bytes[entry])
         saved = int(arrays.saved[end] - arrays.saved[first])
-        return (held + saved, int(arrays.inputs[first])) if self.recompute == "stage" else (held, saved)
+        if self.recompute == "none":
+            return held, saved
+        kept = int(arrays.inputs[first] + arrays.read[end] - arrays.read[first])
+        for entry in range(arrays.again_start[first], arrays.again_start[end]):
+            if arrays.again_next[entry] < end:
+                kept -= int(arrays.again_bytes[entry])
+        return held + saved, kept
 
     def most_live(self, first: int, end: int, memory: int) -> int:
         """How many live micro-batches of that stage fit in `memory` bytes; below 1: none."""
@@ -100,7 +113,8 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
     """The chain of these layers at a micro-batch size, on devices that are all of one type.
 
     async only: buffers are held all the time. Weights, saved bytes, workspace and messages are those of
-    CostModel; weights that several layers use are charged once in each stage that uses them.
+    CostModel; weights that several layers use are charged once in each stage that uses them, and so are the
+    model's inputs, which a stage that recomputes keeps.
     """
     cluster = model.problem.cluster
     times = model.times.at(micro_batch)
@@ -125,7 +139,8 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         [sum(message_ns(level, size, 1, 1) for pair in cut for size in pair) for cut in sent]
         for level in levels or cluster.levels[:1]
     ]
-    held, shared = _weights(model, layers)
+    held, shared = _held_once(_weights(model, layers))
+    read, again = _held_once(_model_inputs(model, layers, micro_batch))
     arrays = ChainArrays(
         work=_prefix(forward * (2 if recompute == "stage" else 1) + backward),
         held=_prefix(held),
@@ -138,6 +153,10 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         shared_bytes=np.array([size for entries in shared for size, _ in entries], np.int64),
         shared_next=np.array([after for entries in shared for _, after in entries], np.int64),
         inputs=np.array([sum(size for size, _ in cut) for cut in sent], np.int64),
+        read=_prefix(read),
+        again_start=_prefix([len(entries) for entries in again]),
+        again_bytes=np.array([size for entries in again for size, _ in entries], np.int64),
+        again_next=np.array([after for entries in again for _, after in entries], np.int64),
         recompute=recompute == "stage",
     )
     return Chain(layers, micro_batch, recompute, arrays, len(levels) <= 1)
@@ -147,21 +166,28 @@ def _prefix(values: "IntArray | list[int]") -> IntArray:
     return np.concatenate(([0], np.cumsum(values))).astype(np.int64)
 
 
-def _weights(model: CostModel, layers: Layers) -> tuple[list[int], list[list[tuple[int, int]]]]:
-    """For each layer the bytes of all weights it uses, and (bytes, next user) of those it shares with a later one.
-
-    Weight state is linear in the weights: each optimizer keeps a whole number of bytes for each weight byte.
-    """
+def _weights(model: CostModel, layers: Layers) -> list[dict[str, int]]:
+    """For each layer the state bytes of its weights; whole elements, so that the state is linear in them."""
     graph, regime = model.graph, model.problem.regime
-    held = [0] * len(layers)
-    shared: list[list[tuple[int, int]]] = [[] for _ in layers.operators]
+    used = ({name for op in ops for name in graph.operators[op].parameters} for ops in layers.operators)
+    return [{name: weight_state_bytes(regime, graph.parameter_bytes[name], 1) for name in each} for each in used]
+
+
+def _model_inputs(model: CostModel, layers: Layers, micro_batch: int) -> list[dict[str, int]]:
+    """For each layer the inputs of the model that it reads and their bytes."""
+    graph = model.graph
+    inputs = {tensor.name for tensor in graph.tensors if tensor.producer is None}
+    read = ({name for op in ops for name in graph.operators[op].inputs} & inputs for ops in layers.operators)
+    return [{name: model.tensor_bytes(graph.tensor_index[name], micro_batch) for name in each} for each in read]
+
+
+def _held_once(layers: Sequence[Mapping[str, int]]) -> tuple[list[int], list[list[tuple[int, int]]]]:
+    """For each layer the bytes of all it uses, and (bytes, next user) of what a later layer uses too."""
+    shared: list[list[tuple[int, int]]] = [[] for _ in layers]
     next_user: dict[str, int] = {}
     for layer in range(len(layers) - 1, -1, -1):
-        used = {name for op in layers.operators[layer] for name in graph.operators[op].parameters}
-        for name in sorted(used):
-            size = weight_state_bytes(regime, graph.parameter_bytes[name], 1)
-            held[layer] += size
+        for name, size in sorted(layers[layer].items()):
             if name in next_user:
                 shared[layer].append((size, next_user[name]))
             next_user[name] = layer
-    return held, shared
+    return [sum(used.values()) for used in layers], shared

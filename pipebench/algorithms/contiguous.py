@@ -72,6 +72,7 @@ def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) 
             room = closed * period - before
             workspace = 0
             weights = 0
+            read = 0
             for first in range(end - 1, -1, -1):
                 work = chain.work[end] - chain.work[first]
                 if work > period:
@@ -82,6 +83,10 @@ def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) 
                 for entry in range(chain.shared_start[first], chain.shared_start[first + 1]):
                     if chain.shared_next[entry] < end:
                         weights -= chain.shared_bytes[entry]
+                read += chain.read[first + 1] - chain.read[first]
+                for entry in range(chain.again_start[first], chain.again_start[first + 1]):
+                    if chain.again_next[entry] < end:
+                        read -= chain.again_bytes[entry]
                 saved = chain.saved[end] - chain.saved[first]
                 if weights + workspace + saved > memory:
                     break
@@ -90,7 +95,7 @@ def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) 
                 group = closed if work <= room else closed + 1
                 total = weights + workspace + chain.cut_held[first] + chain.cut_held[end]
                 if chain.recompute:
-                    total += saved + max(1, group) * chain.inputs[first]
+                    total += saved + max(1, group) * (chain.inputs[first] + read)
                 else:
                     total += max(1, group) * saved
                 if total > memory:

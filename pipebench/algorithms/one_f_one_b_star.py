@@ -53,7 +53,7 @@ def stage_chain(model: CostModel, plan: Plan) -> StageChain:
     forward = np.zeros(2 * len(order) - 1, np.int64)
     backward = np.zeros_like(forward)
     for place, stage in enumerate(order):
-        times = model.stage_times(plan.stages[stage], plan.copies)
+        times = model.stage_times(plan.stages[stage], plan)
         forward[2 * place], backward[2 * place] = times.forward, times.backward
         into = [t for t in transfers if t.target == stage]
         if into:

@@ -16,6 +16,9 @@ class Duration:
     cpu_s: float
     wall_s: float
 
+    def __add__(self, other: "Duration") -> "Duration":
+        return Duration(self.cpu_s + other.cpu_s, self.wall_s + other.wall_s)
+
 
 def timed(work: Callable[[], T]) -> tuple[T, Duration]:
     """Run the work and say how long it took."""

@@ -48,11 +48,14 @@ def home_regime(planner: Ready) -> RegimeMode:
     return planner.component.capabilities.regimes[0]
 
 
-def compare(host: Host, request: Request, starting: Callable[[Trial], None] | None = None) -> list[Outcome]:
-    """Run all trials; `starting` is told of each before it runs."""
-    outcomes = []
+def outcomes(host: Host, request: Request, starting: Callable[[Trial], None] | None = None) -> Iterator[Outcome]:
+    """Run the trials one by one; `starting` is told of each before it runs."""
     for trial in trials(request):
         if starting is not None:
             starting(trial)
-        outcomes.append(run_trial(host, trial))
-    return outcomes
+        yield run_trial(host, trial)
+
+
+def compare(host: Host, request: Request, starting: Callable[[Trial], None] | None = None) -> list[Outcome]:
+    """Run all trials."""
+    return list(outcomes(host, request, starting))

@@ -12,7 +12,7 @@ from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import run_program
+from pipebench.hooks.program import run_program, split_command
 from pipebench.hooks.script import load_script
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
@@ -34,6 +34,7 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
     """A planner by name, by file or by program. Raises PipebenchError before anything runs."""
     if reference.is_program:
         command = reference.name.removeprefix("cmd:")
+        split_command(command)  # a command that cannot be split is an error now, not a row later
         return _users_own(reference, partial(_program, command), "a program")
     if reference.is_script:
         return _users_own(reference, load_script(reference.name), "a file")

@@ -1,8 +1,9 @@
 """Formats that plugins bring, as the readers that the host uses."""
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
+from pipebench.bench.returned import called, exact_profile
 from pipebench.domain.profile import Profile
 from pipebench.formats.profile_format import ProfileFormat
 from pipebench.hooks.context import Context
@@ -34,4 +35,6 @@ def _never(data: bytes) -> bool:
 
 
 def _read(host: Host, component: Format, data: bytes, source: str, options: Any) -> Profile:
-    return cast(Profile, host.load(component)(data, Context(options=options, request=source)))
+    work, context = host.load(component), Context(options=options, request=source)
+    who = f"format {component.name!r}"
+    return exact_profile(who, called(who, lambda: work(data, context)))

@@ -6,10 +6,11 @@ from typing import cast
 from msgspec.structs import replace
 
 from pipebench.bench.plugin_formats import plugin_formats
+from pipebench.bench.returned import called, exact_graph, exact_profile
 from pipebench.bench.suites import load_suite, suite_workloads
 from pipebench.bench.workload import Workload, default_mini_batch
 from pipebench.domain.cluster import Cluster, LinkMode
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Optimizer, Pins
 from pipebench.domain.profile import Profile
@@ -47,7 +48,10 @@ class Selection:
 
 
 def select(host: Host, asked: Selection) -> list[Workload]:
-    """The workloads, suite first, then profiles, then models. Nothing named: the quick suite."""
+    """The workloads, suite first, then profiles, then models. Nothing named: the quick suite.
+
+    Raises PipebenchError for whatever is wrong with any of them, so that nothing runs before all are right.
+    """
     workloads: list[Workload] = []
     if asked.suite is not None or not (asked.models or asked.profiles):
         workloads += [_overridden(w, asked) for w in suite_workloads(load_suite(asked.suite or "quick"))]
@@ -55,7 +59,17 @@ def select(host: Host, asked: Selection) -> list[Workload]:
         workloads.append(_of_profile(asked, _read(host, reference)))
     for reference in parse_references(asked.models):
         workloads.append(_of_model(host, asked, reference))
+    for workload in workloads:
+        _check(workload)
     return workloads
+
+
+def _check(workload: Workload) -> None:
+    """Build the problem, which holds every rule of its parts; the regime changes none of them."""
+    try:
+        workload.problem("sync")
+    except InvalidValue as error:
+        raise InvalidValue(f"{workload.model} on {workload.cluster.name}: {error.message}", error.hint) from None
 
 
 def build_graph(host: Host, reference: Reference) -> OperatorGraph:
@@ -63,7 +77,8 @@ def build_graph(host: Host, reference: Reference) -> OperatorGraph:
     component = host.find("models", reference.name).component
     assert isinstance(component, Model)
     context = Context(options=typed_options(reference, component.options))
-    return cast(OperatorGraph, host.load(component)(context))
+    build = host.load(component)
+    return exact_graph(component.name, called(f"model {component.name!r}", lambda: build(context)))
 
 
 def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRequest) -> Profile:
@@ -72,7 +87,8 @@ def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRe
     component = host.find("profilers", reference.name).component
     assert isinstance(component, Profiler)
     context = Context(options=typed_options(reference, component.options), request=request)
-    return cast(Profile, host.load(component)(graph, context))
+    profile, who = host.load(component), f"profiler {component.name!r}"
+    return exact_profile(who, called(who, lambda: profile(graph, context)))
 
 
 def _read(host: Host, reference: Reference) -> Profile:

@@ -1,11 +1,22 @@
-"""What the host offers to a running component: other components by name."""
+"""What the host offers: components by name, called by the host itself or by a component that runs."""
+
+from dataclasses import dataclass
+from typing import Any
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
-from pipebench.domain.errors import PipebenchError
+from pipebench.bench.returned import (
+    as_result,
+    as_schedule,
+    as_trace,
+    called,
+    exact_result,
+    exact_schedule,
+    exact_trace,
+)
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
+from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
 from pipebench.hooks.manager import Host
@@ -15,7 +26,7 @@ SIMULATOR = "simulate"
 
 
 class HostServices:
-    """Services of one host; components are loaded once."""
+    """Components of one host, each loaded once. Its methods are the host's own calls: results are exact."""
 
     def __init__(self, host: Host, seed: int = 0, deadline_s: float | None = None) -> None:
         self.host = host
@@ -23,37 +34,50 @@ class HostServices:
         self.deadline_s = deadline_s
         self._ready: dict[tuple[str, str], Ready] = {}
 
-    def _scheduler(self, name: str) -> Ready:
+    def scheduler(self, name: str) -> Ready:
+        """The scheduler of that name, options included. Raises PipebenchError when there is none."""
         key = ("schedulers", name)
         if key not in self._ready:
             self._ready[key] = ready_scheduler(self.host, name)
         return self._ready[key]
 
-    def _executor(self, name: str) -> Ready:
+    def executor(self, name: str) -> Ready:
+        """The executor of that name, options included. Raises PipebenchError when there is none."""
         key = ("executors", name)
         if key not in self._ready:
             self._ready[key] = ready_executor(self.host, name)
         return self._ready[key]
 
+    def planner(self, name: str) -> Ready:
+        """The planner of that name, options included. Raises PipebenchError when there is none."""
+        key = ("planners", name)
+        if key not in self._ready:
+            self._ready[key] = ready_planner(self.host, parse_reference(name))
+        return self._ready[key]
+
     def context(self, ready: Ready) -> Context:
-        """A context for one call of a component."""
-        return Context(options=ready.options, seed=self.seed, deadline_s=self.deadline_s, services=self)
+        """A context for one call of a component; what it calls in turn adds to its counters."""
+        context = Context(options=ready.options, seed=self.seed, deadline_s=self.deadline_s)
+        context.services = _CallersServices(self, context)
+        return context
 
     def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
-        """The schedule that the scheduler of that name makes. Raises PipebenchError for another type."""
-        ready = self._scheduler(name)
-        made = ready.call(problem, plan, self.context(ready))
-        if not isinstance(made, FiniteSchedule | PeriodicSchedule):
-            raise PipebenchError(f"scheduler {name!r} returned {type(made).__name__}, not a schedule")
-        return made
+        """The schedule that a scheduler makes. Raises PipebenchError when it fails or returns no schedule."""
+        return exact_schedule(name, self.call_scheduler(name, problem, plan))
+
+    def call_scheduler(self, name: str, problem: Problem, plan: Plan) -> object:
+        """What a scheduler returns, not looked at. Raises PipebenchError when it fails."""
+        ready = self.scheduler(name)
+        context = self.context(ready)
+        return called(f"scheduler {name!r}", lambda: ready.call(problem, plan, context))
 
     def execute(self, name: str, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
-        """The trace of an executor."""
-        ready = self._executor(name)
-        trace = ready.call(problem, plan, schedule, self.context(ready))
-        if not isinstance(trace, Trace):
-            raise PipebenchError(f"executor {name!r} returned {type(trace).__name__}, not a trace")
-        return trace
+        """The trace of an executor. Raises PipebenchError when it fails or returns no trace."""
+        ready = self.executor(name)
+        context = self.context(ready)
+        return exact_trace(
+            name, called(f"executor {name!r}", lambda: ready.call(problem, plan, schedule, context))
+        )
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of the suite's simulator."""
@@ -61,17 +85,38 @@ class HostServices:
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of another planner."""
-        ready = ready_planner(self.host, parse_reference(name))
-        return as_result(ready.label, ready.call(problem, self.context(ready)))
+        ready = self.planner(name)
+        context = self.context(ready)
+        return exact_result(name, called(f"planner {name!r}", lambda: ready.call(problem, context)))
 
 
-def as_result(label: str, returned: object) -> PlanResult:
-    """What a planner returned, as a PlanResult; a bare Plan is accepted. Raises PipebenchError for others."""
-    if isinstance(returned, Plan):
-        return PlanResult(plan=returned)
-    if not isinstance(returned, PlanResult):
-        raise PipebenchError(
-            f"planner {label!r} returned {type(returned).__name__}, not a PlanResult",
-            "return pipebench.domain.result.PlanResult(plan=…)",
-        )
-    return returned
+@dataclass(frozen=True, slots=True)
+class _CallersServices:
+    """The services of one running component.
+
+    What it calls counts as its own work: counters under the callee's name. Only the kind of a result is
+    looked at: the time is the caller's, and what reaches the host is made exact there.
+    """
+
+    host: HostServices
+    caller: Context
+
+    def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
+        """The schedule that the scheduler of that name makes."""
+        return as_schedule(name, self._called(name, self.host.scheduler(name), problem, plan))
+
+    def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
+        """The trace of the suite's simulator."""
+        return as_trace(SIMULATOR, self._called(SIMULATOR, self.host.executor(SIMULATOR), problem, plan, schedule))
+
+    def plan(self, name: str, problem: Problem) -> PlanResult:
+        """The result of the planner of that name."""
+        return as_result(name, self._called(name, self.host.planner(name), problem))
+
+    def _called(self, name: str, ready: Ready, *arguments: Any) -> object:
+        context = self.host.context(ready)
+        try:
+            return ready.call(*arguments, context)
+        finally:
+            for counter, amount in context.counters.items():
+                self.caller.count(f"{name}.{counter}", amount)

@@ -82,7 +82,9 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
         return _failed(common, scoring, "invalid_plan", str(error))
     except PipebenchError as error:
         return _failed(common, scoring, "crashed", str(error))
-    except Exception as error:  # a planner may raise anything; it costs its own row only
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only
         return _failed(common, scoring, "crashed", f"{type(error).__name__}: {first_line(error)}")
 
 
@@ -164,7 +166,9 @@ def _least_memory(
     try:
         with wall_limit(left):
             return smallest_memory(planning, feasible, int(common.get("bound_memory_bytes") or 0), deadline_s)
-    except Exception:  # the row is about the problem as asked; the search for more memory is a courtesy
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the row is about the problem as asked; the search for more memory is a courtesy
         return None
 
 

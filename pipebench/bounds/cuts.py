@@ -70,10 +70,9 @@ def _replicas(micro_batch: int, most: int, pinned: int | None) -> Iterator[int]:
 
 
 def most_replicas(problem: Problem) -> int:
-    """The most replicas in one copy of any stage: bounded by devices, samples of a micro-batch, and pins."""
-    pins = problem.pins
-    most = min(problem.cluster.size, pins.micro_batch or problem.mini_batch)
-    return min(most, pins.data_parallel or most)
+    """The most replicas of any stage, copies counted: bounded by devices, samples (c d <= c b <= B), the pin."""
+    most = min(problem.cluster.size, problem.mini_batch)
+    return min(most, problem.pins.data_parallel or most)
 
 
 def divisors(number: int) -> list[int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
 from pipebench.bounds.ways import Ways, ways
@@ -13,7 +14,9 @@ from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.quantise import FloatArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.profile import ELEMENT_BYTES
 
+ELEMENT = max(ELEMENT_BYTES.values())
 MemoryKind = Literal["weights", "sample", "operator"]
 
 
@@ -65,7 +68,8 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     Proof. weights: a device holds the state of the weights of its stages' operators, so the sum over all
     devices is at least the sum over operators, each by its cheapest alternative on the devices of one
     replica. A parameter that several operators use counts for the first of them only: if that one runs
-    plainly its stage holds the parameter once whoever shares it, else it holds what its alternative says.
+    plainly its stage holds the parameter once whoever shares it, else it holds what its alternative says. So
+    an alternative of an operator counts nothing where an earlier one uses just the same parameters.
     Pinned replicas each hold a copy, optimizer state sharded by zero1 at least one among them. Some device
     holds at least the mean.
 
@@ -100,19 +104,23 @@ def _share(total: float, devices: int) -> int:
 def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> FloatArray:
     """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas."""
     first_use = np.zeros(len(graph.operators), dtype=np.int64)
+    repeated = np.zeros(len(graph.operators), dtype=np.bool_)
     seen: set[str] = set()
+    before: set[frozenset[str]] = set()
     for position, operator in enumerate(graph.operators):
+        used = frozenset(operator.parameters)
+        repeated[position] = used in before
+        before |= {used} if used else set()
         fresh = set(operator.parameters) - seen
         seen |= fresh
         first_use[position] = sum(graph.parameter_bytes[name] for name in fresh)
-    counted = np.where(rows.plain, first_use[rows.operator], rows.parameter_bytes)
-    # The optimizer's bytes are a whole multiple of the weights' (STATE_BYTES, MASTER_BYTES): nothing is rounded.
-    versions = weight_state_bytes(Regime(mode=regime.mode, precision=regime.precision), 1, 1)
-    whole = weight_states_bytes(regime, counted, 1)
-    optimizer = (whole - versions * counted) * (1 if regime.optimizer_sharding == "zero1" else replicas)
-    total: FloatArray = rows.devices * (
-        replicas * (versions * counted + rows.fixed_bytes) + optimizer.astype(float)
-    )
+    alternative = np.where(repeated[rows.operator], 0, rows.parameter_bytes)
+    counted = np.where(rows.plain, first_use[rows.operator], alternative)
+    # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
+    each = weight_state_bytes(replace(regime, optimizer="none"), ELEMENT, 1) / ELEMENT
+    optimizer = weight_state_bytes(regime, ELEMENT, 1) / ELEMENT - each
+    optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
+    total: FloatArray = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
     return total
 
 

@@ -7,8 +7,9 @@ import numpy as np
 from pipebench.bounds.cuts import Cut, cuts
 from pipebench.bounds.ways import NEVER, Ways, ways
 from pipebench.costs.arrays import all_reduces_ns
+from pipebench.costs.communicate import ring_level
 from pipebench.costs.quantise import IntArray
-from pipebench.domain.cluster import Cluster, LinkLevel
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 
@@ -49,29 +50,19 @@ def all_reduce_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
 
 
 def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
-    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on."""
+    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on.
+
+    n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
+    never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
+    tensor-parallel ranks as its operators' ways have devices, and each rank runs a ring.
+    """
     reduced = np.zeros(len(rows.operator), dtype=np.int64)
     if replicas == 1:
         return reduced
     for devices in set(rows.devices.tolist()):
+        if devices * replicas > cluster.size:
+            continue
         chosen = rows.devices == devices
-        times = [
-            all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
-            for level in reducing_levels(cluster, devices * replicas)
-        ]
-        reduced[chosen] = np.min(times, axis=0)
+        level = ring_level(cluster, 0, devices * replicas - 1, devices)
+        reduced[chosen] = all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced
-
-
-def reducing_levels(cluster: Cluster, devices: int) -> list[LinkLevel]:
-    """The levels at which the cost model may price an all-reduce among that many devices.
-
-    n devices span at least the innermost level that holds n; the slowest level up to the one they span
-    counts. Copies of a pipeline reduce over the outermost level.
-    """
-    first = cluster.levels.index(cluster.flat(devices))
-    slowest = [
-        min(cluster.levels[: last + 1], key=lambda level: level.bandwidth_bytes_s)
-        for last in range(first, len(cluster.levels))
-    ]
-    return [*slowest, cluster.levels[-1]]

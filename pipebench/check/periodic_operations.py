@@ -75,7 +75,7 @@ def read_pattern(problem: Problem, model: CostModel, plan: Plan, schedule: Perio
 def _operations(
     model: CostModel, plan: Plan, schedule: PeriodicSchedule
 ) -> dict[tuple[str, int], Operation] | Witness:
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     found: dict[tuple[str, int], Operation] = {}
     columns = zip(schedule.kinds, schedule.stage, schedule.start_ns, schedule.shift, strict=True)
     for kind, stage, start_ns, shift in columns:

@@ -12,7 +12,7 @@ from pipebench.domain.verdict import Witness
 
 
 def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) -> Witness | None:
-    """The first transfer that starts while another one still occupies the shared way out of a group.
+    """The first transfer that starts while another one still occupies the shared way out of a group, or into it.
 
     A transfer occupies each of its ports from its start, for as long as costs.links says.
     """
@@ -37,11 +37,11 @@ def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) 
     pair = first_overlap(port_of, start_ns, end_ns, tolerance_ns)
     if pair is None:
         return None
-    level, group = list(number)[int(port_of[pair])]
+    level, group, way = list(number)[int(port_of[pair])]
     row = int(rows[pair + 1])
     message = (
         f"the transfer from stage {trace.source[row]} to stage {trace.target[row]} starts at "
-        f"{start_ns[pair + 1]} ns, the shared way out of group {group} at level "
+        f"{start_ns[pair + 1]} ns, the shared way {'into' if way else 'out of'} group {group} at level "
         f"{model.problem.cluster.levels[level].name!r} is taken until {end_ns[pair]} ns"
     )
     return Witness(

@@ -55,7 +55,7 @@ def broken_precedence(
 def _durations(model: CostModel, plan: Plan, tasks: Tasks) -> IntArray:
     table = np.zeros((len(plan.stages), 128), dtype=np.int64)
     for position, stage in enumerate(plan.stages):
-        times = model.stage_times(stage, plan.copies)
+        times = model.stage_times(stage, plan)
         table[position, [F, B, W, R]] = times.forward, times.backward, times.weight_gradient, times.all_reduce
         table[position, I] = times.backward - times.weight_gradient
     durations: IntArray = table[tasks.stage, tasks.kind]

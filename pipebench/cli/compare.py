@@ -1,7 +1,7 @@
 """pipebench compare: planners side by side on the same problems."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,9 +9,17 @@ from pipebench.cli.application import console, open_host, print_json, show_new_w
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
+if TYPE_CHECKING:
+    from pipebench.bench.trial import Outcome
+
+PLANNERS_HELP = (
+    "Names, name[option=value], ./file.py or cmd:program, by commas. "
+    "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'."
+)
+
 
 @click.command()
-@click.option("--planners", multiple=True, help="Names, name[option=value], ./file.py or cmd:program, by commas.")
+@click.option("--planners", multiple=True, help=PLANNERS_HELP)
 @click.option("--plans", multiple=True, type=str, help="Plan files to score beside the others.")
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
 @click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
@@ -40,7 +48,8 @@ def command(
     Without models, profiles or a suite: the quick suite. Each planner runs in its own regime unless --regime
     is given.
     """
-    from pipebench.bench.comparison import Request, compare
+    from pipebench.bench.comparison import Request
+    from pipebench.bench.comparison import outcomes as run
     from pipebench.bench.components import ready_executor, ready_planner, ready_scheduler
     from pipebench.bench.planned import ready_plan
     from pipebench.cli.progress import Progress
@@ -75,8 +84,16 @@ def command(
         seed=seed,
     )
     show_new_warnings(host)
+    outcomes: list[Outcome] = []
+    interrupted = False
     with Progress() as progress:
-        outcomes = compare(host, request, progress.starting)
+        try:
+            for outcome in run(host, request, progress.starting):
+                outcomes.append(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted and not outcomes:
+        raise PipebenchError("interrupted", exit_code=ExitCode.INTERRUPTED)
     rows = tuple(outcome.row for outcome in outcomes)
     if out is not None:
         from pipebench.bench.output import write_outcomes
@@ -86,4 +103,6 @@ def command(
         print_json(Rows(rows=rows))
     else:
         print_rows(console(), rows)
+    if interrupted:
+        raise PipebenchError(f"interrupted after {len(rows)} finished trials", exit_code=ExitCode.INTERRUPTED)
     return ExitCode.OK if all(row.status == "ok" for row in rows) else ExitCode.SOME_FAILED

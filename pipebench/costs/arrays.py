@@ -41,10 +41,11 @@ def all_reduces_ns(level: LinkLevel, bytes_reduced: IntArray, devices: int) -> I
 
 def weight_states_bytes(regime: Regime, parameter_bytes: IntArray, replicas: int) -> IntArray:
     """Weight versions, gradient and optimizer state of each amount of weights, in its shape."""
-    versions = 2 if regime.mode == "sync" else 3
+    versions = 1 if regime.mode == "sync" else 2
     each = STATE_BYTES[regime.optimizer]
     if regime.optimizer != "none" and regime.precision != "fp32":
         each += MASTER_BYTES
     sharers = replicas if regime.optimizer_sharding == "zero1" else 1
     elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
-    return versions * parameter_bytes + whole_bytes_of(elements * each / sharers)
+    gradient = whole_bytes_of(elements * ELEMENT_BYTES[regime.gradient_precision or regime.precision])
+    return versions * parameter_bytes + gradient + whole_bytes_of(elements * each / sharers)

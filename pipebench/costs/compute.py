@@ -1,5 +1,6 @@
 """Operator times at a micro-batch size, on one device type, as integer nanoseconds."""
 
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -33,12 +34,18 @@ class OperatorTimes:
         """The weight-gradient part of the backward in ns, shape (operators,); 0 where not measured apart."""
         return self._quantised(self._weight, samples)
 
-    def _chosen(self, operator: int, identifier: str, samples: int) -> tuple[int, int]:
-        """Forward and backward ns of one operator under one of its alternatives ('' the plain one)."""
+    def _chosen(self, operator: int, identifier: str, samples: int) -> tuple[int, int, int]:
+        """Forward, backward and weight-gradient ns of one operator under one of its alternatives ('' plain).
+
+        An alternative's weight gradient is the plain one's share of the plain backward, rounded half-even.
+        """
+        plain_forward, plain_backward = (int(ns[operator]) for ns in self.at(samples))
+        weight = int(self.weight_gradient_at(samples)[operator])
         if identifier == "":
-            forward, backward = self.at(samples)
-            return int(forward[operator]), int(backward[operator])
+            return plain_forward, plain_backward, weight
         alternative = self.costs.operators[operator].alternative(identifier)
         times = np.array([alternative.forward_s, alternative.backward_s], dtype=np.float64)
         forward_ns, backward_ns = self._quantised(times, samples)
-        return int(forward_ns), int(backward_ns)
+        backward = int(backward_ns)
+        share = round(Fraction(weight * backward, plain_backward)) if plain_backward else 0
+        return int(forward_ns), backward, min(share, backward)

@@ -16,11 +16,12 @@ def estimate(problem: Problem, plan: Plan) -> int:
     """Nanoseconds for one mini-batch.
 
     sync: (m - 1) times the longest period, plus the longest path of one micro-batch through the pipeline and
-    back, plus the longest all-reduce. The period of a lane is the forwards and backwards of its stages, each
-    with one transfer to its slowest successor and back, which 1F1B with one micro-batch of warm-up a hop does
-    not hide. Where micro-batches differ, a stage counts on the path as many of its own as make up the largest
-    one before or behind it. On chains without contention whose backwards are a multiple of their forwards it
-    was never below the simulation of 1F1B (tested, not proved); elsewhere it is an estimate.
+    back, plus the all-reduces of the lane where they take longest. The period of a lane is the forwards and
+    backwards of its stages, each with one transfer to its slowest successor and back, which 1F1B with one
+    micro-batch of warm-up a hop does not hide. Where micro-batches differ, a stage counts on the path as many
+    of its own as make up the largest one before or behind it. On chains without contention whose backwards are
+    a multiple of their forwards it was never below the simulation of 1F1B (tested, not proved); elsewhere it is
+    an estimate.
 
     async: the load of the busiest lane, link or port over a mini-batch; equal micro-batches: mini_batch /
     micro_batch times the load of one.
@@ -29,12 +30,21 @@ def estimate(problem: Problem, plan: Plan) -> int:
     """
     model = CostModel(problem)
     counts = [Fraction(problem.mini_batch, stage.micro_batch * plan.copies) for stage in plan.stages]
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     sent = flows(model, plan)
     if problem.regime.mode == "async":
         return _busiest(plan, counts, times, sent)
     hops = _hops(plan, sent)
-    return _fill(plan, counts, times, hops) + _path(problem, plan, times, hops) + max(t.all_reduce for t in times)
+    return _fill(plan, counts, times, hops) + _path(problem, plan, times, hops) + _reduce(plan, times)
+
+
+def _reduce(plan: Plan, times: Sequence[StageTimes]) -> int:
+    """The longest that one lane all-reduces, in ns: those of its stages one after the other."""
+    lanes, lane_of = lanes_of(plan)
+    load = [0] * len(lanes)
+    for lane, time in zip(lane_of, times, strict=True):
+        load[lane] += time.all_reduce
+    return max(load)
 
 
 def _busiest(plan: Plan, counts: Sequence[Fraction], times: Sequence[StageTimes], sent: Sequence[Flow]) -> int:

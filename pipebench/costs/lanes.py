@@ -1,7 +1,7 @@
 """Lanes: the device sets of a plan, each of which runs one task at a time."""
 
 from pipebench.domain.errors import InvalidValue
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 
 
 def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
@@ -26,3 +26,8 @@ def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
                     "stages share either all of their devices or none",
                 )
     return sets, of_stage
+
+
+def in_place(one: Stage, other: Stage) -> bool:
+    """Whether two stages run on the same devices, in whatever order they list them."""
+    return one.devices == other.devices or sorted(one.devices) == sorted(other.devices)

@@ -12,8 +12,8 @@ from pipebench.domain.plan import Plan
 Link = tuple[int, int]
 """Sending and receiving lane (link mode `full`), or the two lanes in ascending order (`half`)."""
 
-Port = tuple[int, int]
-"""Position of a link level and the number of a group of the level below: the way out of that group."""
+Port = tuple[int, int, int]
+"""Position of a link level, number of a group of the level below, and 0: the way out of it, 1: the way in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,10 @@ def flows(model: CostModel, plan: Plan) -> list[Flow]:
     """The flows of all messages of the plan, forward ones first, each part in the order of model.messages.
 
     A link carries one transfer at a time. Where a level that the message crosses has a shared bandwidth, the
-    message also occupies the port of each group of the level below that holds a sending device, for
-    bytes / (groups * shared bandwidth), rounded half-even to ns; the innermost level's groups are single
-    devices. A message lasts as long as the slowest of link and ports.
+    message also occupies the way out of each group of the level below that holds a sending device, for
+    bytes / (groups * shared bandwidth), rounded half-even to ns, and in the same way the way in of each group
+    that holds a receiving device; the innermost level's groups are single devices. Ways out and in are ports
+    of their own. A message lasts as long as the slowest of link and ports.
 
     Raises InvalidValue for stages that share some devices but not all.
     """
@@ -74,21 +75,22 @@ def _flow(model: CostModel, plan: Plan, lane_of: Sequence[int], message: Message
 
 def _ports(model: CostModel, plan: Plan, message: Message, backward: bool) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    devices = (*source.devices, *target.devices)
+    both = (*source.devices, *target.devices)
     levels = model.problem.cluster.levels
-    outermost = model.problem.cluster.level_spanning(min(devices), max(devices))
+    outermost = model.problem.cluster.level_spanning(min(both), max(both))
     sent = (
         model.gradient_bytes(message.tensor, target.micro_batch)
         if backward
         else model.tensor_bytes(message.tensor, source.micro_batch)
     )
-    senders = target.devices if backward else source.devices
+    ends = (target.devices, source.devices) if backward else (source.devices, target.devices)
     found: list[tuple[Port, int]] = []
     for position, level in enumerate(levels[: levels.index(outermost) + 1]):
         if level.shared_bandwidth_bytes_s is None:
             continue
         below = levels[position - 1].group if position else 1
-        groups = sorted({device // below for device in senders})
-        occupied = round(sent / len(groups) / level.shared_bandwidth_bytes_s * NS_PER_S)
-        found.extend(((position, group), occupied) for group in groups)
+        for way, devices in enumerate(ends):
+            groups = sorted({device // below for device in devices})
+            occupied = round(sent / len(groups) / level.shared_bandwidth_bytes_s * NS_PER_S)
+            found.extend(((position, group, way), occupied) for group in groups)
     return tuple(found)

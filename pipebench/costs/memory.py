@@ -36,13 +36,14 @@ class StageMemory:
 def weight_state_bytes(regime: Regime, parameter_bytes: int, replicas: int) -> int:
     """Weight versions, gradient and optimizer state of `parameter_bytes` of weights on one device.
 
-    sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). Optimizer state is sharded over
-    the replicas with zero1.
+    sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). The gradient has the regime's
+    gradient precision. Optimizer state is sharded over the replicas, those of all copies, with zero1.
     """
-    versions = 2 if regime.mode == "sync" else 3
+    versions = 1 if regime.mode == "sync" else 2
     elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
     each = STATE_BYTES[regime.optimizer]
     if regime.optimizer != "none" and regime.precision != "fp32":
         each += MASTER_BYTES
     sharers = replicas if regime.optimizer_sharding == "zero1" else 1
-    return versions * parameter_bytes + whole_bytes(elements * each / sharers)
+    gradient = whole_bytes(elements * ELEMENT_BYTES[regime.gradient_precision or regime.precision])
+    return versions * parameter_bytes + gradient + whole_bytes(elements * each / sharers)

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipebench.costs.communicate import all_reduce_ns, level_between, level_within, message_ns
+from pipebench.costs.communicate import all_reduce_ns, level_between, message_ns, ring_level
 from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.lanes import in_place
 from pipebench.costs.memory import StageMemory, weight_state_bytes
 from pipebench.costs.messages import Message, messages
 from pipebench.costs.quantise import whole_bytes
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -68,54 +70,75 @@ class CostModel:
         """Samples of a micro-batch that one replica computes: ceil(micro_batch / data_parallel)."""
         return -(-stage.micro_batch // stage.data_parallel)
 
-    def stage_times(self, stage: Stage, copies: int = 1) -> StageTimes:
+    def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
         """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples.
 
-        async with replicas: the all-reduce of an update is spread over its micro-batches and runs behind
-        each backward. recompute `stage`: the backward runs the forward again.
+        plan: the one that the stage is part of, whose copies all-reduce together (None: one copy). async with
+        replicas: the all-reduce of an update is spread over its micro-batches and runs behind each backward.
+        recompute `stage`: the backward runs the forward again.
+
+        Raises UnsupportedProblem for sharded operators.
         """
+        _refuse_sharded(stage)
+        copies = 1 if plan is None else plan.copies
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         positions = [self.graph.index[name] for name in stage.operators]
         forward_all, backward_all = times.at(samples)
         if any(stage.choice):
-            pairs = [
+            each = [
                 times.chosen(position, identifier, samples)
                 for position, identifier in zip(positions, stage.choice, strict=True)
             ]
-            forward, backward = sum(f for f, _ in pairs), sum(b for _, b in pairs)
+            forward, backward, weight_gradient = (sum(column) for column in zip(*each, strict=True))
         else:
             forward, backward = int(forward_all[positions].sum()), int(backward_all[positions].sum())
-        weight_gradient = int(times.weight_gradient_at(samples)[positions].sum())
+            weight_gradient = int(times.weight_gradient_at(samples)[positions].sum())
         if stage.recompute == "stage":
             backward += forward
-        reduce_ns = self.all_reduce_ns(stage, copies)
+        reduce_ns = self.all_reduce_ns(stage, plan)
         if self.problem.regime.mode == "async" and reduce_ns:
             backward += -(-reduce_ns * stage.micro_batch * copies // self.problem.mini_batch)
             reduce_ns = 0
         return StageTimes(forward, backward, min(weight_gradient, backward), reduce_ns)
 
     def parameter_bytes(self, stage: Stage) -> int:
-        """Weights on one device of the stage; a parameter that several of its operators use counts once."""
+        """Weights on one device of the stage; a parameter that several of its operators use counts once.
+
+        Of operators under alternatives that use the same parameters the largest counts; one that shares a
+        parameter with others in another way counts in full.
+        """
         names: set[str] = set()
         alternatives = 0
+        sharing: dict[frozenset[str], int] = {}
         costs = self._costs(stage)
         for position, name in enumerate(stage.operators):
             operator = self.graph.index[name]
             identifier = stage.choice[position] if stage.choice else ""
-            if identifier:
-                alternatives += costs[operator].alternative(identifier).parameter_bytes
+            used = frozenset(self.graph.operators[operator].parameters)
+            if not identifier:
+                names |= used
+                continue
+            own = costs[operator].alternative(identifier).parameter_bytes
+            if used:
+                sharing[used] = max(own, sharing.get(used, 0))
             else:
-                names.update(self.graph.operators[operator].parameters)
-        return alternatives + sum(self.graph.parameter_bytes[name] for name in names)
+                alternatives += own
+        return alternatives + sum(sharing.values()) + sum(self.graph.parameter_bytes[name] for name in names)
 
-    def all_reduce_ns(self, stage: Stage, copies: int = 1) -> int:
-        """Ring all-reduce of the stage's weight gradients over its replicas (and copies of the pipeline)."""
+    def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
+        """Ring all-reduce of the stage's weight gradients over its replicas, those of all copies of the plan.
+
+        One ring for each tensor-parallel rank, all at once.
+        """
+        copies = 1 if plan is None else plan.copies
         replicas = stage.data_parallel * copies
         if replicas == 1:
             return 0
-        cluster = self.problem.cluster
-        level = cluster.levels[-1] if copies > 1 else level_within(cluster, stage.devices)
+        lowest, highest = min(stage.devices), max(stage.devices)
+        if plan is not None and copies > 1:
+            highest += (copies - 1) * (plan.devices_used // copies)
+        level = ring_level(self.problem.cluster, lowest, highest, stage.tensor_parallel)
         return all_reduce_ns(level, self.parameter_bytes(stage), replicas)
 
     def saved_bytes(self, stage: Stage) -> int:
@@ -133,11 +156,16 @@ class CostModel:
     def stage_memory(self, plan: Plan, position: int, edges: Sequence[Message]) -> StageMemory:
         """Memory of one device of the stage at `position`; `edges` are the messages of the plan.
 
-        Each tensor that crosses into the stage, and each that crosses out of it, reserves forward and gradient
-        bytes of one micro-batch: always in async, while a micro-batch is live in sync. Between stages on the
-        same devices it is reserved once, at the receiver (it waits there).
+        Each tensor that crosses into the stage, and each that crosses out of it, reserves the replica's part of
+        one message and of one gradient message (the largest, where consumers differ in micro-batch): always in
+        async, while a micro-batch is live in sync. Between stages on the same devices it is reserved once, at
+        the receiver (it waits there). recompute `stage`: kept for each live micro-batch are the tensors
+        received and the inputs of the model that the stage reads.
+
+        Raises UnsupportedProblem for sharded operators.
         """
         stage = plan.stages[position]
+        _refuse_sharded(stage)
         costs = self._costs(stage)
         samples = self.local_samples(stage)
         operators = [costs[self.graph.index[name]] for name in stage.operators]
@@ -146,18 +174,20 @@ class CostModel:
             for operator, identifier in zip(operators, stage.choice, strict=False)
             if identifier
         )
-        held = fixed + weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), stage.data_parallel)
-        received = {m.tensor for m in edges if m.target == position}
-        sent = {m.tensor for m in edges if m.source == position and plan.stages[m.target].devices != stage.devices}
-        buffers = sum(
-            self.tensor_bytes(tensor, samples) + self.gradient_bytes(tensor, samples)
-            for side in (received, sent)
-            for tensor in side
-        )
+        replicas = stage.data_parallel * plan.copies
+        held = fixed + weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), replicas)
+        buffers = self._buffer_bytes(plan, position, edges)
         saved = self.saved_bytes(stage)
         while_live = 0
         if stage.recompute == "stage":
-            inputs = sum(self.tensor_bytes(tensor, samples) for tensor in received)
+            read = {
+                self.graph.tensor_index[tensor]
+                for name in stage.operators
+                for tensor in self.graph.operators[self.graph.index[name]].inputs
+            }
+            kept = {m.tensor for m in edges if m.target == position}
+            kept |= {tensor for tensor in read if self.graph.producers[tensor] < 0}
+            inputs = sum(self.tensor_bytes(tensor, samples) for tensor in kept)
             while_live, saved = saved, inputs
         if self.problem.regime.mode == "async":
             held += buffers
@@ -165,6 +195,22 @@ class CostModel:
             while_live += buffers
         workspace = max((operator.workspace_bytes for operator in operators), default=0)
         return StageMemory(held, saved, while_live, workspace)
+
+    def _buffer_bytes(self, plan: Plan, position: int, edges: Sequence[Message]) -> int:
+        """Bytes that one device reserves for one message and gradient message of each tensor in and out."""
+        stage = plan.stages[position]
+        largest: dict[tuple[bool, int], tuple[int, int]] = {}
+        for m in edges:
+            source, target = plan.stages[m.source], plan.stages[m.target]
+            if m.target == position or (m.source == position and not in_place(source, target)):
+                key = m.target == position, m.tensor
+                forward, backward = largest.get(key, (0, 0))
+                largest[key] = max(forward, source.micro_batch), max(backward, target.micro_batch)
+        return sum(
+            self.tensor_bytes(tensor, -(-forward // stage.data_parallel))
+            + self.gradient_bytes(tensor, -(-backward // stage.data_parallel))
+            for (_, tensor), (forward, backward) in largest.items()
+        )
 
     def tensor_bytes(self, tensor: int, samples: int) -> int:
         """Bytes of one message of a tensor."""
@@ -185,7 +231,7 @@ class CostModel:
         Stages on the same devices pass tensors in place: 0.
         """
         source, target = plan.stages[message.source], plan.stages[message.target]
-        if source.devices == target.devices:
+        if in_place(source, target):
             return 0
         level = level_between(self.problem.cluster, source.devices, target.devices)
         sent = (
@@ -194,3 +240,12 @@ class CostModel:
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
         return message_ns(level, sent, source.data_parallel, target.data_parallel)
+
+
+def _refuse_sharded(stage: Stage) -> None:
+    for name, split in zip(stage.operators, stage.sharding, strict=False):
+        if any(parts > 1 for parts in split.values()):
+            raise UnsupportedProblem(
+                f"operator {name!r} is split over devices; sharded operators are not priced yet",
+                "leave `sharding` empty, or use an alternative made for the tensor-parallel degree",
+            )

@@ -1,7 +1,10 @@
 """Cluster: devices and the levels of links between them."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
+
+from msgspec.structs import replace
 
 from pipebench.domain.value import (
     Value,
@@ -120,11 +123,12 @@ class Cluster(Value, frozen=True, kw_only=True):
         return self.levels[-1]
 
     def flat(self, devices: int) -> LinkLevel:
-        """One level for planners that know only one: the slowest that `devices` consecutive devices span."""
-        for level in self.levels:
-            if devices <= level.group:
-                return level
-        return self.levels[-1]
+        """One level for planners that know only one: the innermost that holds `devices` devices.
+
+        With the slowest bandwidth and the largest latency of the levels up to it.
+        """
+        held = [devices <= level.group for level in self.levels]
+        return as_one(self.levels[: held.index(True) + 1] if True in held else self.levels)
 
     def first(self, devices: int) -> "Cluster":
         """The cluster of the first `devices` devices."""
@@ -139,3 +143,12 @@ class Cluster(Value, frozen=True, kw_only=True):
             levels=tuple(levels),
             link_mode=self.link_mode,
         )
+
+
+def as_one(levels: Sequence[LinkLevel]) -> LinkLevel:
+    """The last level with the slowest bandwidth and the largest latency of all."""
+    return replace(
+        levels[-1],
+        latency_s=max(level.latency_s for level in levels),
+        bandwidth_bytes_s=min(level.bandwidth_bytes_s for level in levels),
+    )

@@ -19,7 +19,7 @@ Precision = Literal["fp32", "fp16", "bf16"]
 ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 
-class Alternative(Value, frozen=True, kw_only=True):
+class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     """Another way to run one operator, all figures for each device.
 
     forward_s, backward_s: seconds at each profiled micro-batch size (joint backward, recomputation included).

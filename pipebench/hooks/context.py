@@ -44,7 +44,8 @@ class Context:
 
     options: the component's options. seed: for everything random. deadline_s: time.monotonic() value at
     which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
-    expanded, LP size, nodes …), exact from run to run. request: what a slot needs besides (see descriptors).
+    expanded, LP size, nodes …), exact from run to run; what a called component counts is added
+    as "name.counter". request: what a slot needs besides (see descriptors).
     """
 
     options: Any

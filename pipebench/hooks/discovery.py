@@ -44,7 +44,8 @@ def provider_of(point: EntryPoint) -> Provider:
     distribution = point.dist
     if distribution is None:
         return Provider("unknown", "", point.name)
-    return Provider(distribution.name, distribution.version, point.name)
+    # a broken installation may have no metadata at all
+    return Provider(distribution.name or "unknown", distribution.version or "", point.name)
 
 
 def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
@@ -55,14 +56,14 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
         provider = provider_of(point)
         try:
             module = point.load()
+            version = getattr(module, "PIPEBENCH_API", None)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
             warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
             continue
-        version = getattr(module, "PIPEBENCH_API", None)
-        if version != API_VERSION:
-            asked = "states no PIPEBENCH_API" if version is None else f"was written for hook API {version}"
+        if not isinstance(version, int) or version != API_VERSION:
+            asked = "states no PIPEBENCH_API" if version is None else f"was written for hook API {version!r}"
             warnings.append(broken(provider, f"it {asked}, this pipebench offers {API_VERSION}"))
             continue
         found.append(Found(provider, module))

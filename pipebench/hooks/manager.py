@@ -1,6 +1,5 @@
 """The host: which components exist, who provides them, and how to load one."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -8,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import pluggy
 
-from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
+from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest, unknown
 from pipebench.hooks import specs
 from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
@@ -19,9 +18,10 @@ from pipebench.hooks.discovery import (
     installed_entry_points,
     load_plugins,
 )
+from pipebench.hooks.flaws import flaw
 
 C = TypeVar("C", bound=Component)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9*._/+-]*")
+_HOOKS = [f"pipebench_{slot}" for slot in SLOTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,16 @@ class Host:
         key = str(found.provider)
         try:
             self._manager.register(found.module, name=key)
-        except Exception as error:  # pluggy's validation of a plugin's hooks
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pluggy's validation of a plugin's hooks
             self.warnings.append(broken(found.provider, f"{type(error).__name__}: {first_line(error)}"))
         else:
             self._providers[key] = found.provider
+            for caller in self._manager.get_hookcallers(found.module) or ():
+                if not caller.has_spec():
+                    hint = nearest(caller.name, _HOOKS)
+                    self.warnings.append(f"plugin {found.provider}: there is no hook {caller.name!r} ({hint})")
 
     def slot(self, slot: str) -> dict[str, Registered]:
         """The components of a slot by name, sorted. A clash keeps the first provider and warns of both."""
@@ -75,15 +81,16 @@ class Host:
     ) -> None:
         try:
             components = list(implementation())
-        except Exception as error:  # a plugin may raise anything
+            flaws = [flaw(component, SLOTS[slot]) for component in components]
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit included
             self.warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
             return
-        for component in components:
-            if not isinstance(component, SLOTS[slot]):
-                cause = f"pipebench_{slot} yields {type(component).__name__}, not {SLOTS[slot].__name__}"
-                self.warnings.append(broken(provider, cause))
-            elif not _NAME.fullmatch(component.name):
-                self.warnings.append(broken(provider, f"{component.name!r} is not a usable name"))
+        for component, wrong in zip(components, flaws, strict=True):
+            if wrong is not None:
+                line = broken(provider, f"pipebench_{slot}: {wrong}")
+                self.warnings += [line] if line not in self.warnings else []
             elif component.name in offered:
                 other = offered[component.name].provider
                 self.warnings.append(broken(provider, f"{slot} {component.name!r} is already provided by {other}"))
@@ -103,12 +110,13 @@ class Host:
     def load(self, component: Component) -> Callable[..., Any]:
         """The callable behind a component. Raises PluginNotLoaded with the cause."""
         module_name, _, attribute = component.load.partition(":")
+        what = f"{component.name!r} could not be loaded from {component.load!r}"
         try:
-            return cast(Callable[..., Any], getattr(import_module(module_name), attribute))
-        except PipebenchError:
+            found = getattr(import_module(module_name), attribute)
+        except (PipebenchError, KeyboardInterrupt):
             raise
-        except Exception as error:  # a plugin's import may raise anything
-            raise PluginNotLoaded(
-                f"{component.name!r} could not be loaded from {component.load!r}: "
-                f"{type(error).__name__}: {first_line(error)}"
-            ) from error
+        except BaseException as error:  # a plugin's import may raise anything, SystemExit included
+            raise PluginNotLoaded(f"{what}: {type(error).__name__}: {first_line(error)}") from error
+        if not callable(found):
+            raise PluginNotLoaded(f"{what}: {type(found).__name__} is not callable")
+        return cast(Callable[..., Any], found)

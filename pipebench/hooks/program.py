@@ -5,7 +5,10 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 import time
+from tempfile import TemporaryFile
+from typing import IO
 
 from pipebench.domain.document import decode, encode, kind_of
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
@@ -16,6 +19,7 @@ from pipebench.hooks.context import Context, DeadlineReached
 
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 MAX_OUTPUT_BYTES = 64 * 2**20
+MAX_REASON_BYTES = 2**16
 
 
 def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
@@ -25,36 +29,81 @@ def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
     PipebenchError for any other exit code or for output that is no such document; DeadlineReached (after
     the whole process group was killed) when the time limit passes.
     """
-    words = shlex.split(command)
-    if not words:
+    words = split_command(command)
+    with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
+        given.write(encode("problem", problem))
+        given.seek(0)
+        try:
+            process = subprocess.Popen(words, stdin=given, stdout=output, stderr=errors, start_new_session=True)
+        except OSError as error:
+            raise PipebenchError(f"cmd:{command}: {error.strerror or error}") from None
+        _wait(process, context)
+        return _result(command, process.returncode, output, errors)
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command, as a shell splits them. Raises PipebenchError when there are none to run."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise PipebenchError(f"cmd:{command}: {error}", "close every quote") from None
+    if "\0" in command:
+        raise PipebenchError(f"cmd:{command!r}: a command cannot hold a NUL")
+    if not words or not words[0]:
         raise PipebenchError("cmd: names no program", "write cmd:./planner")
-    try:
-        process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-    except OSError as error:
-        raise PipebenchError(f"cmd:{command}: {error.strerror or error}") from None
+    return words
+
+
+def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:
+    """Until the process itself exits; what it started is killed with it and never waited for.
+
+    The streams are files and not pipes: a child that is left behind would hold a pipe open. A timer and not
+    wait(timeout), which polls every 50 ms and would lengthen the search time.
+    """
     left = None if context.deadline_s is None else max(0.0, context.deadline_s - time.monotonic())
-    try:
-        output, errors = process.communicate(encode("problem", problem), timeout=left)
-    except subprocess.TimeoutExpired:
-        raise DeadlineReached("the time limit was reached") from None
-    finally:
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
         _kill_group(process)
-    last = errors.decode(errors="replace").strip().splitlines()
-    reason = last[-1][:200] if last else f"exit code {process.returncode}"
-    if process.returncode == INFEASIBLE_EXIT:
+
+    timer = threading.Timer(min(left, threading.TIMEOUT_MAX), stop) if left is not None else None
+    try:
+        if timer is not None:
+            timer.start()
+        process.wait()
+    finally:
+        if timer is not None:
+            timer.cancel()
+        _kill_group(process)
+        process.wait()
+    if late.is_set():
+        raise DeadlineReached("the time limit was reached")
+
+
+def _result(command: str, code: int, output: IO[bytes], errors: IO[bytes]) -> PlanResult:
+    last = _tail(errors).decode(errors="replace").strip().splitlines()
+    reason = last[-1][:200] if last else f"exit code {code}"
+    if code == INFEASIBLE_EXIT:
         raise InfeasibleProblem(reason)
-    if process.returncode == UNSUPPORTED_EXIT:
+    if code == UNSUPPORTED_EXIT:
         raise UnsupportedProblem(reason)
-    if process.returncode != 0:
-        raise PipebenchError(f"cmd:{command} failed with exit code {process.returncode}: {reason}")
-    return _read(output, f"output of cmd:{command}")
+    if code != 0:
+        raise PipebenchError(f"cmd:{command} failed with exit code {code}: {reason}")
+    source = f"output of cmd:{command}"
+    size = output.seek(0, os.SEEK_END)
+    if size > MAX_OUTPUT_BYTES:
+        raise PipebenchError(f"{source}: {size} bytes, at most {MAX_OUTPUT_BYTES} are read")
+    output.seek(0)
+    return _read(output.read(size), source)
+
+
+def _tail(stream: IO[bytes]) -> bytes:
+    stream.seek(max(0, stream.seek(0, os.SEEK_END) - MAX_REASON_BYTES))
+    return stream.read(MAX_REASON_BYTES)
 
 
 def _read(output: bytes, source: str) -> PlanResult:
-    if len(output) > MAX_OUTPUT_BYTES:
-        raise PipebenchError(f"{source}: {len(output)} bytes, at most {MAX_OUTPUT_BYTES} are read")
     kind = kind_of(output, source)
     value = decode(output, kind, source)
     if isinstance(value, PlanResult):
@@ -69,4 +118,3 @@ def _read(output: bytes, source: str) -> PlanResult:
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -27,7 +27,10 @@ def load_script(path: str, function: str = "plan") -> Callable[..., Any]:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the user's file may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's file may raise anything, SystemExit included
+        del sys.modules[name]
         raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}") from error
     found = getattr(module, function, None)
     if not callable(found):

@@ -1,5 +1,6 @@
 """How a component is written on the command line: name, name[option=value,…], ./file.py or cmd:program."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -9,6 +10,10 @@ from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.value import Value
 
 T = TypeVar("T", bound=Value)
+_NAMED = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])*")
+"""Up to a comma outside brackets."""
+_COMMAND = re.compile(r"""\s*cmd:(?:[^,'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*""", re.DOTALL)
+"""Up to a comma outside quotes, quotes as a shell reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +34,27 @@ class Reference:
         return self.name.startswith("cmd:")
 
     def __str__(self) -> str:
-        inside = ",".join(f"{name}={value}" for name, value in self.options.items())
+        inside = ",".join(f"{name}={value}" for name, value in sorted(self.options.items()))
         return f"{self.name}[{inside}]" if inside else self.name
 
 
 def split_list(text: str) -> list[str]:
-    """Split at commas that stand outside brackets; empty parts are errors."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "[") - (letter == "]")
-        if depth not in (0, 1):
+    """Split at commas outside brackets; a part that starts with cmd: reaches to the next comma outside quotes.
+
+    Raises PipebenchError for empty parts and for brackets or quotes that do not match.
+    """
+    parts: list[str] = []
+    position = -1
+    while position < len(text):
+        start = position + 1
+        command = _COMMAND.match(text, start)
+        found = command or _NAMED.match(text, start)
+        position = found.end() if found else start
+        if position < len(text) and text[position] != ",":
+            if command:
+                raise PipebenchError(f"quotes do not match in {text!r}", "close every quote")
             raise PipebenchError(f"brackets do not match in {text!r}", "write name[option=value,…]")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    if depth != 0:
-        raise PipebenchError(f"brackets do not match in {text!r}", "write name[option=value,…]")
-    parts = [part.strip() for part in parts]
+        parts.append(text[start:position].strip())
     if not all(parts):
         raise PipebenchError(f"an empty name in {text!r}", "separate names by single commas")
     return parts
@@ -54,9 +62,10 @@ def split_list(text: str) -> list[str]:
 
 def parse_reference(text: str) -> Reference:
     """One component. Raises PipebenchError for brackets or options that are not well formed."""
+    text = text.strip()
     if text.startswith("cmd:"):
         return Reference(text)
-    name, bracket, inside = text.strip().partition("[")
+    name, bracket, inside = text.partition("[")
     if not bracket:
         return Reference(name)
     if not inside.endswith("]") or not name:
@@ -74,8 +83,8 @@ def parse_reference(text: str) -> Reference:
 
 def parse_references(texts: tuple[str, ...] | list[str]) -> list[Reference]:
     """All components of several comma-separated texts, in order, without repetition."""
-    found = dict.fromkeys(part for text in texts for part in split_list(text))
-    return [parse_reference(part) for part in found]
+    found = [parse_reference(part) for text in texts for part in split_list(text)]
+    return list({str(reference): reference for reference in found}.values())
 
 
 def typed_options(reference: Reference, options_type: type[T]) -> T:

@@ -35,7 +35,7 @@ def stage_table(problem: Problem, plan: Plan, verdict: Verdict) -> Table:
         made.add_column(title, justify="right", no_wrap=True)
     made.add_column("operators", overflow="fold")
     for position, stage in enumerate(plan.stages):
-        times = model.stage_times(stage, plan.copies)
+        times = model.stage_times(stage, plan)
         peak = max((verdict.peak_bytes.get(device, 0) for device in stage.devices), default=0)
         limit = min(problem.cluster.type_of(device).memory_bytes for device in stage.devices)
         made.add_row(

@@ -47,7 +47,7 @@ def stage_table(model: CostModel, plan: Plan, samples: int) -> StageTable:
                 f"stage {position}: micro-batches of {size} samples do not divide {samples} samples",
                 "choose a micro-batch that divides the mini-batch of one copy of the pipeline",
             )
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     count = np.array([samples // size for size in sizes], np.int64)
     return StageTable(
         lanes=tuple(lanes),

@@ -33,8 +33,9 @@ class GraphArrays(NamedTuple):
 class Values(NamedTuple):
     """What each item adds to each column of a stage's sums, shape (items, columns).
 
-    operators: while it is in the stage. parameters: once, however many of its operators use it. received, sent:
-    a tensor that comes in, or goes out, once, however many read it. workspace: (operators,), the largest counts.
+    operators: while it is in the stage. parameters: once, however many of its operators use it. received: a
+    tensor that comes in, or an input of the model that is read, once, however many read it. sent: a tensor that
+    goes out, once. workspace: (operators,), the largest counts.
     """
 
     operators: IntArray
@@ -138,16 +139,15 @@ def change(
             if used[parameter] == (0 if sign > 0 else 1):
                 shift(total, sign, values.parameters[parameter])
             used[parameter] += sign
-        # A tensor comes in while its producer is outside and a reader inside, and goes out while its producer
-        # is inside and a reader outside. `before` and `after` are readers inside without and with this operator.
+        # A tensor comes in while its producer is outside (a model's input has none) and a reader inside, and
+        # goes out while its producer is inside and a reader outside. `before` and `after` are readers inside
+        # without and with this operator.
         for use in range(graph.reads_start[operator], graph.reads_start[operator + 1]):
             tensor = graph.reads[use]
             producer = graph.producer[tensor]
-            if producer < 0:
-                continue
             before = read[tensor] if sign > 0 else read[tensor] - 1
             read[tensor] += sign
-            if inside[producer]:
+            if producer >= 0 and inside[producer]:
                 if before + 1 == graph.readers[tensor]:
                     shift(total, -sign, values.sent[tensor])
             elif before == 0:

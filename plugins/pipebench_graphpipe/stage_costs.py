@@ -10,6 +10,7 @@ import numpy as np
 
 from pipebench.algorithms.chain_dp import NO_LIMIT, Depths
 from pipebench.costs.arrays import all_reduces_ns, messages_ns, weight_states_bytes, whole_bytes_of
+from pipebench.costs.communicate import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.measure import GraphArrays, Values, measure
@@ -65,7 +66,7 @@ def stage_costs(
     once = buffers + workspace[:, None] + (saved if recompute else 0)
     for choice, used in enumerate(replicas):
         once[:, choice] += weight_states_bytes(problem.regime, parameters, used)
-        reduce_ns = all_reduces_ns(problem.cluster.flat(used), parameters, used)
+        reduce_ns = all_reduces_ns(ring_level(problem.cluster, 0, used - 1), parameters, used)
         period[:, choice] += -(-reduce_ns * micro_batch // problem.mini_batch)
     return StageCosts(
         micro_batch=micro_batch,
@@ -102,6 +103,7 @@ def _values(model: CostModel, micro_batch: int, replicas: tuple[int, ...], recom
         received[:, 2 * choices + choice] = local_forward
         for side in (received, sent):
             side[:, 3 * choices + choice] = local_forward + local_gradient
+    received[np.array(graph.producers) < 0, 3 * choices :] = 0
     workspace = np.array([c.workspace_bytes for c in costs], np.int64)
     return Values(operators, parameters, received, sent, workspace)
 

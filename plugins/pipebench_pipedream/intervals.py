@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from pipebench.costs.arrays import all_reduces_ns, messages_ns, weight_states_bytes
+from pipebench.costs.communicate import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
 from pipebench.domain.problem import Problem
@@ -141,5 +142,5 @@ class IntervalCosts:
         return weight_states_bytes(self.problem.regime, self._parameters, replicas)
 
     def _all_reduces(self, replicas: int) -> IntArray:
-        level = self.problem.cluster.flat(replicas)
+        level = ring_level(self.problem.cluster, 0, replicas - 1)
         return all_reduces_ns(level, self._parameters, replicas)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
-from pipebench.domain.errors import InvalidValue
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, FiniteSchedule
@@ -18,8 +17,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     A stage warms up with as many forwards as it keeps in flight: stage.in_flight samples where the plan says
     so, else by the in-flight rule over data and order edges (algorithms.in_flight, with the option's warm-up).
 
-    Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide, the
-    edges have a cycle, or a stage's in_flight is below one micro-batch.
+    Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide or the
+    edges have a cycle.
     """
     counts = micro_batch_counts(problem, plan, "1f1b")
     kept = in_flight(
@@ -32,11 +31,6 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     lanes = []
     for position, stage in enumerate(plan.stages):
         warm_up = (stage.in_flight or kept[position]) // stage.micro_batch
-        if warm_up == 0:
-            raise InvalidValue(
-                f"stage {position} keeps {stage.in_flight} samples in flight, less than one micro-batch of "
-                f"{stage.micro_batch}"
-            )
         runs = list(_turns(counts[position], min(warm_up, counts[position]), stage.k))
         lanes.append(lane(problem, plan, position, runs))
     return FiniteSchedule(lanes=tuple(lanes))

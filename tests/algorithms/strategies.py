@@ -7,7 +7,7 @@ from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.graph import Parameter
 from pipebench.domain.problem import Optimizer, Problem, Regime
 from pipebench.domain.profile import Precision
-from tests.builders import chain_problem, cluster, dag_problem
+from tests.builders import chain_problem, cluster, dag_problem, with_model_inputs
 
 small = st.integers(0, 12)
 
@@ -58,7 +58,7 @@ def two_level_clusters(draw: st.DrawFn, devices: int) -> Cluster:
 @st.composite
 def dags(draw: st.DrawFn, most_operators: int = 8, devices: int = 4) -> Problem:
     """Operators in listed topological order with skips, shared weights, workspace, ids without gradient,
-    two link levels, several samples a micro-batch, an optimizer.
+    inputs of the model, two link levels, several samples a micro-batch, an optimizer.
     """
     count = draw(st.integers(2, most_operators))
     tensors = []
@@ -80,7 +80,9 @@ def dags(draw: st.DrawFn, most_operators: int = 8, devices: int = 4) -> Problem:
         mode="async",
         mini_batch=draw(st.sampled_from([1, 2, 6])),
     )
-    return decorated(draw, problem)
+    readers = st.sets(st.integers(0, count - 1), max_size=3)
+    inputs = {name: (sorted(draw(readers)), draw(small)) for name in ("ids", "mask")}
+    return with_model_inputs(decorated(draw, problem), inputs)
 
 
 def decorated(draw: st.DrawFn, problem: Problem) -> Problem:
@@ -112,6 +114,10 @@ def decorated(draw: st.DrawFn, problem: Problem) -> Problem:
         costs=(msgspec.structs.replace(problem.profile.costs[0], operators=costs),),
         precision=precision,
     )
-    return msgspec.structs.replace(
-        problem, profile=profile, regime=Regime(mode="async", precision=precision, optimizer=optimizer)
+    regime = Regime(
+        mode="async",
+        precision=precision,
+        gradient_precision=draw(st.sampled_from([None, "fp32"])),
+        optimizer=optimizer,
     )
+    return msgspec.structs.replace(problem, profile=profile, regime=regime)

@@ -19,7 +19,10 @@ V100 = DeviceType(
     memory_bandwidth_bytes_s=900e9,
     peer_bandwidth_bytes_s=120e9,
 )
-ENDLESS = 1e30
+ENDLESS = 2.0**62
+"""The largest power of two that is a rate."""
+NEARLY = 1e-4
+"""What an endless rate still costs, relative to the rest."""
 COMPUTE_BOUND = replace(V100, memory_bandwidth_bytes_s=ENDLESS, peer_bandwidth_bytes_s=ENDLESS)
 """Only FLOP cost time."""
 

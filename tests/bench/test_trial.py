@@ -76,6 +76,7 @@ def no_such_operator(problem: Any, context: Any) -> Plan:
         (raising(ValueError("oops")), "crashed", "ValueError: oops"),
         (raising(InfeasibleProblem("too big")), "infeasible", "too big"),
         (raising(UnsupportedProblem("chains only")), "unsupported", "chains only"),
+        (raising(SystemExit(3)), "crashed", "SystemExit: 3"),
         (raising(MemoryError()), "memory", "out of memory"),
         (raising(RecursionError("deep")), "crashed", "RecursionError"),
         (lambda problem, context: None, "crashed", "returned NoneType, not a PlanResult"),

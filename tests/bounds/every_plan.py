@@ -84,14 +84,14 @@ def length_ns(model: CostModel, plan: Plan) -> int:
     if model.problem.regime.mode == "sync":
         return run_through(model, plan)
     runs = [model.problem.mini_batch // plan.copies // stage.micro_batch for stage in plan.stages]
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     return max(n * t.period for n, t in zip(runs, times, strict=True))
 
 
 def run_through(model: CostModel, plan: Plan) -> int:
     """The end of the plan run with all forwards before all backwards, each as soon as it can; free transfers."""
     edges = {(m.source, m.target) for m in model.messages(plan)}
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     samples = model.problem.mini_batch // plan.copies
     forward: dict[tuple[int, int], int] = {}
     backward: dict[tuple[int, int], int] = {}

@@ -24,10 +24,17 @@ def problems(draw: st.DrawFn) -> Problem:
     pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
     edges = sorted(draw(st.sets(st.sampled_from(pairs), max_size=3)))
     numbers = st.lists(st.integers(0, 30), min_size=size, max_size=size)
+    shared = st.sampled_from([None, 0.3e9, 1.5e9, 6e9])
     levels = (
-        LinkLevel(name="node", group=2, latency_s=draw(st.sampled_from([0.0, 1e-9])), bandwidth_bytes_s=2e9),
-        LinkLevel(name="net", group=4, bandwidth_bytes_s=draw(st.sampled_from([1e9, 5e9]))),
-    )
+        LinkLevel(
+            name="node", group=2, latency_s=draw(st.sampled_from([0.0, 1e-9])), bandwidth_bytes_s=2e9,
+            shared_bandwidth_bytes_s=draw(shared),
+        ),
+        LinkLevel(
+            name="net", group=4, latency_s=draw(st.sampled_from([0.0, 2e-9])),
+            bandwidth_bytes_s=draw(st.sampled_from([1e9, 5e9])), shared_bandwidth_bytes_s=draw(shared),
+        ),
+    )  # fmt: skip
     on = msgspec.structs.replace(cluster(devices), levels=levels)
     mini_batch = draw(st.sampled_from([1, 2, 2, 4, 4]))
     sizes = draw(st.sampled_from([(1,), (1, 2), (1, 3)]))
@@ -37,11 +44,14 @@ def problems(draw: st.DrawFn) -> Problem:
         mode=draw(st.sampled_from(["sync", "async"])),
     )  # fmt: skip
     if draw(st.booleans()):
-        problem = with_alternatives(problem, draw(st.integers(0, 20)), draw(st.integers(1, 2)))
+        problem = with_alternatives(
+            problem, draw(st.integers(0, 20)), draw(st.integers(1, 2)), draw(st.integers(1, size))
+        )
     if draw(st.booleans()):
-        problem = sharing(problem)
+        problem = draw(st.sampled_from([sharing, tied]))(problem)
     regime = Regime(
         mode=problem.regime.mode,
+        gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "sgd", "adam"])),
         optimizer_sharding=draw(st.sampled_from(["none", "zero1"])),
     )
@@ -56,16 +66,16 @@ def problems(draw: st.DrawFn) -> Problem:
     return msgspec.structs.replace(problem, regime=regime, pins=pins)
 
 
-def with_alternatives(problem: Problem, time: int, degree: int) -> Problem:
-    """The first operator has another way to run."""
+def with_alternatives(problem: Problem, time: int, degree: int, operators: int = 1) -> Problem:
+    """The first operators have another way to run."""
     costs = problem.profile.costs[0]
     count = len(costs.micro_batches)
     other = Alternative(
         id="other", tensor_parallel=degree, forward_s=(time / 1e9,) * count, backward_s=(time / 1e9,) * count,
         parameter_bytes=3, saved_bytes_per_sample=2.5, fixed_bytes=1,
     )  # fmt: skip
-    operators = (msgspec.structs.replace(costs.operators[0], alternatives=(other,)), *costs.operators[1:])
-    changed = msgspec.structs.replace(costs, operators=operators)
+    first = tuple(msgspec.structs.replace(each, alternatives=(other,)) for each in costs.operators[:operators])
+    changed = msgspec.structs.replace(costs, operators=(*first, *costs.operators[operators:]))
     return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, costs=(changed,)))
 
 
@@ -78,6 +88,15 @@ def sharing(problem: Problem) -> Problem:
         parameters=tuple(dict.fromkeys((*last.parameters, *first.parameters))),
     )  # fmt: skip
     changed = msgspec.structs.replace(graph, operators=(*graph.operators[:-1], tied))
+    return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, graph=changed))
+
+
+def tied(problem: Problem) -> Problem:
+    """All operators use the parameters of the first one, and no others."""
+    graph = problem.profile.graph
+    used = graph.operators[0].parameters
+    operators = tuple(msgspec.structs.replace(op, parameters=used) for op in graph.operators)
+    changed = msgspec.structs.replace(graph, operators=operators)
     return msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, graph=changed))
 
 
@@ -207,9 +226,37 @@ def test_replicas_inside_a_node_reduce_over_its_links() -> None:
     assert best(problem)[0] == 28
 
 
+def test_copies_share_the_optimizer_state_and_the_bound_knows() -> None:
+    """Two copies of one stage halve Adam's 20 bytes as two replicas do: 10 + 10 + 10."""
+    regime = Regime(mode="sync", optimizer="adam", optimizer_sharding="zero1")
+    free = chain_problem([1], [1], cluster(2), weights=[10], mode="sync", mini_batch=2, pins=Pins(micro_batch=1))
+    problem = msgspec.structs.replace(free, regime=regime)
+    assert memory_bound(problem).parts["operator"] == best(problem)[1] == 30
+
+
+def test_rings_of_a_tensor_parallel_stage_share_the_way_out_of_a_node() -> None:
+    """Two replicas of two ranks on two nodes: 100 bytes a ring, two rings at 1 byte/ns for both: 200 ns."""
+    levels = (
+        LinkLevel(name="node", group=2, bandwidth_bytes_s=100e9),
+        LinkLevel(name="net", group=4, bandwidth_bytes_s=100e9, shared_bandwidth_bytes_s=1e9),
+    )
+    on = msgspec.structs.replace(cluster(4), levels=levels)
+    pins = Pins(tensor_parallel=2, data_parallel=2)
+    problem = chain_problem([9], [9], on, weights=[100], mode="sync", mini_batch=2, pins=pins)
+    assert time_bound(problem).ns == best(problem)[0] == 18 + 200
+
+
 def test_shared_parameters_are_held_once_where_their_readers_meet() -> None:
     problem = sharing(chain_problem([1, 1], [1, 1], cluster(1), weights=[10, 0], mode="sync"))
     assert memory_bound(problem).value == best(problem)[1] == 20
+
+
+def test_operators_tied_under_alternatives_count_their_weights_once() -> None:
+    """Both under the alternative: 3 bytes of weights, 3 of gradients, and of each a fixed byte and 2.5 saved."""
+    problem = tied(chain_problem([1, 1], [1, 1], cluster(1), weights=[100, 0], saved=[9, 9], mode="sync"))
+    problem = with_alternatives(problem, 1, 1, operators=2)
+    assert memory_bound(problem).value == 2 * 3 + 2 + 5
+    assert best(problem)[1] == 2 * 3 + 2 + 2 * 3
 
 
 def test_pinned_samples_are_saved_once_among_pinned_replicas() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from pipebench.check import check_trace
 from pipebench.domain.cluster import LinkLevel, LinkMode
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
@@ -158,6 +158,31 @@ def test_a_shared_way_out_of_a_node_carries_one_transfer_at_a_time() -> None:
     assert verdict.witness is not None
     assert (verdict.witness.rule, verdict.witness.stage) == ("resource", 1)
     assert "group 0 at level 'network'" in verdict.witness.message
+
+
+def test_a_shared_way_into_a_node_carries_one_transfer_at_a_time() -> None:
+    """Stages 0 and 1 on nodes 0 and 1 send to stages 2 and 3 on node 2."""
+    node = LinkLevel(name="node", group=2, bandwidth_bytes_s=1e9)
+    for shared, valid in ((1e9, True), (0.75e9, False)):
+        network = LinkLevel(name="network", group=6, bandwidth_bytes_s=1e9, shared_bandwidth_bytes_s=shared)
+        on = msgspec.structs.replace(cluster(6), levels=(node, network), link_mode="full")
+        problem = dag_problem([2] * 4, [0] * 4, [(0, (2,), 3), (1, (3,), 3)], on)
+        devices = (0, 2, 4, 5)
+        stages = tuple(Stage(operators=(f"op{i}",), devices=(d,), micro_batch=1) for i, d in enumerate(devices))
+        plan = Plan(stages=stages)
+        schedule = finite(plan, ["F0 B0"] * 4)
+        trace = Trace(
+            origin="simulated", lanes=((0,), (2,), (4,), (5,)), lane=(0, 1, 2, 3) * 2, stage=(0, 1, 2, 3) * 2,
+            micro_batch=(0,) * 8, kinds="FFFFBBBB", start_ns=(0, 0, 6, 9, 40, 40, 8, 20),
+            end_ns=(2, 2, 8, 11, 40, 40, 8, 20), source=(0, 1, 2, 3), target=(2, 3, 0, 1), tensor=(0, 1, 0, 1),
+            message=(0,) * 4, transfer_kinds="FFBB", transfer_start_ns=(2, 5, 11, 20),
+            transfer_end_ns=(6, 9, 15, 24), total_ns=40,
+        )  # fmt: skip
+        verdict = check_trace(problem, plan, schedule, trace)
+        assert (verdict.status == "valid") == valid, verdict
+    assert verdict.witness is not None
+    assert (verdict.witness.rule, verdict.witness.stage) == ("resource", 1)
+    assert "way into group 2 at level 'network'" in verdict.witness.message
 
 
 def test_transfers_in_place_or_of_no_length_take_no_link() -> None:

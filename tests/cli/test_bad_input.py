@@ -40,6 +40,9 @@ GRAPH = (
         (["compare", "--planners", "madpipe", "--executors", "simulat"], 2, "did you mean 'simulate'"),
         (["compare", "--planners", "madpipe", "--timeout", "0"], 2, "--timeout"),
         (["compare", "--planners", "./nowhere.py"], 2, "nowhere.py"),
+        (["compare", "--planners", 'cmd:"./mine'], 2, "quotes do not match"),
+        (["plan", 'cmd:"./mine', "--profile", "mmt"], 2, "No closing quotation"),
+        (["compare", "--planners", "cmd:./a\0b"], 2, "NUL"),
         (["compare"], 4, "no planner was named"),
         (["compare", "--planers", "madpipe"], 2, "--planers"),
         (["comparr"], 2, "did you mean 'compare'"),
@@ -59,6 +62,23 @@ def test_wrong_names_and_numbers(pipebench: CommandLine, arguments: list[str], c
     assert expected in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert done.out == ""
+
+
+def test_options_that_fit_only_the_first_workload_stop_before_any_trial(
+    pipebench: CommandLine, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    script = tmp_path / "mine.py"
+    script.write_text(f"def plan(problem, context):\n    open({str(ran)!r}, 'w').close()\n")
+    small = tmp_path / "small.txt"
+    small.write_text(GRAPH)
+    options = ("--profile", f"resnet50,{small}[batch=1]", "--micro-batch", "2", "--memory", "16GB")
+    done = pipebench("compare", "--planners", str(script), *options)
+    assert done.code == 2
+    assert "small on flat: the pinned micro-batch 2 is larger than the mini-batch 1" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert done.out == ""
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize(

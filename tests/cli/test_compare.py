@@ -98,6 +98,45 @@ def test_a_script_and_a_program_stand_beside_the_others(pipebench: CommandLine, 
     assert other["simulated_s"] > mine["simulated_s"]
 
 
+def test_commas_in_quotes_belong_to_the_command(pipebench: CommandLine, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.replace("problem =", "assert sys.argv[1:] == ['a,[b']; problem ="))
+    done = pipebench("compare", "--planners", f"cmd:{sys.executable} {program} 'a,[b',uniform", *SMALL, "--json")
+    assert done.code == 0, done.err + done.out
+    assert [row["planner"] for row in rows_of(done.out)] == [f"cmd:{sys.executable} {program} 'a,[b'", "uniform"]
+    assert "next comma outside quotes" in " ".join(pipebench("compare", "--help").out.split())
+
+
+@pytest.mark.parametrize(
+    ("planners", "finished"), [("uniform,{script},data-parallel", 1), ("{script},uniform", 0)]
+)
+@pytest.mark.parametrize("flag", [(), ("--json",)])
+def test_an_interrupt_keeps_the_rows_that_are_finished(
+    pipebench: CommandLine, tmp_path: Path, planners: str, finished: int, flag: tuple[str, ...]
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("def plan(problem, context):\n    raise KeyboardInterrupt\n")
+    done = pipebench("compare", "--planners", planners.format(script=script), *SMALL, *flag)
+    assert done.code == 130
+    (line,) = done.err.strip().splitlines()
+    assert line.startswith("pipebench: interrupted")
+    if not finished:
+        assert done.out == ""
+    elif flag:
+        assert [row["planner"] for row in rows_of(done.out)] == ["uniform"]
+    else:
+        assert "uniform" in done.out
+        assert "data-parallel" not in done.out
+
+
+def test_a_script_that_leaves_costs_its_own_row(pipebench: CommandLine, tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("import sys\ndef plan(problem, context):\n    sys.exit(3)\n")
+    done = pipebench("compare", "--planners", f"{script},uniform", *SMALL, "--json")
+    assert done.code == 5
+    assert [row["status"] for row in rows_of(done.out)] == ["crashed", "ok"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [

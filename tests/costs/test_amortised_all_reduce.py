@@ -10,12 +10,13 @@ from tests.builders import chain_problem, cluster, stages_plan
 @pytest.mark.parametrize("copies", [1, 2, 4])
 def test_backwards_of_a_mini_batch_hold_one_all_reduce(copies: int) -> None:
     problem = chain_problem([3], [5], cluster(8), weights=[800], mode="async", mini_batch=16)
-    stage = stages_plan([[0]], micro_batch=2, replicas=[2]).stages[0]
+    plan = msgspec.structs.replace(stages_plan([[0]], micro_batch=2, replicas=[2]), copies=copies)
+    stage = plan.stages[0]
     model = CostModel(problem)
     backwards = 16 // copies // 2
-    times = model.stage_times(stage, copies)
+    times = model.stage_times(stage, plan)
     sync = msgspec.structs.replace(problem, regime=msgspec.structs.replace(problem.regime, mode="sync"))
-    once = CostModel(sync).stage_times(stage, copies).all_reduce
+    once = CostModel(sync).stage_times(stage, plan).all_reduce
     assert once == 2 * (2 * copies - 1) * 800 // (2 * copies)
     assert times.all_reduce == 0
     assert backwards * (times.backward - 5) == pytest.approx(once, abs=backwards)

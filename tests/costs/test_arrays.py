@@ -39,9 +39,18 @@ def test_whole_bytes(amounts: list[float]) -> None:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "none"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("gradient", [None, "fp32", "bf16"])
 @pytest.mark.parametrize("sharding", ["none", "zero1"])
-def test_weight_states(mode: RegimeMode, optimizer: Optimizer, precision: Precision, sharding: str) -> None:
-    regime = Regime(mode=mode, optimizer=optimizer, precision=precision, optimizer_sharding=sharding)  # type: ignore[arg-type]
+def test_weight_states(
+    mode: RegimeMode, optimizer: Optimizer, precision: Precision, gradient: Precision | None, sharding: str
+) -> None:
+    regime = Regime(
+        mode=mode,
+        optimizer=optimizer,
+        precision=precision,
+        gradient_precision=gradient,
+        optimizer_sharding=sharding,  # type: ignore[arg-type]
+    )
     amounts = [0, 1, 2, 3, 1001, 10**10 + 7]
     for replicas in (1, 3, 8):
         states = weight_states_bytes(regime, np.array(amounts, dtype=np.int64), replicas)

@@ -75,3 +75,31 @@ def test_options_are_described() -> None:
         ("objective", "str", "tps"),
         ("strict", "bool", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("cmd:./p --opt 'a,b',madpipe", ["cmd:./p --opt 'a,b'", "madpipe"]),
+        ('madpipe, cmd:./p "[1,2", b[x=1,y=2]', ["madpipe", 'cmd:./p "[1,2"', "b[x=1,y=2]"]),
+        ("cmd:./p [1,cmd:./q ]", ["cmd:./p [1", "cmd:./q ]"]),
+        (r"cmd:./p it\'s,a", [r"cmd:./p it\'s", "a"]),
+        (r'cmd:./p "a\",b",c', [r'cmd:./p "a\",b"', "c"]),
+        ("./o'brien.py,./d'arcy.py", ["./o'brien.py", "./d'arcy.py"]),
+    ],
+)
+def test_a_command_reaches_to_the_next_comma_outside_quotes(text: str, parts: list[str]) -> None:
+    assert split_list(text) == parts
+    assert [str(reference) for reference in parse_references([text])] == parts
+
+
+@pytest.mark.parametrize("text", ['cmd:"abc', "a,cmd:./p 'b,c", 'cmd:./p "a,b\\'])
+def test_quotes_that_do_not_match(text: str) -> None:
+    with pytest.raises(PipebenchError, match="quotes do not match"):
+        split_list(text)
+
+
+def test_the_order_of_options_does_not_matter() -> None:
+    (one,) = parse_references(["a[y=2,x=1]", "a[x=1,y=2]"])
+    assert str(one) == "a[x=1,y=2]"
+    assert parse_reference(str(one)) == parse_reference("a[y=2,x=1]")

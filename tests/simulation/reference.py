@@ -52,9 +52,10 @@ def transfers(problem: Problem, plan: Plan) -> dict[Sent, Transfer]:
                 below = 1
                 for number, level in enumerate(cluster.levels):
                     if level.shared_bandwidth_bytes_s is not None:
-                        ways_out = {device // below for device in here.devices}
-                        held = round(size / len(ways_out) / level.shared_bandwidth_bytes_s * 1e9)
-                        needs.update({("port", number, group): held for group in ways_out})
+                        for way, end in (("out", here), ("in", there)):
+                            groups = {device // below for device in end.devices}
+                            held = round(size / len(groups) / level.shared_bandwidth_bytes_s * 1e9)
+                            needs.update({("port", number, way, group): held for group in groups})
                     if min(ends) // level.group == max(ends) // level.group:
                         break
                     below = level.group
@@ -72,7 +73,7 @@ def reference(
 ) -> tuple[dict[Task, tuple[int, int]], dict[Sent, tuple[int, int]]]:
     """Start and end of every task and message. Raises RuntimeError when nothing can move."""
     model = CostModel(problem)
-    times = [model.stage_times(stage, plan.copies) for stage in plan.stages]
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
     messages = transfers(problem, plan)
     samples = problem.mini_batch // plan.copies
 

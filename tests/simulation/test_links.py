@@ -96,6 +96,25 @@ def test_a_node_shares_its_way_out(shared: float | None, mode: LinkMode, second:
     assert sent(trace)[:2] == [(0, 2, "F", 0, 10, 30), (1, 3, "F", 0, second, second + 20)]
 
 
+@pytest.mark.parametrize(("shared", "second"), [(None, 10), (4e9, 15), (2e9, 20)])
+def test_a_node_shares_its_way_in(shared: float | None, second: int) -> None:
+    """Stages 0 and 1 on nodes 0 and 1 send 20 bytes each at 10, on links of their own, to node 2."""
+    problem = dag_problem([10] * 2 + [1] * 2, [1] * 4, [(0, (2,), 20), (1, (3,), 20)], nodes(shared))
+    stages = (Stage(operators=(f"op{i}",), devices=(d,), micro_batch=1) for i, d in enumerate((0, 2, 4, 5)))
+    plan = Plan(stages=tuple(stages))
+    trace = simulate(problem, plan, gpipe_schedule(problem, plan))
+    assert sent(trace)[:2] == [(0, 2, "F", 0, 10, 30), (1, 3, "F", 0, second, second + 20)]
+
+
+def test_the_ways_in_and_out_of_a_node_are_apart() -> None:
+    """Node 1 receives 20 bytes from node 0 while it sends 20 bytes to node 2."""
+    problem = dag_problem([10] * 2 + [1] * 2, [1] * 4, [(0, (2,), 20), (1, (3,), 20)], nodes(1e9))
+    stages = (Stage(operators=(f"op{i}",), devices=(d,), micro_batch=1) for i, d in enumerate((0, 2, 3, 4)))
+    plan = Plan(stages=tuple(stages))
+    trace = simulate(problem, plan, gpipe_schedule(problem, plan))
+    assert sent(trace)[:2] == [(0, 2, "F", 0, 10, 30), (1, 3, "F", 0, 10, 30)]
+
+
 def test_inside_a_node_nothing_is_shared() -> None:
     problem = dag_problem([10, 10, 1, 1], [1] * 4, [(0, (2,), 20), (1, (3,), 20)], nodes(1e9, size=4))
     plan = stages_plan([[0], [1], [2], [3]])

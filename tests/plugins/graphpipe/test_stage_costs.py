@@ -16,6 +16,7 @@ from pipebench_graphpipe.compiler import Compiler
 from pipebench_graphpipe.measure import graph_arrays
 from pipebench_graphpipe.program import ProgramArrays
 from pipebench_graphpipe.stage_costs import stage_costs
+from tests.builders import with_model_inputs
 from tests.plugins.graphpipe.all_partitions import period_ns
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel
 
@@ -59,6 +60,12 @@ def alone(problem: Problem, operators: frozenset[int], used: int, micro_batch: i
     )
 
 
+def with_shared_rate(problem: Problem, shared: float) -> Problem:
+    """The problem on links of which each device has less for all its messages than for one."""
+    levels = tuple(msgspec.structs.replace(lv, shared_bandwidth_bytes_s=shared) for lv in problem.cluster.levels)
+    return msgspec.structs.replace(problem, cluster=msgspec.structs.replace(problem.cluster, levels=levels))
+
+
 @pytest.mark.parametrize("recompute", ["none", "stage"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("seed", range(6))
@@ -70,6 +77,7 @@ def test_every_stage_in_the_space_costs_what_the_model_says(
     profile = msgspec.structs.replace(problem.profile, precision=precision)
     regime = Regime(mode="sync", precision=precision, optimizer="adam", optimizer_sharding="zero1")  # type: ignore[arg-type]
     problem = msgspec.structs.replace(pinned(problem, recompute=recompute), profile=profile, regime=regime)
+    problem = with_model_inputs(with_shared_rate(problem, 0.7e9), {"ids": ((0, 3, 8), 5), "mask": ((4,), 3)})
     graph, model = problem.profile.graph, CostModel(problem)
     compiler = Compiler(graph, model.times.costs.operators, memo=True)
     compiler.chain(decompose(graph.successors).tree)

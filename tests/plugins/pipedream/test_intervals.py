@@ -50,6 +50,8 @@ def test_every_interval_costs_what_the_cost_model_says(seed: int, regime: Regime
     micro_batch = 6 if seed % 2 else 4
     # Three stages of four replicas at most: the interval and what lies on either side of it.
     on = cluster(12, latency_s=3e-9, bandwidth=0.7e9)
+    slower = msgspec.structs.replace(on.levels[0], shared_bandwidth_bytes_s=0.4e9)
+    on = msgspec.structs.replace(on, levels=(slower,)) if seed % 2 else on
     problem = with_extras(random_problem(seed, regime.mode, 12, micro_batch, on=on), regime)
     order = linear_order(problem.profile.graph, "branch")
     replicas = [d for d in replica_choices(problem, micro_batch) if d <= 4]

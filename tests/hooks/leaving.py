@@ -1,0 +1,3 @@
+"""A module that leaves while it is imported."""
+
+raise SystemExit(4)
