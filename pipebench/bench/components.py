@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pipebench.domain.problem import Problem
@@ -13,21 +13,34 @@ from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Plann
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from pipebench.hooks.program import run_program, split_command
-from pipebench.hooks.script import load_script
+from pipebench.hooks.script import check_script, load_script
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
 USER = Provider("user", "", "file")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ready:
-    """A component, its typed options and its callable. `label`: as the tables print it."""
+    """A component and its typed options. `label`: as the tables print it, and enough to find it again.
+
+    load: gives its callable; only this runs code of the component, so that a planner's runs nowhere but in
+    the child process of its trial. here: it may run in this process, it is the host's own.
+    """
 
     label: str
     component: Planner | Scheduler | Executor
     options: Value
-    call: Callable[..., Any]
+    loader: Callable[[], Callable[..., Any]]
     provider: Provider
+    here: bool = False
+
+    @cached_property
+    def _loaded(self) -> Callable[..., Any]:
+        return self.loader()
+
+    def load(self) -> Callable[..., Any]:
+        """The callable, imported on first use. Raises PluginNotLoaded."""
+        return self._loaded
 
 
 def ready_planner(host: Host, reference: Reference) -> Ready:
@@ -35,9 +48,10 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
     if reference.is_program:
         command = reference.name.removeprefix("cmd:")
         split_command(command)  # a command that cannot be split is an error now, not a row later
-        return _users_own(reference, partial(_program, command), "a program")
+        return _users_own(reference, lambda: partial(_program, command), "a program")
     if reference.is_script:
-        return _users_own(reference, load_script(reference.name), "a file")
+        check_script(reference.name)
+        return _users_own(reference, lambda: load_script(reference.name), "a file")
     return _plugin(host, "planners", reference)
 
 
@@ -56,13 +70,13 @@ def _plugin(host: Host, slot: str, reference: Reference) -> Ready:
     component = registered.component
     assert isinstance(component, Planner | Scheduler | Executor)
     options = typed_options(reference, component.options)
-    return Ready(str(reference), component, options, host.load(component), registered.provider)
+    return Ready(str(reference), component, options, lambda: host.load(component), registered.provider)
 
 
-def _users_own(reference: Reference, call: Callable[..., Any], what: str) -> Ready:
+def _users_own(reference: Reference, loader: Callable[[], Callable[..., Any]], what: str) -> Ready:
     both = Capabilities(regimes=("sync", "async"), replicas=True, per_stage_micro_batch=True)
     component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=both)
-    return Ready(str(reference), component, typed_options(reference, NoOptions), call, USER)
+    return Ready(str(reference), component, typed_options(reference, NoOptions), loader, USER)
 
 
 def _program(command: str, problem: Problem, context: Context) -> PlanResult:

@@ -27,4 +27,4 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         load="",
         capabilities=Capabilities(regimes=(mode,)),
     )
-    return Ready(component.name, component, NoOptions(), call, Provider("user", "", "file"))
+    return Ready(component.name, component, NoOptions(), lambda: call, Provider("user", "", "file"), here=True)

@@ -69,14 +69,14 @@ class HostServices:
         """What a scheduler returns, not looked at. Raises PipebenchError when it fails."""
         ready = self.scheduler(name)
         context = self.context(ready)
-        return called(f"scheduler {name!r}", lambda: ready.call(problem, plan, context))
+        return called(f"scheduler {name!r}", lambda: ready.load()(problem, plan, context))
 
     def execute(self, name: str, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of an executor. Raises PipebenchError when it fails or returns no trace."""
         ready = self.executor(name)
         context = self.context(ready)
         return exact_trace(
-            name, called(f"executor {name!r}", lambda: ready.call(problem, plan, schedule, context))
+            name, called(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
         )
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
@@ -87,7 +87,7 @@ class HostServices:
         """The result of another planner."""
         ready = self.planner(name)
         context = self.context(ready)
-        return exact_result(name, called(f"planner {name!r}", lambda: ready.call(problem, context)))
+        return exact_result(name, called(f"planner {name!r}", lambda: ready.load()(problem, context)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class _CallersServices:
     def _called(self, name: str, ready: Ready, *arguments: Any) -> object:
         context = self.host.context(ready)
         try:
-            return ready.call(*arguments, context)
+            return ready.load()(*arguments, context)
         finally:
             for counter, amount in context.counters.items():
                 self.caller.count(f"{name}.{counter}", amount)

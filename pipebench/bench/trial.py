@@ -1,4 +1,4 @@
-"""One trial: search, check, score. It always ends in a row with a status from the closed list."""
+"""One trial: search in a child process, check and score here. It always ends in a row."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,27 +6,31 @@ from typing import Any
 
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
-from pipebench.bench.limits import wall_limit
+from pipebench.bench.isolation.searched import Searched, searched
+from pipebench.bench.request import SearchReport, SearchRequest
 from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields, verdict_fields
-from pipebench.bench.search import Found, search
+from pipebench.bench.search_fields import failure_reason, search_fields
 from pipebench.bench.services import HostServices
-from pipebench.bench.smallest_memory import smallest_memory
+from pipebench.bench.smallest_memory import with_memory
 from pipebench.bench.workload import Workload
-from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
-from pipebench.domain.row import Row, Status
+from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.descriptors import Planner
-from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
+
+SEARCH_MEMORY_BYTES = 8 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to run. regime: where the plan is scored; scheduler None: the plan's own or the planner's default."""
+    """What to run. regime: where the plan is scored; scheduler None: the plan's own or the planner's default.
+
+    timeout_s, memory_bytes: limits of the search; the whole process group is killed at the first, allocations
+    fail at the second (0: no limit).
+    """
 
     workload: Workload
     regime: RegimeMode
@@ -35,18 +39,20 @@ class Trial:
     executors: tuple[str, ...] = ("simulate",)
     repeat: int = 1
     timeout_s: float = 300.0
+    memory_bytes: int = SEARCH_MEMORY_BYTES
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The row, and the plan, schedule and traces behind it where there are any."""
+    """The row, and the plan, schedule and traces behind it where there are any. compile_s: in the search."""
 
     row: Row
     problem: Problem
     plan: Plan | None = None
     schedule: Schedule | None = None
     traces: tuple[Trace, ...] = field(default=())
+    compile_s: float = 0.0
 
 
 def run_trial(host: Host, trial: Trial) -> Outcome:
@@ -56,36 +62,26 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     regimes = component.capabilities.regimes
     scoring = trial.workload.problem(trial.regime)
     adapted = trial.regime not in regimes
+    common = {**_identity(trial, scoring, adapted), **bound_fields(scoring)}
+    if adapted and trial.regime == "async":
+        reason = f"{trial.planner.label} plans for {', '.join(regimes)} only"
+        return Outcome(Row(**common, status="unsupported", reason=reason), scoring)
     planning = trial.workload.problem(regimes[0]) if adapted else scoring
-    common = _identity(trial, scoring, adapted)
-    deadline = time.monotonic() + trial.timeout_s
-    services = HostServices(host, seed=trial.seed, deadline_s=deadline)
-    try:
-        with wall_limit(trial.timeout_s):
-            bounds = bound_fields(scoring)
-            common.update(bounds)
-            if adapted and trial.regime == "async":
-                raise UnsupportedProblem(f"{trial.planner.label} plans for {', '.join(regimes)} only")
-            found = search(services, trial.planner, planning, scoring, trial.scheduler, trial.repeat)
-            return _scored(services, trial, scoring, found, common)
-    except InfeasibleProblem as error:
-        least = _least_memory(host, trial, planning, scoring, common, deadline)
-        reason = _infeasible_reason(error, scoring, least, common.get("bound_memory_bytes"))
-        return _failed(common, scoring, "infeasible", reason, smallest_memory_bytes=least)
-    except UnsupportedProblem as error:
-        return _failed(common, scoring, "unsupported", str(error))
-    except DeadlineReached:
-        return _failed(common, scoring, "timeout", f"no plan within {trial.timeout_s:g} s")
-    except MemoryError as error:
-        return _failed(common, scoring, "memory", first_line(error) or "out of memory")
-    except InvalidValue as error:
-        return _failed(common, scoring, "invalid_plan", str(error))
-    except PipebenchError as error:
-        return _failed(common, scoring, "crashed", str(error))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only
-        return _failed(common, scoring, "crashed", f"{type(error).__name__}: {first_line(error)}")
+    request = SearchRequest(
+        planner=trial.planner.label,
+        planning=planning,
+        scoring=scoring if adapted else None,
+        scheduler=trial.scheduler,
+        repeat=trial.repeat,
+        seed=trial.seed,
+        deadline_s=time.monotonic() + trial.timeout_s,
+        bound_memory_bytes=common["bound_memory_bytes"],
+    )
+    done = searched(host, trial.planner, request, trial.memory_bytes)
+    common |= search_fields(done)
+    if done.report.status == "found":
+        return _scored(HostServices(host, seed=trial.seed), trial, scoring, done.report, common)
+    return _failed(trial, scoring, done, common)
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
@@ -110,77 +106,33 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
     }
 
 
-def _failed(common: dict[str, Any], problem: Problem, status: Status, reason: str, **more: Any) -> Outcome:
-    line = " ".join(reason.split())
-    return Outcome(Row(**common, **more, status=status, reason=line), problem)
+def _failed(trial: Trial, problem: Problem, done: Searched, common: dict[str, Any]) -> Outcome:
+    report = done.report
+    assert report.status != "found"
+    fitting, least = report.smallest, None
+    if fitting is not None:
+        roomier = with_memory(problem, fitting.memory_bytes)
+        valid = judge(roomier, fitting.plan, fitting.schedule).status == "valid"
+        least = fitting.memory_bytes if valid else None
+    reason = failure_reason(report, problem, least, common["bound_memory_bytes"], trial.timeout_s)
+    row = Row(**common, status=report.status, reason=reason, smallest_memory_bytes=least)
+    return Outcome(row, problem, compile_s=report.compile_s)
 
 
 def _scored(
-    services: HostServices, trial: Trial, problem: Problem, found: Found, common: dict[str, Any]
+    services: HostServices, trial: Trial, problem: Problem, report: SearchReport, common: dict[str, Any]
 ) -> Outcome:
-    result = found.result
-    verdict = judge(problem, found.plan, found.schedule)
-    common = {
-        **common,
-        "scheduler": found.scheduler,
-        "search_cpu_s": found.cpu_s,
-        "search_wall_s": found.wall_s,
-        "search_cold_s": found.cold_s,
-        "counters": found.counters,
-        "claimed_s": result.claimed_s,
-        "claimed_native": result.claimed_native,
-        "claimed_unit": result.claimed_unit,
-        "class_bound_s": result.lower_bound_s,
-        "class_bound_scope": result.bound_scope,
-        "termination": result.termination,
-        **verdict_fields(verdict),
-    }
-    notices = (*result.notices, *found.notices)
+    result, plan, schedule = report.result, report.plan, report.schedule
+    assert result is not None
+    assert plan is not None
+    assert schedule is not None
+    verdict = judge(problem, plan, schedule)
+    common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
-        row = Row(**common, notices=notices, status="invalid_plan", reason=reason)
-        return Outcome(row, problem, found.plan, found.schedule)
-    fields, traces, troubles = time_fields(services, problem, found.plan, found.schedule, trial.executors, common)
-    shape = plan_fields(problem, found.plan, found.schedule)
-    row = Row(**common, **fields, **shape, notices=(*notices, *troubles), status="ok")
-    return Outcome(row, problem, found.plan, found.schedule, tuple(traces))
-
-
-def _least_memory(
-    host: Host, trial: Trial, planning: Problem, scoring: Problem, common: dict[str, Any], deadline_s: float
-) -> int | None:
-    from pipebench.bench.smallest_memory import with_memory
-
-    def feasible(problem: Problem) -> bool:
-        services = HostServices(host, seed=trial.seed, deadline_s=deadline_s)
-        target = with_memory(scoring, problem.cluster.memory_bytes)
-        try:
-            found = search(services, trial.planner, problem, target, trial.scheduler, repeat=0)
-        except (InfeasibleProblem, UnsupportedProblem):
-            return False
-        return judge(target, found.plan, found.schedule).status == "valid"
-
-    left = deadline_s - time.monotonic()
-    if left <= 0:
-        return None
-    try:
-        with wall_limit(left):
-            return smallest_memory(planning, feasible, int(common.get("bound_memory_bytes") or 0), deadline_s)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # the row is about the problem as asked; the search for more memory is a courtesy
-        return None
-
-
-def _infeasible_reason(
-    error: InfeasibleProblem, problem: Problem, least_bytes: int | None, proven_bytes: int | None
-) -> str:
-    has = f"{error.message}; devices have {gigabytes(problem.cluster.memory_bytes)}"
-    needs = f", this planner needs {gigabytes(least_bytes)}" if least_bytes else ""
-    proven = f", any plan needs {gigabytes(proven_bytes)}" if proven_bytes else ""
-    return f"{has}{needs}{proven}"
-
-
-def gigabytes(amount: int) -> str:
-    """Bytes as GB (10^9) with three digits."""
-    return f"{amount / 1e9:.3g} GB"
+        row = Row(**common, status="invalid_plan", reason=reason)
+        return Outcome(row, problem, plan, schedule, compile_s=report.compile_s)
+    fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
+    common["notices"] = (*common["notices"], *troubles)
+    row = Row(**common, **fields, **plan_fields(problem, plan, schedule), status="ok")
+    return Outcome(row, problem, plan, schedule, tuple(traces), report.compile_s)

@@ -16,6 +16,12 @@ class Row(Value, frozen=True, kw_only=True):
     Times are seconds for one mini-batch (search times: seconds of search). bound_s is the suite's proven
     bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
     device, memory_bytes the largest of them.
+
+    search_cpu_s, search_wall_s: medians of search_samples (CPU with children, wall), the warm repeats in
+    order; search_cold_s: wall of the first search. search_ratio: median of the CPU time over that of the
+    calibration right before it, for each flavour of calibration. search_peak_bytes: resident memory of the
+    search's process. parallel: other trials ran at the same time, so its search times compare with nothing.
+    output: the tail of what the planner printed. key: hash of all that can change this row.
     """
 
     model: str
@@ -34,6 +40,7 @@ class Row(Value, frozen=True, kw_only=True):
     version: str = ""
     adapted: bool = False
     repetition: int = 0
+    key: str = ""
     status: Status
     reason: str = ""
     verdict: Literal["valid", "invalid", "unknown"] | None = None
@@ -44,6 +51,11 @@ class Row(Value, frozen=True, kw_only=True):
     search_cpu_s: float | None = None
     search_wall_s: float | None = None
     search_cold_s: float | None = None
+    search_samples: tuple[tuple[float, float], ...] = ()
+    search_ratio: dict[str, float] = {}
+    search_peak_bytes: int | None = None
+    parallel: bool = False
+    output: str = ""
     counters: dict[str, int] = {}
     claimed_s: float | None = None
     claimed_native: float | None = None

@@ -1,24 +1,44 @@
 """A planner in one file: ./mine.py with a function plan(problem, context)."""
 
+import ast
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest
 from pipebench.hooks.discovery import first_line
 
+FUNCTION = "plan"
 
-def load_script(path: str, function: str = "plan") -> Callable[..., Any]:
-    """The function of that name in a Python file.
+
+def check_script(path: str) -> None:
+    """Whether the file is Python and binds the function, found without running it.
+
+    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when it is no Python.
+    """
+    file = _file(path)
+    try:
+        tree = ast.parse(file.read_bytes(), path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}{where}") from None
+    except OSError as error:
+        raise PipebenchError(f"{path}: {error.strerror or error}") from None
+    names = set(_bound(tree))
+    if FUNCTION not in names and "*" not in names:
+        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        raise _without(path, [name for name in functions if not name.startswith("_")])
+
+
+def load_script(path: str) -> Callable[..., Any]:
+    """The function `plan` in a Python file, which is run.
 
     Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when running it
     fails.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise PipebenchError(f"there is no file {path!r}", "give the path of a Python file, such as ./mine.py")
+    file = _file(path)
     name = f"pipebench_script_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -32,8 +52,29 @@ def load_script(path: str, function: str = "plan") -> Callable[..., Any]:
     except BaseException as error:  # the user's file may raise anything, SystemExit included
         del sys.modules[name]
         raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}") from error
-    found = getattr(module, function, None)
+    found = getattr(module, FUNCTION, None)
     if not callable(found):
-        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise PipebenchError(f"{path}: has no function {function}(problem, context)", nearest(function, public))
+        raise _without(path, [key for key, value in vars(module).items() if callable(value) and key[0] != "_"])
     return cast(Callable[..., Any], found)
+
+
+def _file(path: str) -> Path:
+    file = Path(path)
+    if not file.is_file():
+        raise PipebenchError(f"there is no file {path!r}", "give the path of a Python file, such as ./mine.py")
+    return file
+
+
+def _without(path: str, offered: list[str]) -> PipebenchError:
+    return PipebenchError(f"{path}: has no function {FUNCTION}(problem, context)", nearest(FUNCTION, offered))
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    """Every name that a module may bind, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name

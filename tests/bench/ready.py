@@ -11,9 +11,9 @@ from pipebench.hooks.discovery import Provider
 
 
 def planner(call: Callable[..., Any], name: str = "mine", regimes: tuple[RegimeMode, ...] = ("sync",)) -> Ready:
-    """A function as a planner of a comparison."""
+    """A function as a planner of a comparison, run in this process."""
     component = Planner(name=name, summary="", load="", capabilities=Capabilities(regimes=regimes))
-    return Ready(name, component, NoOptions(), call, Provider("test", "0", name))
+    return Ready(name, component, NoOptions(), lambda: call, Provider("test", "0", name), here=True)
 
 
 def workload(problem: Problem) -> Workload:

@@ -1,6 +1,7 @@
 """pipebench compare, as a user runs it."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,8 @@ def test_an_interrupt_keeps_the_rows_that_are_finished(
     pipebench: CommandLine, tmp_path: Path, planners: str, finished: int, flag: tuple[str, ...]
 ) -> None:
     script = tmp_path / "mine.py"
-    script.write_text("def plan(problem, context):\n    raise KeyboardInterrupt\n")
+    interrupt = f"os.kill({os.getpid()}, signal.SIGINT)"
+    script.write_text(f"import os, signal, time\ndef plan(problem, context):\n    {interrupt}\n    time.sleep(60)\n")
     done = pipebench("compare", "--planners", planners.format(script=script), *SMALL, *flag)
     assert done.code == 130
     (line,) = done.err.strip().splitlines()

@@ -1,0 +1,74 @@
+"""Frames on sockets and pipes: a length of eight bytes, then as many bytes."""
+
+import os
+import socket
+import struct
+
+HEADER = struct.Struct("!Q")
+MAX_FRAME_BYTES = 2**30
+
+
+class Broken(Exception):
+    """The other side is gone, or what it sends is no frame."""
+
+
+def frame(payload: bytes) -> bytes:
+    """The bytes that carry a payload."""
+    return HEADER.pack(len(payload)) + payload
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything to a pipe."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def receive(connection: socket.socket) -> bytes:
+    """One frame from a socket. Raises Broken when the other side is gone."""
+    return _exactly(connection, _length(_exactly(connection, HEADER.size)))
+
+
+def send_with_descriptors(connection: socket.socket, payload: bytes, descriptors: list[int]) -> None:
+    """A frame whose header brings open files along."""
+    socket.send_fds(connection, [HEADER.pack(len(payload))], descriptors)
+    connection.sendall(payload)
+
+
+def receive_with_descriptors(connection: socket.socket, count: int) -> tuple[bytes, list[int]]:
+    """What `send_with_descriptors` sent. Raises Broken when the other side is gone."""
+    header, descriptors, _, _ = socket.recv_fds(connection, HEADER.size, count)
+    if not header:
+        raise Broken("the connection was closed")
+    header += _exactly(connection, HEADER.size - len(header))
+    return _exactly(connection, _length(header)), descriptors
+
+
+def frames(received: bytes | bytearray) -> list[bytes]:
+    """The whole frames at the start of what a pipe gave. Raises Broken for a length out of bounds."""
+    found, position = [], 0
+    while position + HEADER.size <= len(received):
+        length = _length(received[position : position + HEADER.size])
+        position += HEADER.size
+        if position + length > len(received):
+            break
+        found.append(bytes(received[position : position + length]))
+        position += length
+    return found
+
+
+def _length(header: bytes | bytearray) -> int:
+    length: int = HEADER.unpack(header)[0]
+    if length > MAX_FRAME_BYTES:
+        raise Broken(f"a frame of {length} bytes, at most {MAX_FRAME_BYTES} are read")
+    return length
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = connection.recv(min(count - len(parts), 2**20))
+        if not part:
+            raise Broken("the connection was closed")
+        parts += part
+    return bytes(parts)
