@@ -81,7 +81,7 @@ def draw(
 
 def _selection(workload: dict[str, Any]) -> Selection:
     named: dict[str, Any] = {
-        name: (value,) if name in ("models", "profiles") and isinstance(value, str) else value
+        name: (value,) if name in ("models", "profiles", "suites") and isinstance(value, str) else value
         for name, value in workload.items()
     }
     try:

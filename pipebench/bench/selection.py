@@ -1,28 +1,23 @@
-"""From what the user asked for (models, profiles, a suite, a cluster) to workloads."""
+"""From what the user asked for (models, profiles, suites, a cluster) to workloads."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, get_args
 
-from msgspec.structs import replace
-
-from pipebench.bench.plugin_formats import plugin_formats
-from pipebench.bench.returned import called, exact_graph, exact_profile
-from pipebench.bench.suites import load_suite, suite_workloads
-from pipebench.bench.workload import Workload, default_mini_batch
-from pipebench.domain.cluster import Cluster, LinkMode
-from pipebench.domain.errors import InvalidValue, PipebenchError
-from pipebench.domain.graph import OperatorGraph
+from pipebench.bench.suites import ChosenSuite, load_suites
+from pipebench.bench.suites.grid import cells
+from pipebench.bench.wanted import DEFAULT_CLUSTER, DEFAULT_DEVICES, Wanted
+from pipebench.bench.workload import Workload
+from pipebench.bench.workload_builder import WorkloadBuilder
+from pipebench.domain.cluster import LinkMode
+from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.problem import Optimizer, Pins
-from pipebench.domain.profile import Profile
-from pipebench.formats.cluster import DEFAULT_DEVICE_TYPE, load_cluster
-from pipebench.formats.profile_file import read_profile
-from pipebench.formats.profiles import load_profile, profile_names
-from pipebench.hooks.context import Context, ProfileRequest
-from pipebench.hooks.descriptors import Model, Profiler
+from pipebench.domain.value import require_count
+from pipebench.formats.cluster import load_cluster
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import Reference, parse_reference, parse_references, typed_options
+from pipebench.hooks.syntax import parse_references, split_list
 
-DEFAULT_DEVICES = 8
+DEFAULT_SUITE = "quick"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +26,7 @@ class Selection:
 
     models: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
-    suite: str | None = None
+    suites: tuple[str, ...] = ()
     cluster: str | None = None
     devices: int | None = None
     memory: str | None = None
@@ -44,124 +39,80 @@ class Selection:
     pp: int | None = None
     reserve: float | None = None
     optimizer: str | None = None
-    profiler: str = "analytic"
+    profiler: str | None = None
 
 
 def select(host: Host, asked: Selection) -> list[Workload]:
-    """The workloads, suite first, then profiles, then models. Nothing named: the quick suite.
+    """The workloads, those of suites first, then profiles, then models. Nothing named: the quick suite.
+
+    What is asked for besides replaces what a suite says, in all its workloads.
 
     Raises PipebenchError for whatever is wrong with any of them, so that nothing runs before all are right.
     """
-    workloads: list[Workload] = []
-    if asked.suite is not None or not (asked.models or asked.profiles):
-        workloads += [_overridden(w, asked) for w in suite_workloads(load_suite(asked.suite or "quick"))]
-    for reference in parse_references(asked.profiles):
-        workloads.append(_of_profile(asked, _read(host, reference)))
-    for reference in parse_references(asked.models):
-        workloads.append(_of_model(host, asked, reference))
-    for workload in workloads:
-        _check(workload)
-    return workloads
+    said = _said(asked)
+    builder = WorkloadBuilder(host)
+    workloads = _of_suites(builder, chosen_suites(asked), said)
+    wanted = [Wanted(profile=reference, **said) for reference in parse_references(asked.profiles)]
+    wanted += [Wanted(model=reference, **said) for reference in parse_references(asked.models)]
+    return workloads + [builder.workload(each) for each in wanted]
 
 
-def _check(workload: Workload) -> None:
-    """Build the problem, which holds every rule of its parts; the regime changes none of them."""
+def chosen_suites(asked: Selection) -> list[ChosenSuite]:
+    """The suites that are asked for, the quick suite where nothing is; `settle` reads what else they say."""
+    names = [name for text in asked.suites for name in split_list(text)]
+    if not names and not (asked.models or asked.profiles):
+        names = [DEFAULT_SUITE]
+    return load_suites(names)
+
+
+def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], said: dict[str, Any]) -> list[Workload]:
+    """A problem that occurs again is an error inside a suite as it is written, else it is left out."""
+    found: dict[Hashable, Workload] = {}
+    for chosen in suites:
+        places: dict[Hashable, str] = {}
+        for cell in cells(chosen, said):
+            workload = _placed(builder, cell.wanted, f"{chosen.source}: {cell.place}")
+            identity = builder.identity(workload)
+            if identity in places and not said:
+                raise PipebenchError(
+                    f"{chosen.source}: {places[identity]} and {cell.place} are the same problem",
+                    "keep one of them",
+                )
+            places[identity] = cell.place
+            found.setdefault(identity, workload)
+    return list(found.values())
+
+
+def _placed(builder: WorkloadBuilder, wanted: Wanted, place: str) -> Workload:
     try:
-        workload.problem("sync")
-    except InvalidValue as error:
-        raise InvalidValue(f"{workload.model} on {workload.cluster.name}: {error.message}", error.hint) from None
+        return builder.workload(wanted)
+    except PipebenchError as error:
+        raise PipebenchError(f"{place}: {error.message}", error.hint, error.exit_code) from None
 
 
-def build_graph(host: Host, reference: Reference) -> OperatorGraph:
-    """The operator graph of a model with its parameters."""
-    component = host.find("models", reference.name).component
-    assert isinstance(component, Model)
-    context = Context(options=typed_options(reference, component.options))
-    build = host.load(component)
-    return exact_graph(component.name, called(f"model {component.name!r}", lambda: build(context)))
-
-
-def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRequest) -> Profile:
-    """The profile of a graph by a profiler, options included."""
-    reference = parse_reference(profiler)
-    component = host.find("profilers", reference.name).component
-    assert isinstance(component, Profiler)
-    context = Context(options=typed_options(reference, component.options), request=request)
-    profile, who = host.load(component), f"profiler {component.name!r}"
-    return exact_profile(who, called(who, lambda: profile(graph, context)))
-
-
-def _read(host: Host, reference: Reference) -> Profile:
-    if reference.name in profile_names() and not reference.options:
-        return load_profile(reference.name)
-    return read_profile(reference.name, reference.options, known=profile_names(), others=plugin_formats(host))
-
-
-def _of_profile(asked: Selection, profile: Profile) -> Workload:
-    cluster = _cluster(asked, profile.device_types)
-    return _workload(asked, profile.name, profile, cluster)
-
-
-def _of_model(host: Host, asked: Selection, reference: Reference) -> Workload:
-    graph = build_graph(host, reference)
-    cluster = _cluster(asked, (DEFAULT_DEVICE_TYPE,))
-    largest = asked.mini_batch or 16 * cluster.size
-    sizes = {2**power for power in range(min(largest, 128).bit_length())}
-    request = ProfileRequest(
-        devices=cluster.types,
-        micro_batches=tuple(sorted(sizes | ({asked.micro_batch} if asked.micro_batch else set()))),
-    )
-    profile = profiled(host, asked.profiler, graph, request)
-    return _workload(asked, str(reference), profile, cluster)
-
-
-def _cluster(asked: Selection, device_types: tuple[str, ...]) -> Cluster:
-    cluster = load_cluster(
-        asked.cluster or "flat",
-        devices=asked.devices if asked.devices is not None else DEFAULT_DEVICES,
+def _said(asked: Selection) -> dict[str, Any]:
+    """The fields of every workload that the user said, checked here so that no suite is blamed for them."""
+    said = {
+        name: value
+        for name in Selection.__slots__
+        if name in Wanted.__slots__ and (value := getattr(asked, name)) is not None
+    }
+    for name, valid in (("link_mode", get_args(LinkMode)), ("optimizer", get_args(Optimizer))):
+        if name in said and said[name] not in valid:
+            raise unknown(name.replace("_", " "), said[name], valid)
+    load_cluster(
+        DEFAULT_CLUSTER,
+        devices=said.get("devices", DEFAULT_DEVICES),
         memory=asked.memory,
         bandwidth=asked.bandwidth,
-        device_type=device_types[0],
     )
-    if asked.link_mode is not None:
-        cluster = replace(cluster, link_mode=cast(LinkMode, asked.link_mode))
-    return cluster
-
-
-def _workload(asked: Selection, model: str, profile: Profile, cluster: Cluster) -> Workload:
-    return Workload(
-        model=model,
-        profile=profile,
-        cluster=cluster,
-        mini_batch=asked.mini_batch if asked.mini_batch is not None else default_mini_batch(profile, cluster),
-        optimizer=cast(Optimizer, asked.optimizer or "none"),
-        pins=_pins(asked),
-    )
-
-
-def _pins(asked: Selection) -> Pins:
-    return Pins(
+    if asked.mini_batch is not None:
+        require_count("mini_batch", asked.mini_batch)
+    Pins(
         tensor_parallel=asked.tp,
         data_parallel=asked.dp,
         pipeline=asked.pp,
         micro_batch=asked.micro_batch,
-        reserve=asked.reserve or 0.0,
+        reserve=said.get("reserve", 0.0),
     )
-
-
-def _overridden(workload: Workload, asked: Selection) -> Workload:
-    """A suite's workload; what the user says besides wins over what the suite says."""
-    changed = any((asked.cluster, asked.devices, asked.memory, asked.bandwidth, asked.link_mode))
-    if changed and not (asked.cluster and asked.devices):
-        raise PipebenchError(
-            "a suite brings its own clusters", "give --cluster and --devices together, or name --profile instead"
-        )
-    cluster = _cluster(asked, workload.profile.device_types) if changed else workload.cluster
-    return Workload(
-        model=workload.model,
-        profile=workload.profile,
-        cluster=cluster,
-        mini_batch=asked.mini_batch or workload.mini_batch,
-        optimizer=cast(Optimizer, asked.optimizer) if asked.optimizer else workload.optimizer,
-        pins=_pins(asked) if _pins(asked) != Pins() else workload.pins,
-    )
+    return said

@@ -9,7 +9,10 @@ from pipebench.domain.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Profile, cluster, mini-batch and pins; `problem` adds the regime."""
+    """Profile, cluster, mini-batch and pins; `problem` adds the regime.
+
+    name: what a suite calls it, of a grid with the values of its lists; empty outside suites.
+    """
 
     model: str
     profile: Profile
@@ -17,6 +20,7 @@ class Workload:
     mini_batch: int
     optimizer: Optimizer = "none"
     pins: Pins = field(default_factory=Pins)
+    name: str = ""
 
     def problem(self, mode: RegimeMode) -> Problem:
         """The problem in one regime."""

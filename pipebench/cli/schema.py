@@ -11,14 +11,15 @@ from pipebench.cli.application import print_json
 def command(kind: str, as_json: bool) -> int:
     """Print the JSON Schema of problem, plan, profile, schedule, … or suite."""
     del as_json
+    from pipebench.domain.document import KINDS, schema
+    from pipebench.domain.errors import unknown
+
     if kind == "suite":
-        import msgspec
+        from pipebench.bench.suites import suite_schema
 
-        from pipebench.bench.suites import Suite
-
-        print_json(msgspec.json.schema(Suite))
+        print_json(suite_schema())
         return 0
-    from pipebench.domain.document import schema
-
+    if kind not in KINDS:
+        raise unknown("document kind", kind, [*KINDS, "suite"])
     print_json(schema(kind))
     return 0

@@ -14,9 +14,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = [
     click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled analytically."),
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
-    click.option("--suite", help="A suite, by name or TOML file (without models or profiles: quick)."),
-    click.option("--cluster", help="A cluster, by name or TOML file (default: flat)."),
-    click.option("--devices", "-n", type=int, help="Number of devices (default: 8)."),
+    click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
+    click.option("--cluster", help="A cluster, by name or TOML file (default: flat, or the suite's)."),
+    click.option("--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's)."),
     click.option("--memory", help="Memory of each device, such as 12GB or 16GiB."),
     click.option("--bandwidth", help="One-way link bandwidth of each device, such as 12GB/s."),
     click.option("--link-mode", type=click.Choice(["full", "half", "delay"]), help="How links are shared."),

@@ -1,0 +1,77 @@
+"""What a comparison runs besides the workloads: the command line says it, else the suites."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pipebench.bench.suites.files import ChosenSuite
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import RegimeMode
+from pipebench.formats.quantities import parse_bytes
+from pipebench.hooks.syntax import parse_reference, split_list
+
+NOT_SAID: tuple[Any, ...] = (None, ())
+KEYS = {"timeout_s": "limits.timeout_s", "memory_bytes": "limits.memory", "repeat": "limits.repeat"}
+"""Of a suite file, where they are not called as the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Components as on the command line, one a text. Empty and None: not said.
+
+    regimes: every planner is scored in each; not said: each planner in its own. memory_bytes: of the process of a
+    planner. repeat: warm searches to time.
+    """
+
+    planners: tuple[str, ...] = ()
+    regimes: tuple[RegimeMode, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    memory_bytes: int | None = None
+    repeat: int | None = None
+    seed: int | None = None
+
+
+def settle(suites: Sequence[ChosenSuite], said: Settings) -> Settings:
+    """What the command line said; what it left open as the suites say it.
+
+    Raises PipebenchError where the command line leaves open what two suites say differently.
+    """
+    settings = {chosen.source: _settings(chosen) for chosen in suites}
+    settled: dict[str, Any] = {}
+    for field in fields(Settings):
+        value = getattr(said, field.name)
+        if value in NOT_SAID:
+            by = {source: getattr(each, field.name) for source, each in settings.items()}
+            by = {source: each for source, each in by.items() if each not in NOT_SAID}
+            if len(set(by.values())) > 1:
+                raise PipebenchError(
+                    f"{' and '.join(by)} differ in {KEYS.get(field.name, field.name)}",
+                    "say it on the command line, or run one suite at a time",
+                )
+            value = next(iter(by.values()), field.default)
+        settled[field.name] = value
+    return Settings(**settled)
+
+
+def _settings(chosen: ChosenSuite) -> Settings:
+    suite = chosen.suite
+    limits = suite.limits
+    return Settings(
+        planners=_located(suite.planners, chosen.folder),
+        regimes=suite.regimes,
+        schedulers=_located(suite.schedulers, chosen.folder),
+        executors=_located(suite.executors, chosen.folder),
+        timeout_s=limits.timeout_s,
+        memory_bytes=None if limits.memory is None else parse_bytes(limits.memory),
+        repeat=limits.repeat,
+        seed=suite.seed,
+    )
+
+
+def _located(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Each component apart; a Python file relative to the suite's folder."""
+    parts = [part for text in texts for part in split_list(text)]
+    return tuple(str(folder / part) if parse_reference(part).is_script else part for part in parts)

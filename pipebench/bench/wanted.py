@@ -1,0 +1,44 @@
+"""One workload as it is asked for, on the command line or by a suite: names and texts, nothing loaded yet."""
+
+from dataclasses import dataclass
+
+from pipebench.domain.cluster import LinkMode
+from pipebench.domain.problem import Optimizer
+from pipebench.hooks.syntax import Reference
+
+DEFAULT_DEVICES = 8
+DEFAULT_CLUSTER = "flat"
+DEFAULT_PROFILER = "analytic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A model, profiled by `profiler`, or a profile, on a cluster; quantities as on the command line.
+
+    mini_batch_per_device: times the devices, in place of mini_batch; both None: `default_mini_batch`.
+    """
+
+    name: str = ""
+    model: Reference | None = None
+    profile: Reference | None = None
+    profiler: str = DEFAULT_PROFILER
+    cluster: str = DEFAULT_CLUSTER
+    devices: int = DEFAULT_DEVICES
+    memory: str | None = None
+    bandwidth: str | None = None
+    link_mode: LinkMode | None = None
+    mini_batch: int | None = None
+    mini_batch_per_device: int | None = None
+    micro_batch: int | None = None
+    tp: int | None = None
+    dp: int | None = None
+    pp: int | None = None
+    reserve: float = 0.0
+    optimizer: Optimizer = "none"
+
+    @property
+    def samples(self) -> int | None:
+        """The mini-batch that is said, None where it is not."""
+        if self.mini_batch_per_device is not None:
+            return self.mini_batch_per_device * self.devices
+        return self.mini_batch
