@@ -3,6 +3,8 @@
 from functools import cached_property
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.value import (
@@ -11,6 +13,7 @@ from pipebench.domain.value import (
     require_bytes,
     require_count,
     require_name,
+    require_rate,
     require_seconds,
     require_unique,
 )
@@ -122,8 +125,27 @@ class DeviceCosts(Value, frozen=True, kw_only=True):
             )
 
 
+class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """The devices and the mini-batch that a foreign file was made for; they hold where nobody says otherwise."""
+
+    devices: int | None = None
+    memory_bytes: int | None = None
+    bandwidth_bytes_s: float | None = None
+    mini_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("devices", "memory_bytes", "mini_batch"):
+            said = getattr(self, name)
+            require(said is None or said >= 1, f"{name} of the setting is {said}, it must be at least 1")
+        if self.bandwidth_bytes_s is not None:
+            require_rate("bandwidth of the setting", self.bandwidth_bytes_s)
+
+
 class Provenance(Value, frozen=True, kw_only=True):
-    """Where the figures come from: who measured, on what, when, with which versions and spread."""
+    """Where the figures come from: who measured, on what, when, with which versions and spread.
+
+    setting: of a foreign file that carries one.
+    """
 
     profiler: str = ""
     made_by: str = ""
@@ -133,6 +155,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     relative_spread: float | None = None
     saved: str = ""
     notes: tuple[str, ...] = ()
+    setting: Setting | UnsetType = UNSET
 
 
 class Profile(Value, frozen=True, kw_only=True):

@@ -3,8 +3,8 @@
 from typing import Any
 
 from pipebench.formats.files import read_file
-from pipebench.formats.native import looks_native, read_any_document
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.native import read_any_document
+from pipebench.formats.profile_file import is_native, read_profile
 from pipebench.hooks.syntax import parse_reference
 
 
@@ -14,6 +14,6 @@ def read_any(path: str) -> tuple[str, Any]:
     Raises PipebenchError that names what is wrong.
     """
     reference = parse_reference(path)
-    if not reference.options and looks_native(read_file(path)):
+    if not reference.options and is_native(read_file(path)):
         return read_any_document(path)
     return "profile", read_profile(reference.name, reference.options)

@@ -5,13 +5,18 @@ from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.profile import Profile
-from pipebench.formats import native_profile, pipedream
+from pipebench.formats import native_profile, pipedream, piper, tarnawski
 from pipebench.formats.files import read_file
 from pipebench.formats.profile_format import ProfileFormat
 from pipebench.hooks.syntax import Reference, typed_options
 
-FORMATS: tuple[ProfileFormat, ...] = (native_profile.FORMAT, pipedream.FORMAT)
-"""Formats that are read. A new one is a module with a FORMAT, and its entry here."""
+FORMATS: tuple[ProfileFormat, ...] = (
+    piper.FORMAT,
+    tarnawski.FORMAT,
+    native_profile.FORMAT,
+    pipedream.FORMAT,
+)
+"""Formats that are read, asked in this order. A new one is a module with a FORMAT, and its entry here."""
 
 
 def read_profile(
@@ -38,6 +43,12 @@ def read_profile(
     found = _format_of(data, path, (*FORMATS, *others))
     chosen = typed_options(Reference(path, dict(options or {})), found.options)
     return found.read(data, path, chosen)
+
+
+def is_native(data: bytes) -> bool:
+    """Whether the bytes look like one of the project's own documents: JSON that no foreign format claims."""
+    found = next((candidate for candidate in FORMATS if candidate.recognises(data)), None)
+    return found is native_profile.FORMAT
 
 
 def _format_of(data: bytes, path: str, formats: Sequence[ProfileFormat]) -> ProfileFormat:

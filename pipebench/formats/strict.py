@@ -1,4 +1,4 @@
-"""TOML as typed values: every unknown key and every wrong type is an error that names file and key."""
+"""TOML and JSON as typed values: every unknown key and every wrong type is an error that names file and key."""
 
 import re
 from typing import Any, TypeVar, get_args
@@ -23,6 +23,21 @@ def parse_toml(data: bytes, kind: type[T], source: str) -> T:
         raise _explained(str(error), kind, source) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise PipebenchError(f"{source}: not valid TOML: {error}") from None
+
+
+def parse_json(data: bytes, kind: type[T], source: str) -> T:
+    """The content of a JSON text as a msgspec Struct that forbids unknown fields.
+
+    source: the file, and the place inside it where the text is only a part of one. Raises PipebenchError as
+    `parse_toml`; a text that was cut short is told with its length.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), kind, source) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        cut = f": the file ends after {len(data)} bytes" if "truncated" in str(error) else ""
+        raise PipebenchError(f"{source}: not valid JSON: {error}{cut}") from None
 
 
 def _explained(message: str, kind: Any, source: str) -> PipebenchError:
