@@ -1,0 +1,1 @@
+"""Piper: downsets, data and tensor parallelism and recomputation, in-flight memory."""

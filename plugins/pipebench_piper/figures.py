@@ -1,0 +1,186 @@
+"""What Piper knows of a problem: for each operator and tensor-parallel degree the ways to run it, and the edges."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Alternative, OperatorCosts
+
+MOST_DEVICES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A tensor-parallel and a data-parallel degree of a stage.
+
+    samples: of a micro-batch on one replica. step: what the stage adds to the sum in flight, share: by which
+    the sum is divided (rounded up) to give the micro-batches that one replica keeps.
+    """
+
+    tensor_parallel: int
+    data_parallel: int
+    samples: int
+    step: int
+    share: int
+
+    @property
+    def devices(self) -> int:
+        """Devices of the stage."""
+        return self.tensor_parallel * self.data_parallel
+
+
+class Figures:
+    """Arrays of one problem at one micro-batch size.
+
+    micro_batch: samples of one micro-batch. own: replicas take micro-batches in turn, as Piper has it (a
+    micro-batch stays on one device); else they share each micro-batch, of a size given by the user.
+    """
+
+    def __init__(self, problem: Problem, micro_batch: int, own: bool) -> None:
+        self.problem = problem
+        self.micro_batch = micro_batch
+        self.own = own
+        self.micro_batches = problem.mini_batch // micro_batch
+        costs = problem.profile.on(problem.cluster.devices[0])
+        self._times = OperatorTimes(costs)
+        self._operators = costs.operators
+        graph = problem.profile.graph
+        self.nodes = len(graph.operators)
+        edges = [
+            (producer, reader, tensor)
+            for tensor, (producer, readers) in enumerate(zip(graph.producers, graph.consumers, strict=True))
+            if producer >= 0
+            for reader in readers
+        ]
+        self.tensors = [tensor for _, _, tensor in edges]
+        self.edges: IntArray = np.array([edge[:2] for edge in edges], np.int64).reshape(-1, 2)
+        self.bandwidth = problem.cluster.flat(problem.cluster.size).bandwidth_bytes_s
+
+    @cached_property
+    def choices(self) -> dict[int, list[list[Alternative | None]]]:
+        """For each tensor-parallel degree the ways to run each operator; None is the plain one.
+
+        Plain counts at degree 1 unless an alternative of degree 1 says the same; at any other degree only for
+        operators that have no alternative of a degree above 1 (every device then computes all of them).
+        """
+        degrees = sorted({1} | {a.tensor_parallel for costs in self._operators for a in costs.alternatives})
+        pinned, recompute = self.problem.pins.tensor_parallel, self.problem.pins.recompute
+        found = {}
+        for degree in degrees:
+            if pinned in (None, degree) and degree <= self.problem.cluster.size:
+                offered = [_offered(costs, degree) for costs in self._operators]
+                if recompute is not None:
+                    offered = [_pinned(each, recompute == "stage") for each in offered]
+                found[degree] = offered
+        if pinned is not None and pinned not in found:
+            raise UnsupportedProblem(
+                f"tensor_parallel is pinned to {pinned}, the profile has alternatives for "
+                f"{', '.join(map(str, degrees))}"
+            )
+        return found
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        """Degrees that a stage may have: data-parallel ones divide the micro-batches of the mini-batch."""
+        devices, pinned = self.problem.cluster.size, self.problem.pins.data_parallel
+        whole = self.micro_batches if self.own else self.micro_batch
+        found = []
+        for tensor in self.choices:
+            for data in range(1, min(devices // tensor, whole) + 1):
+                if whole % data == 0 and pinned in (None, data):
+                    local = self.micro_batch if self.own else self.micro_batch // data
+                    step = data if self.own else 1
+                    found.append(Way(tensor, data, local, step, step))
+        if pinned is not None and whole % pinned:
+            raise UnsupportedProblem(
+                f"piper: data_parallel is pinned to {pinned}, which does not divide the {whole} "
+                f"{'micro-batches of a mini-batch' if self.own else 'samples of a micro-batch'}"
+            )
+        if not found:
+            raise UnsupportedProblem("piper: no degrees of data and tensor parallelism honour the pins")
+        return found
+
+    @property
+    def most_in_flight(self) -> int:
+        """Bound on the sum in flight: degrees of all stages, no more than there are devices or micro-batches."""
+        return min(self.micro_batches, self.problem.cluster.size)
+
+    def of_way(self, way: Way) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """(operators, alternatives) seconds with the all-reduce, saved and fixed bytes; and how many there are.
+
+        Seconds for one micro-batch in the stage's steady state. All-reduce: 4 (d - 1) / d of the weights a
+        mini-batch (the released planner's parameter server), spread over its micro-batches.
+        """
+        offered = self.choices[way.tensor_parallel]
+        widest = max(1, *(len(each) for each in offered))
+        time, saved, fixed = (np.zeros((self.nodes, widest)) for _ in range(3))
+        count = np.array([len(each) for each in offered], np.int64)
+        replicas = way.data_parallel
+        turns = replicas if self.own else 1
+        regime, graph = self.problem.regime, self.problem.profile.graph
+        for node, each in enumerate(offered):
+            for position, alternative in enumerate(each):
+                if alternative is None:
+                    weights = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
+                    keeps, holds = self._operators[node].saved_bytes_per_sample, 0
+                else:
+                    weights, holds = alternative.parameter_bytes, alternative.fixed_bytes
+                    keeps = alternative.saved_bytes_per_sample
+                reduced = 4 * (replicas - 1) * weights / replicas / self.micro_batches
+                time[node, position] = self._seconds(node, alternative, way.samples) / turns
+                time[node, position] += reduced / self.bandwidth
+                saved[node, position] = keeps * way.samples
+                fixed[node, position] = holds + weight_state_bytes(regime, weights, replicas)
+        return time, saved, fixed, count
+
+    def _seconds(self, node: int, alternative: Alternative | None, samples: int) -> float:
+        sizes = self._times.costs.micro_batches
+        if len(sizes) == 1:
+            each = alternative or self._operators[node]
+            return (each.forward_s[0] + each.backward_s[0]) * (samples / sizes[0])
+        name = "" if alternative is None else alternative.id
+        forward, backward, _ = self._times.chosen(node, name, samples)
+        return (forward + backward) / NS_PER_S
+
+    def crossing(self, degree: int) -> tuple[FloatArray, FloatArray]:
+        """(edges, alternatives) bytes of one micro-batch that an edge costs at its consumer and at its producer.
+
+        The tensor and its gradient, and what the alternative at that end adds, once in each direction.
+        """
+        graph = self.problem.profile.graph
+        offered = self.choices[degree]
+        widest = max(1, *(len(each) for each in offered))
+        into, out = np.zeros((len(self.edges), widest)), np.zeros((len(self.edges), widest))
+        for edge, (producer, consumer) in enumerate(self.edges):
+            tensor = graph.tensors[self.tensors[edge]]
+            plain = tensor.forward_bytes_per_sample + tensor.gradient_bytes_per_sample
+            for ends, node in ((into, consumer), (out, producer)):
+                ends[edge] = plain * self.micro_batch + tensor.fixed_bytes
+                for position, alternative in enumerate(offered[node]):
+                    if alternative is not None and tensor.name in alternative.boundary_bytes:
+                        ends[edge, position] += 2 * sum(alternative.boundary_bytes[tensor.name]) * self.micro_batch
+        return into, out
+
+
+def _offered(costs: OperatorCosts, degree: int) -> list[Alternative | None]:
+    given: list[Alternative | None] = [a for a in costs.alternatives if a.tensor_parallel == degree]
+    if degree == 1:
+        same = any(
+            (a.forward_s, a.backward_s) == (costs.forward_s, costs.backward_s) and not a.recompute
+            for a in given
+            if a is not None
+        )
+        return given if same else [None, *given]
+    if any(a.tensor_parallel > 1 for a in costs.alternatives):
+        return given
+    return [None]
+
+
+def _pinned(offered: list[Alternative | None], recompute: bool) -> list[Alternative | None]:
+    return [a for a in offered if (a is not None and a.recompute) == recompute]

@@ -1,0 +1,279 @@
+"""Can the graph be cut into stages of at most a target time? The fewest samples in flight from each downset on.
+
+Source: Piper section 4 (dynamic program over downsets, devices and the sum of data-parallel degrees). Less in
+flight behind a stage never hurts it, so the sum need not be part of the state when the time is a target.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipebench.algorithms.downset_table import Words, contains
+from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import FloatArray, IntArray
+from pipebench_piper.knapsack import choose, greedy, priced
+
+UNREACHED = 1 << 30
+SLACK = 1e-9
+"""Relative slack of bounds that are sums of rounded numbers."""
+
+
+class Tables(NamedTuple):
+    """What the kernel reads. Ways: pairs of a tensor- and a data-parallel degree. Sets: downsets by `work`.
+
+    rows: the sets. work: least device-seconds of each. cut: edges that each holds in part.
+    devices, step, share: of each way: devices; what it adds to the sum in flight; the sum is divided by it to
+    give what one device keeps (rounded up). degree: position of its tensor-parallel degree. price: seconds
+    for a byte that crosses.
+    time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, bytes besides.
+    count: (ways, operators) alternatives.
+    fast, fast_saved, fast_fixed, least_saved, least_fixed, lacking: (ways, sets) sums over the fastest
+    alternatives, least of each, operators without any.
+    into, out: (degrees, sets) bytes of cut edges at their inner and outer end, least over the alternatives.
+    both: (degrees, edges) the two together.
+    edges: (edges, 2) producer, consumer. into_each, out_each: (ways, edges, alternatives) bytes at the
+    consumer's and at the producer's end. uniform: by degree, whether those do not depend on the alternative.
+    """
+
+    rows: Words
+    work: FloatArray
+    cut: Words
+    devices: IntArray
+    step: IntArray
+    share: IntArray
+    degree: IntArray
+    price: FloatArray
+    time: FloatArray
+    saved: FloatArray
+    fixed: FloatArray
+    count: IntArray
+    fast: FloatArray
+    fast_saved: FloatArray
+    fast_fixed: FloatArray
+    least_saved: FloatArray
+    least_fixed: FloatArray
+    lacking: FloatArray
+    into: FloatArray
+    out: FloatArray
+    both: FloatArray
+    edges: IntArray
+    into_each: FloatArray
+    out_each: FloatArray
+    uniform: NDArray[np.bool_]
+
+
+class Memory(NamedTuple):
+    """Stage times found before: keys and what is known of each, the newest in its place."""
+
+    key: IntArray
+    least: FloatArray
+    known: FloatArray
+
+
+@kernel
+def inside(rows: Words, row: int, node: int) -> bool:
+    """Whether a downset holds a node."""
+    return (rows[row, node // 64] >> np.uint64(node % 64) & np.uint64(1)) != 0
+
+
+@kernel
+def stage_choice(
+    tables: Tables, large: int, small: int, way: int
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray]:
+    """The operators between two downsets with their alternatives: (operators, time, saved, fixed, count)."""
+    nodes = tables.time.shape[1]
+    place = np.full(nodes, -1, np.int64)
+    members = np.empty(nodes, np.int64)
+    size = 0
+    for node in range(nodes):
+        if inside(tables.rows, large, node) and not inside(tables.rows, small, node):
+            place[node] = size
+            members[size] = node
+            size += 1
+    widest = tables.time.shape[2]
+    time, saved, fixed = np.empty((size, widest)), np.empty((size, widest)), np.empty((size, widest))
+    count = np.empty(size, np.int64)
+    for i in range(size):
+        count[i] = tables.count[way, members[i]]
+        for l in range(widest):
+            time[i, l] = tables.time[way, members[i], l]
+            saved[i, l] = tables.saved[way, members[i], l]
+            fixed[i, l] = tables.fixed[way, members[i], l]
+    for edge in range(tables.edges.shape[0]):
+        source, target = place[tables.edges[edge, 0]], place[tables.edges[edge, 1]]
+        if source >= 0 and target < 0:
+            for l in range(count[source]):
+                time[source, l] += tables.out_each[way, edge, l] * tables.price[way]
+        elif target >= 0 and source < 0:
+            for l in range(count[target]):
+                time[target, l] += tables.into_each[way, edge, l] * tables.price[way]
+    return members[:size], time, saved, fixed, count
+
+
+@kernel
+def stage_time(
+    tables: Tables,
+    memory: Memory,
+    large: int,
+    small: int,
+    way: int,
+    live: int,
+    limit: float,
+    to_the_end: bool,
+    target: float,
+    counters: IntArray,
+) -> float:
+    """Seconds of a stage with `live` units in flight on a device; a bound above `target` where that is one.
+
+    Inf where it does not fit.
+    """
+    sets, ways = tables.work.shape[0], tables.devices.shape[0]
+    # Units in flight never exceed the number of devices, which is far below 2^14 (figures.most_devices).
+    name = ((large * sets + small) * ways + way) * 16384 + live
+    slot = (name * 2654435761) % memory.key.shape[0]
+    if memory.key[slot] == name:
+        if memory.known[slot] <= target or memory.known[slot] == memory.least[slot]:
+            return memory.known[slot]
+        if memory.least[slot] > target:
+            return memory.least[slot]
+    _, time, saved, fixed, count = stage_choice(tables, large, small, way)
+    for i in range(time.shape[0]):
+        for l in range(count[i]):
+            saved[i, l] = saved[i, l] * live + fixed[i, l]
+    counters[2] += 1
+    known, price, _ = greedy(time, saved, count, limit)
+    least = known
+    if to_the_end and known < np.inf and price > 0.0:
+        least = min(known, priced(time, saved, count, limit, price)[0] - price * limit)
+        if least >= known * (1 - 1e-12):
+            least = known
+        elif least <= target < known:
+            counters[3] += 1
+            known, proven, _ = choose(time, saved, count, limit, True)
+            counters[4] += not proven
+            least = known
+    memory.key[slot], memory.least[slot], memory.known[slot] = name, least, known
+    if known <= target:
+        return known
+    return least
+
+
+@kernel
+def reach(
+    tables: Tables,
+    memory: Memory,
+    target: float,
+    limit: float,
+    most_in_flight: int,
+    to_the_end: bool,
+    most_stages: int,
+    flight: IntArray,
+    link: IntArray,
+    counters: IntArray,
+) -> bool:
+    """Fill flight (sets, devices + 1): least sum in flight of a downset on at most so many devices.
+
+    link: (sets, devices + 1, 3) the downset behind the first stage, its devices, the way of the stage.
+    most_stages: 1 where the whole graph has to be one stage, else 0. counters: pairs, transitions, knapsacks,
+    exact searches, of those not proven. Returns whether the whole graph is reached.
+    """
+    sets, room = flight.shape
+    devices = room - 1
+    ways = tables.devices.shape[0]
+    work = tables.work
+    whole = work[sets - 1]
+    slack = target * (1 + SLACK)
+    flight[:] = UNREACHED
+    flight[0, :] = 0
+    used_most = 0
+    for way in range(ways):
+        used_most = max(used_most, tables.devices[way])
+    used_least = used_most
+    for way in range(ways):
+        used_least = min(used_least, tables.devices[way])
+    useful = np.empty(room, np.int64)
+    for small in range(sets - 1):
+        if most_stages == 1 and small > 0:
+            break
+        kinds = 0
+        for k in range(room):
+            if small > 0 and k > 0 and flight[small, k - 1] < flight[small, k]:
+                flight[small, k] = flight[small, k - 1]
+                link[small, k] = link[small, k - 1]
+            if flight[small, k] < UNREACHED and (kinds == 0 or flight[small, k] < flight[small, k - 1]):
+                useful[kinds] = k
+                kinds += 1
+        if kinds == 0:
+            continue
+        first = useful[0]
+        lowest = whole - slack * (devices - first - used_least) - whole * SLACK
+        start = np.searchsorted(work, lowest)
+        highest = work[small] + slack * min(used_most, devices - first) + whole * SLACK
+        for large in range(max(small + 1, start), sets):
+            if work[large] > highest:
+                break
+            if most_stages == 1 and large < sets - 1:
+                continue
+            rest = (whole - work[large]) * (1 - SLACK)
+            # On more devices than these the rest of the graph has too few left.
+            last = devices
+            while last >= 0 and rest > slack * (devices - last):
+                last -= 1
+            if not contains(tables.rows, large, small):
+                continue
+            counters[0] += 1
+            inner = -1
+            crossing = 0.0
+            for way in range(ways):
+                degree = tables.degree[way]
+                used = tables.devices[way]
+                if first + used > last or tables.lacking[way, large] > tables.lacking[way, small]:
+                    continue
+                if (work[large] - work[small]) * (1 - SLACK) > slack * used:
+                    continue
+                if degree != inner:
+                    inner = degree
+                    crossing = tables.into[degree, large] + tables.out[degree, small]
+                    for word in range(tables.cut.shape[1]):
+                        common = tables.cut[large, word] & tables.cut[small, word]
+                        edge = word * 64
+                        while common:
+                            if common & np.uint64(1):
+                                crossing -= tables.both[degree, edge]
+                            common >>= np.uint64(1)
+                            edge += 1
+                fastest = tables.fast[way, large] - tables.fast[way, small] + crossing * tables.price[way]
+                if fastest * (1 - SLACK) > target:
+                    continue
+                for kind in range(kinds):
+                    k = useful[kind]
+                    if k + used > last:
+                        break
+                    total = flight[small, k] + tables.step[way]
+                    if total > most_in_flight or total >= flight[large, k + used]:
+                        continue
+                    counters[1] += 1
+                    live = (total + tables.share[way] - 1) // tables.share[way]
+                    least = (tables.least_saved[way, large] - tables.least_saved[way, small]) * live
+                    least += tables.least_fixed[way, large] - tables.least_fixed[way, small]
+                    if least * (1 - SLACK) > limit:
+                        continue
+                    held = (tables.fast_saved[way, large] - tables.fast_saved[way, small]) * live
+                    held += tables.fast_fixed[way, large] - tables.fast_fixed[way, small]
+                    sure = fastest * (1 + SLACK) <= target and held * (1 + SLACK) <= limit
+                    if not (sure and tables.uniform[degree]):
+                        seconds = stage_time(
+                            tables, memory, large, small, way, live, limit, to_the_end, target, counters
+                        )
+                        if seconds > target:
+                            continue
+                    flight[large, k + used] = total
+                    link[large, k + used, 0] = small
+                    link[large, k + used, 1] = k
+                    link[large, k + used, 2] = way
+    for k in range(1, room):
+        if flight[sets - 1, k - 1] < flight[sets - 1, k]:
+            flight[sets - 1, k] = flight[sets - 1, k - 1]
+            link[sets - 1, k] = link[sets - 1, k - 1]
+    return flight[sets - 1, devices] < UNREACHED
