@@ -78,6 +78,12 @@ class Figures:
                 if recompute is not None:
                     offered = [_pinned(each, recompute == "stage") for each in offered]
                 found[degree] = offered
+        for node, operator in enumerate(self.problem.profile.graph.operators):
+            if found and not any(offered[node] for offered in found.values()):
+                raise UnsupportedProblem(
+                    f"piper: operator {operator.name!r} has no alternative that honours the pins",
+                    "profile it with alternatives (tensor parallel, recompute), or pin less",
+                )
         if pinned is not None and pinned not in found:
             raise UnsupportedProblem(
                 f"tensor_parallel is pinned to {pinned}, the profile has alternatives for "

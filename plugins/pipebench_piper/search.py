@@ -14,6 +14,8 @@ from pipebench_piper.tables import empty_memory, tables_of
 
 PRECISION = 1e-9
 """Relative distance of the target that was proven out of reach from the time that was reached."""
+ANY = 1e200
+"""A target in seconds that every stage meets which fits."""
 COUNTERS = ("pairs", "transitions", "knapsacks", "exact_knapsacks", "unproven_knapsacks")
 
 
@@ -33,12 +35,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The stages in topological order; the largest of their times; a time that nothing is proven to reach."""
+    """The stages in topological order; the largest of their times; a time that none is proven to
+    reach. stopped: out of time."""
 
     parts: tuple[Part, ...]
     seconds: float
     bound: float
     proven: bool
+    stopped: bool
 
 
 class Search:
@@ -84,17 +88,17 @@ class Search:
         descend = False
         while low < high * (1 - PRECISION):
             if out_of_time():
-                return Partition(parts, high, low, False)
+                return Partition(parts, _slowest(parts), low, False, True)
             # Close to the end most targets are refused: first ask for anything better at all.
             target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
             better = below(target)
             if better is None:
                 low, descend = target, False
             else:
-                parts, high = better, min(high, _slowest(better))
+                parts, high = better, min(target, _slowest(better))
                 descend = high - low < high / 50
         proven = not self.counters[COUNTERS.index("unproven_knapsacks")]
-        return Partition(parts, high, low, bool(proven))
+        return Partition(parts, _slowest(parts), low, bool(proven), False)
 
     def _floor(self) -> float:
         """No stage time is smaller: all device-seconds shared out, and the slowest operator."""
@@ -111,9 +115,9 @@ class Search:
         for _ in range(8):
             parts = below(target)
             if parts is not None or target == 0:
-                return parts if parts is not None else below(np.inf)
+                return parts if parts is not None else below(ANY)
             target *= 1.25
-        return below(np.inf)
+        return below(ANY)
 
     def _stages(self, limit_bytes: float) -> tuple[Part, ...]:
         tables, figures = self.tables, self.figures

@@ -1,0 +1,71 @@
+"""The Piper planner as a plugin."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pipebench.domain.value import Value, require_count
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Capabilities, Planner
+
+PIPEBENCH_API = 1
+
+
+class PiperOptions(Value, frozen=True, kw_only=True):
+    """choice: how the ways to run the operators of a stage are chosen, `greedy` as the released code does,
+    `exact` the best. states: `downsets` of the graph, or `linear`, the beginnings of one topological order.
+    max_downsets: more of them are refused. memory: `piper` counts weights, fixed bytes and what live
+    micro-batches save; `suite` searches on with less memory until the plan fits with transfer buffers too.
+    """
+
+    choice: Literal["exact", "greedy"] = "exact"
+    states: Literal["downsets", "linear"] = "downsets"
+    max_downsets: int = 40_000
+    memory: Literal["piper", "suite"] = "piper"
+
+    def __post_init__(self) -> None:
+        require_count("max_downsets", self.max_downsets)
+
+
+@hookimpl
+def pipebench_planners() -> Iterable[Planner]:
+    """The planner `piper`."""
+    return (
+        Planner(
+            name="piper",
+            summary="DP over downsets: data and tensor parallelism and recomputation for each stage, in-flight memory",
+            load="pipebench_piper.planner:plan",
+            options=PiperOptions,
+            fidelity="code-checked",
+            reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN Parallelization, "
+            "NeurIPS 2021",
+            capabilities=Capabilities(
+                graphs="dag",
+                regimes=("sync",),
+                replicas=True,
+                tensor_parallel=True,
+                recompute=True,
+                per_stage_micro_batch=True,
+            ),
+            deviations=(
+                "code-checked with choice=greedy: the released code's optimum on 400 random graphs and on its inputs; "
+                "the default choice=exact may find less than the released heuristic, which can overshoot",
+                "the search bisects on the stage time and keeps the fewest samples in flight; the released code "
+                "tabulates every sum of data-parallel degrees",
+                "stage time as released: compute, cut tensors and weight synchronisation are added, a tensor is "
+                "charged for each consumer outside, synchronisation is 4 (d - 1) / d of the weights (the paper's "
+                "parameter server) a mini-batch",
+                "replicas take micro-batches in turn: a stage of d replicas has micro-batches of d times the size, "
+                "one part for each; with a pinned micro-batch the replicas share it, and d divides it",
+                "bandwidth is the slowest of the levels that the devices span, latency is left out",
+                "weights, gradients and optimizer state are those of the regime (sync fp32 without optimizer: the "
+                "2 w of the released inputs)",
+                "stages run one after the other, and data-parallel degrees divide the micro-batches of a mini-batch",
+                "operators without any alternative above degree 1 run whole on each device of a tensor-parallel "
+                "stage; the released code needs one for every operator",
+                "a parameter that several operators use is counted for each of them",
+                "the micro-batch is a profiled one that divides the mini-batch, the best by simulated mini-batch "
+                "time where there are several; Piper takes it as given",
+                "the objective leaves out how long the pipeline fills and drains at each update",
+            ),
+        ),
+    )

@@ -1,0 +1,57 @@
+"""Rows measured with the released program: the slowest stage in seconds, to the digits that it prints."""
+
+from typing import Any
+
+import pytest
+
+from pipebench.check import check_plan
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench_piper.planner import plan as piper
+from pipebench_piper.plugin import PiperOptions
+from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published
+from tests.plugins.running import context
+
+ROWS: list[tuple[int, float, int, float, dict[str, int], str]] = [
+    (10, 80e9, 1920, 25e9, {}, "0.0977274"),
+    (8, 8 * GIB, 1920, BANDWIDTH, {}, "0.165856"),
+    (32, 8 * GIB, 1920, BANDWIDTH, {}, "0.0415155"),
+    (64, 8 * GIB, 1920, BANDWIDTH, {}, "0.0202006"),
+    (8, 80 * GIB, 1920, BANDWIDTH, {}, "0.122007"),
+    (32, 80 * GIB, 1920, BANDWIDTH, {}, "0.030844"),
+    (32, 2 * GIB, 1920, BANDWIDTH, {}, "0.0665495"),
+    (64, 80 * GIB, 1920, BANDWIDTH, {}, "0.0156502"),
+    (64, 2 * GIB, 1920, BANDWIDTH, {}, "0.0320301"),
+    (64, 8 * GIB, 1920, BANDWIDTH, {"data_parallel": 1}, "0.0739063"),
+    (64, 8 * GIB, 1920, BANDWIDTH, {"tensor_parallel": 1}, "0.0202006"),
+    (64, 8 * GIB, 8, BANDWIDTH, {}, "0.0503087"),
+]
+
+
+@pytest.mark.parametrize("choice", ["greedy", "exact"])
+@pytest.mark.parametrize(("devices", "memory", "batch", "bandwidth", "pins", "printed"), ROWS)
+def test_bert(
+    devices: int, memory: float, batch: int, bandwidth: float, pins: dict[str, Any], printed: str, choice: Any
+) -> None:
+    problem = on_cluster(published("bert32a100"), devices, memory, batch, bandwidth, **pins)
+    found = piper(problem, context(PiperOptions(choice=choice)))
+    assert found.claimed_native is not None
+    assert f"{found.claimed_native:.6g}" == printed
+    assert found.claimed_s == pytest.approx(found.claimed_native * batch)
+    assert check_plan(problem, found.plan).status == "valid"
+
+
+def test_bert_does_not_fit() -> None:
+    with pytest.raises(InfeasibleProblem, match="no stages on 8 devices"):
+        piper(on_cluster(published("bert32a100"), 8, 2 * GIB, 1920), context(PiperOptions()))
+
+
+def test_gnmt_that_the_released_program_does_not_finish() -> None:
+    # 17914 downsets. Without a memory limit four replicas of everything win: the times are summed in
+    # milliseconds, the bandwidth is in bytes a second.
+    problem = on_cluster(published("gnmt"), 4, 80 * GIB, 256)
+    ctx = context(PiperOptions(choice="greedy"))
+    found = piper(problem, ctx)
+    assert ctx.counters["downsets"] == 17914
+    assert found.claimed_native is not None
+    assert found.claimed_native == pytest.approx(130.1137349588, rel=1e-9)
+    assert check_plan(problem, found.plan).status == "valid"
