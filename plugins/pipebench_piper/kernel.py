@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.algorithms.downset_pairs import cut_by_both
 from pipebench.algorithms.downset_table import Words, contains
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
@@ -235,14 +236,7 @@ def reach(
                 if degree != inner:
                     inner = degree
                     crossing = tables.into[degree, large] + tables.out[degree, small]
-                    for word in range(tables.cut.shape[1]):
-                        common = tables.cut[large, word] & tables.cut[small, word]
-                        edge = word * 64
-                        while common:
-                            if common & np.uint64(1):
-                                crossing -= tables.both[degree, edge]
-                            common >>= np.uint64(1)
-                            edge += 1
+                    crossing -= cut_by_both(tables.cut, tables.both[degree], large, small)
                 fastest = tables.fast[way, large] - tables.fast[way, small] + crossing * tables.price[way]
                 if fastest * (1 - SLACK) > target:
                     continue

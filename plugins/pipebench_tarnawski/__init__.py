@@ -1,0 +1,1 @@
+"""Tarnawski et al.: the throughput dynamic program over downsets, accelerators and CPUs."""

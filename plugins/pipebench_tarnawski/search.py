@@ -1,0 +1,169 @@
+"""The smallest largest load: bisection on a target, each answered by the kernel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.algorithms.downset_table import cut_edges, downset_sums, downset_table, node_sets
+from pipebench.costs.quantise import FloatArray, IntArray
+from pipebench_tarnawski.figures import Figures
+from pipebench_tarnawski.kernel import Tables, load_between, reach
+
+PRECISION = 1e-9
+ANY = 1e200
+COUNTERS = ("pairs", "transitions")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one device holds: operators (positions, ascending), whether it is a CPU, seconds of a micro-batch."""
+
+    operators: tuple[int, ...]
+    cpu: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Loads in topological order. stopped: out of time."""
+
+    loads: tuple[Load, ...]
+    seconds: float
+    stopped: bool
+
+
+class Search:
+    """The downsets of one problem. order: cut this order of the nodes only.
+
+    Raises UnsupportedProblem, with `hint`, when there are more than `most` downsets.
+    """
+
+    def __init__(self, figures: Figures, linear: bool, most: int, hint: str) -> None:
+        self.figures = figures
+        successors = _chain(figures.successors) if linear else figures.successors
+        rows = downset_table(successors, most, hint)
+        sums = downset_sums(
+            rows,
+            np.stack(
+                [
+                    figures.latency,
+                    figures.cpu_latency,
+                    np.minimum(figures.latency, figures.cpu_latency),
+                    figures.size,
+                    figures.foreign,
+                    np.ones(len(figures.members)),
+                ]
+            ),
+        )
+        order = np.lexsort((sums[5], sums[0]))
+        rows = np.ascontiguousarray(rows[order])
+        sums = np.ascontiguousarray(sums[:, order])
+        edges = node_sets(list(figures.outputs), len(figures.members))
+        values = np.array(list(figures.outputs.values()))
+        cut = cut_edges(rows, edges)
+        self.downsets = len(rows)
+        self.counters: IntArray = np.zeros(len(COUNTERS), np.int64)
+        self.tables = Tables(
+            rows=rows,
+            cut=cut,
+            edges=edges,
+            values=values,
+            cut_sums=downset_sums(cut, values[None, :])[0] if len(values) else np.zeros(len(rows)),
+            load=sums[0],
+            cpu_load=sums[1],
+            least=sums[2],
+            size=sums[3],
+            foreign=sums[4],
+            by_cpu=np.lexsort((sums[5], sums[1])),
+        )
+
+    def best(
+        self, accelerators: int, cpus: int, limit_bytes: float, out_of_time: Callable[[], bool]
+    ) -> Split | None:
+        """The split of the smallest largest load; None where none fits in memory."""
+        used = np.empty((cpus + 1, self.downsets), np.int64)
+        link = np.zeros((cpus + 1, self.downsets, 2), np.int64)
+
+        def below(target: float) -> tuple[Load, ...] | None:
+            used[0, -1] = accelerators
+            found = reach(self.tables, target, limit_bytes, used, link, self.counters)
+            return self._loads(link, cpus) if found else None
+
+        figures = self.figures
+        fastest: FloatArray = np.where(figures.foreign > 0, np.inf, figures.latency)
+        fastest = np.minimum(fastest, figures.cpu_latency)
+        low = max(float(fastest.sum()) / (accelerators + cpus), float(fastest.max(initial=0.0))) * (1 - 1e-6)
+        loads, target = None, low
+        for _ in range(12):
+            target *= 1.1
+            loads = below(target) if np.isfinite(target) else None
+            if loads is not None or target == 0:
+                break
+        loads = loads or below(ANY)
+        if loads is None:
+            return None
+        high = _largest(loads)
+        descend = False
+        while low < high * (1 - PRECISION):
+            if out_of_time():
+                return Split(loads, _largest(loads), True)
+            target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
+            better = below(target)
+            if better is None:
+                low, descend = target, False
+            else:
+                loads, high = better, min(target, _largest(better))
+                descend = high - low < high / 50
+        return Split(loads, _largest(loads), False)
+
+    def _loads(self, link: IntArray, cpus: int) -> tuple[Load, ...]:
+        at, here = self.downsets - 1, cpus
+        loads = []
+        while at > 0:
+            behind, kind = (int(value) for value in link[here, at])
+            if kind != 2:
+                seconds = (
+                    load_between(self.tables, at, behind)
+                    if kind == 1
+                    else self.tables.cpu_load[at] - self.tables.cpu_load[behind]
+                )
+                loads.append(Load(self._between(at, behind), kind == 0, float(seconds)))
+            if kind != 1:
+                here -= 1
+            at = behind
+        return tuple(reversed(loads))
+
+    def _between(self, large: int, small: int) -> tuple[int, ...]:
+        rows = self.tables.rows
+        held = [
+            node
+            for node in range(len(self.figures.members))
+            if int(rows[large, node // 64] & ~rows[small, node // 64]) >> node % 64 & 1
+        ]
+        return tuple(sorted(operator for node in held for operator in self.figures.members[node]))
+
+
+def _largest(loads: tuple[Load, ...]) -> float:
+    return max(load.seconds for load in loads)
+
+
+def _chain(successors: list[list[int]]) -> list[list[int]]:
+    """The graph with its depth first order as a chain: what was ready last comes next."""
+    waiting = [0] * len(successors)
+    for later in successors:
+        for each in later:
+            waiting[each] += 1
+    ready = [node for node, count in enumerate(waiting) if count == 0]
+    order = []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for each in successors[node]:
+            waiting[each] -= 1
+            if waiting[each] == 0:
+                ready.append(each)
+    after: list[list[int]] = [[] for _ in successors]
+    for first, second in zip(order, order[1:], strict=False):
+        after[first].append(second)
+    return after

@@ -1,0 +1,56 @@
+"""Rows measured with the released program: the largest load in ms, to the digits that it prints."""
+
+import pytest
+
+from pipebench.check import check_plan
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
+from pipebench.domain.problem import Problem, Regime
+from pipebench.formats.profile_file import read_profile
+from pipebench_tarnawski.planner import plan as tarnawski
+from pipebench_tarnawski.plugin import TarnawskiOptions
+from tests.plugins.running import context
+from tests.shared_data import shared_data
+
+ROWS = [
+    ("LayerGraphs/bert24_inference", 6, False, "17.7899"),
+    ("LayerGraphs/bert24_inference", 6, True, "17.7899"),
+    ("LayerGraphs/bert24_training", 6, False, "41.7458"),
+    ("LayerGraphs/bert24_training", 6, True, "41.7458"),
+    ("LayerGraphs/resnet50_training", 6, False, "78.6318"),
+    ("LayerGraphs/resnet50_training", 6, True, "78.6498"),
+    ("LayerGraphs/inceptionv3_inference", 6, True, "51.5519"),
+    ("OperatorGraphs/bert_l-3_inference", 3, False, "27.9186"),
+    ("OperatorGraphs/bert_l-3_inference", 3, True, "27.9186"),
+    ("OperatorGraphs/bert_l-3_training", 3, False, "65.3031"),
+    ("OperatorGraphs/bert_l-3_training", 3, True, "65.3031"),
+]
+
+
+def problem(name: str, accelerators: int, cpus: int = 1) -> Problem:
+    profile = read_profile(str(shared_data(f"tarnawski/{name}.json")), {})
+    setting = profile.provenance.setting
+    assert setting and setting.memory_bytes and setting.bandwidth_bytes_s
+    device = profile.costs[0].device_type
+    cluster = Cluster(
+        name="flat",
+        types=(
+            DeviceType(name=device, memory_bytes=setting.memory_bytes),
+            DeviceType(name="cpu", memory_bytes=2**50),
+        ),
+        devices=(device,) * accelerators + ("cpu",) * cpus,
+        levels=(
+            LinkLevel(name="flat", group=accelerators + cpus, bandwidth_bytes_s=setting.bandwidth_bytes_s),
+        ),
+    )
+    return Problem(profile=profile, cluster=cluster, mini_batch=8, regime=Regime(mode="sync"))
+
+
+@pytest.mark.parametrize(("name", "accelerators", "linearize", "printed"), ROWS)
+def test_largest_load(name: str, accelerators: int, linearize: bool, printed: str) -> None:
+    asked = problem(name, accelerators)
+    ctx = context(TarnawskiOptions(linearize=linearize))
+    found = tarnawski(asked, ctx)
+    assert found.claimed_native is not None
+    assert f"{found.claimed_native:.6g}" == printed
+    assert check_plan(asked, found.plan).status == "valid"
+    assert ctx.counters["pairs"] > 0
