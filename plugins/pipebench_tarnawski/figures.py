@@ -118,7 +118,8 @@ def _merged(
     cpu: FloatArray,
     outputs: dict[tuple[int, ...], float],
 ) -> list[int]:
-    """For each operator the one it is merged into: without latency, next to one other only, itself at last.
+    """For each operator the one it is merged into: without latency, next to one other only that
+    takes part in all its outputs; itself at last.
 
     Source: the released program's trivial node optimisations; fewer downsets, and no load grows.
     """
@@ -128,16 +129,19 @@ def _merged(
         for each in later:
             near[operator].add(each)
             near[each].add(operator)
+    sent: list[list[tuple[int, ...]]] = [[] for _ in successors]
     for ends in outputs:
         for end in ends:
-            near[end].update(each for each in ends if each != end)
+            sent[end].append(ends)
     free = (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
     again = True
     while again:
         again = False
         for operator in range(len(home)):
-            if free[operator] and len(near[operator]) == 1 and home[operator] == operator:
-                (other,) = near[operator]
+            if not free[operator] or len(near[operator]) != 1 or home[operator] != operator:
+                continue
+            (other,) = near[operator]
+            if all(other in {_root(home, end) for end in ends} for ends in sent[operator]):
                 home[operator] = other
                 near[other].discard(operator)
                 near[operator].clear()
