@@ -1,0 +1,1 @@
+"""Alpa: the inter-operator pass over submeshes."""
