@@ -51,4 +51,4 @@ def boundary(
                     total -= values[edge]
             common >>= np.uint64(1)
             edge += 1
-    return total
+    return float(total)

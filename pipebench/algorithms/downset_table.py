@@ -127,7 +127,7 @@ def cut_edges(rows: Words, edges: Words) -> Words:
 @kernel
 def contains(rows: Words, large: int, small: int) -> bool:
     """Whether one downset holds all of another."""
+    inside = True
     for word in range(rows.shape[1]):
-        if rows[small, word] & ~rows[large, word]:
-            return False
-    return True
+        inside = inside and not rows[small, word] & ~rows[large, word]
+    return inside

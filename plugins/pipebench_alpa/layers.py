@@ -1,5 +1,7 @@
 """Operators clustered into layers: few bytes cross between them, none has much more work than the mean."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from pipebench.algorithms.linearise import linearise
@@ -46,11 +48,11 @@ def layers_of(graph: OperatorGraph, work: FloatArray, most: int, imbalance: floa
         end = int(link[end])
         bounds.append(end)
     bounds.reverse()
-    return [tuple(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [tuple(order[a:b]) for a, b in pairwise(bounds)]
 
 
 def _even(order: list[int], done: FloatArray, most: int) -> list[tuple[int, ...]]:
     """As even as operators allow: cut where another share of the work is done."""
     marks = np.searchsorted(done, done[-1] * np.arange(1, most) / most)
     bounds = sorted({0, len(order), *(int(mark) for mark in marks)})
-    return [tuple(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [tuple(order[a:b]) for a, b in pairwise(bounds)]

@@ -49,7 +49,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 bound_scope="cuts of these layers into submeshes in Alpa's model" if len(candidates) == 1 else "",
             )
     raise InfeasibleProblem(
-        f"alpa-inter finds no cut on all {problem.cluster.size} devices of {problem.cluster.memory_bytes} bytes at "
+        f"alpa-inter finds no cut on all {problem.cluster.size} devices of "
+        f"{problem.cluster.memory_bytes} bytes at "
         f"micro-batch {', '.join(map(str, candidates))}",
         "use more memory or a smaller micro-batch",
     )

@@ -37,14 +37,16 @@ def pipebench_planners() -> Iterable[Planner]:
             "Learning, OSDI 2022",
             capabilities=Capabilities(graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True),
             deviations=(
-                "code-checked is the DP; stage times are sums of the profile's operators, with its alternatives for "
+                "code-checked is the DP; stage times are sums of the profile's operators, with its "
+                "alternatives for "
                 "tensor parallelism, where Alpa compiles and measures each stage (intra-operator pass)",
                 "64-bit floats; the released code has 32-bit ones and skips bounds closer than 1e-6 s",
                 "a stage on n devices is q-way tensor and n/q-way data parallel, n/q divides the micro-batch; an "
                 "operator without alternative for q runs whole on each of the q devices",
                 "as released, stage times leave out transfers between stages and the all-reduce of weights, all "
                 "devices are used, and the whole cluster is a submesh for the whole model only",
-                "memory: weight state, fixed bytes and s sets of what is saved for the s-th stage from the end; the "
+                "memory: weight state, fixed bytes and s sets of what is saved for the s-th stage "
+                "from the end; the "
                 "released measured peak holds one set more",
                 "layers are cut from one topological order where the fewest bytes cross, with work at most "
                 "1 + imbalance times the mean; the released rule counts FLOPs",

@@ -1,4 +1,4 @@
-"""What Piper knows of a problem: for each operator and tensor-parallel degree the ways to run it, and the edges."""
+"""What Piper knows of a problem: the ways to run each operator at each tensor-parallel degree, and the edges."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -28,7 +28,7 @@ class Tables(NamedTuple):
     give what one device keeps (rounded up). degree: position of its tensor-parallel degree. price: seconds
     for a byte that crosses.
     time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, bytes besides.
-    count: (ways, operators) alternatives.
+    offered: (ways, operators) alternatives.
     fast, fast_saved, fast_fixed, least_saved, least_fixed, lacking: (ways, sets) sums over the fastest
     alternatives, least of each, operators without any.
     into, out: (degrees, sets) bytes of cut edges at their inner and outer end, least over the alternatives.
@@ -48,7 +48,7 @@ class Tables(NamedTuple):
     time: FloatArray
     saved: FloatArray
     fixed: FloatArray
-    count: IntArray
+    offered: IntArray
     fast: FloatArray
     fast_saved: FloatArray
     fast_fixed: FloatArray
@@ -75,7 +75,7 @@ class Memory(NamedTuple):
 @kernel
 def inside(rows: Words, row: int, node: int) -> bool:
     """Whether a downset holds a node."""
-    return (rows[row, node // 64] >> np.uint64(node % 64) & np.uint64(1)) != 0
+    return bool((rows[row, node // 64] >> np.uint64(node % 64) & np.uint64(1)) != 0)
 
 
 @kernel
@@ -96,19 +96,19 @@ def stage_choice(
     time, saved, fixed = np.empty((size, widest)), np.empty((size, widest)), np.empty((size, widest))
     count = np.empty(size, np.int64)
     for i in range(size):
-        count[i] = tables.count[way, members[i]]
-        for l in range(widest):
-            time[i, l] = tables.time[way, members[i], l]
-            saved[i, l] = tables.saved[way, members[i], l]
-            fixed[i, l] = tables.fixed[way, members[i], l]
+        count[i] = tables.offered[way, members[i]]
+        for a in range(widest):
+            time[i, a] = tables.time[way, members[i], a]
+            saved[i, a] = tables.saved[way, members[i], a]
+            fixed[i, a] = tables.fixed[way, members[i], a]
     for edge in range(tables.edges.shape[0]):
         source, target = place[tables.edges[edge, 0]], place[tables.edges[edge, 1]]
         if source >= 0 and target < 0:
-            for l in range(count[source]):
-                time[source, l] += tables.out_each[way, edge, l] * tables.price[way]
+            for a in range(count[source]):
+                time[source, a] += tables.out_each[way, edge, a] * tables.price[way]
         elif target >= 0 and source < 0:
-            for l in range(count[target]):
-                time[target, l] += tables.into_each[way, edge, l] * tables.price[way]
+            for a in range(count[target]):
+                time[target, a] += tables.into_each[way, edge, a] * tables.price[way]
     return members[:size], time, saved, fixed, count
 
 
@@ -135,18 +135,18 @@ def stage_time(
     slot = (name * 2654435761) % memory.key.shape[0]
     if memory.key[slot] == name:
         if memory.known[slot] <= target or memory.known[slot] == memory.least[slot]:
-            return memory.known[slot]
+            return float(memory.known[slot])
         if memory.least[slot] > target:
-            return memory.least[slot]
+            return float(memory.least[slot])
     _, time, saved, fixed, count = stage_choice(tables, large, small, way)
     for i in range(time.shape[0]):
-        for l in range(count[i]):
-            saved[i, l] = saved[i, l] * live + fixed[i, l]
+        for a in range(count[i]):
+            saved[i, a] = saved[i, a] * live + fixed[i, a]
     counters[2] += 1
     known, price, _ = greedy(time, saved, count, limit)
     least = known
     if to_the_end and known < np.inf and price > 0.0:
-        least = min(known, priced(time, saved, count, limit, price)[0] - price * limit)
+        least = min(known, priced(time, saved, count, price)[0] - price * limit)
         if least >= known * (1 - 1e-12):
             least = known
         elif least <= target < known:
@@ -270,4 +270,4 @@ def reach(
         if flight[sets - 1, k - 1] < flight[sets - 1, k]:
             flight[sets - 1, k] = flight[sets - 1, k - 1]
             link[sets - 1, k] = link[sets - 1, k - 1]
-    return flight[sets - 1, devices] < UNREACHED
+    return bool(flight[sets - 1, devices] < UNREACHED)

@@ -30,11 +30,11 @@ def greedy(time: FloatArray, held: FloatArray, count: IntArray, limit: float) ->
     two = True
     for i in range(nodes):
         low = 0
-        for l in range(1, count[i]):
-            if time[i, chosen[i]] > time[i, l]:
-                chosen[i] = l
-            if held[i, low] > held[i, l]:
-                low = l
+        for a in range(1, count[i]):
+            if time[i, chosen[i]] > time[i, a]:
+                chosen[i] = a
+            if held[i, low] > held[i, a]:
+                low = a
         two = two and count[i] <= 2
         total += held[i, chosen[i]]
         smallest += held[i, low]
@@ -60,12 +60,12 @@ def greedy(time: FloatArray, held: FloatArray, count: IntArray, limit: float) ->
         while not two and excess > 1e-9:
             best, at, to = np.inf, -1, -1
             for i in range(nodes):
-                for l in range(count[i]):
-                    saved = held[i, chosen[i]] - held[i, l]
+                for a in range(count[i]):
+                    saved = held[i, chosen[i]] - held[i, a]
                     if saved > 1e-9:
-                        ask = (time[i, l] - time[i, chosen[i]]) / min(saved, excess)
+                        ask = (time[i, a] - time[i, chosen[i]]) / min(saved, excess)
                         if ask < best:
-                            best, at, to = ask, i, l
+                            best, at, to = ask, i, a
             if at < 0:
                 return np.inf, price, chosen
             excess -= held[at, chosen[at]] - held[at, to]
@@ -78,7 +78,7 @@ def greedy(time: FloatArray, held: FloatArray, count: IntArray, limit: float) ->
 
 
 @kernel
-def priced(time: FloatArray, held: FloatArray, count: IntArray, limit: float, price: float) -> FloatArray:
+def priced(time: FloatArray, held: FloatArray, count: IntArray, price: float) -> FloatArray:
     """Lower bounds by Lagrange: entry i bounds what operators i, i + 1, … cost when a byte costs `price`.
 
     Shape (operators + 1,); entry 0 less price * limit bounds the time of every choice that fits.
@@ -87,8 +87,8 @@ def priced(time: FloatArray, held: FloatArray, count: IntArray, limit: float, pr
     rest = np.zeros(nodes + 1)
     for i in range(nodes - 1, -1, -1):
         least = np.inf
-        for l in range(count[i]):
-            least = min(least, time[i, l] + price * held[i, l])
+        for a in range(count[i]):
+            least = min(least, time[i, a] + price * held[i, a])
         rest[i] = rest[i + 1] + least
     return rest
 
@@ -104,12 +104,12 @@ def exact(
     """
     nodes = time.shape[0]
     chosen = np.full(nodes, -1, np.int64)
-    rest = priced(time, held, count, limit, price)
+    rest = priced(time, held, count, price)
     lightest = np.zeros(nodes + 1)
     for i in range(nodes - 1, -1, -1):
         least = np.inf
-        for l in range(count[i]):
-            least = min(least, held[i, l])
+        for a in range(count[i]):
+            least = min(least, held[i, a])
         lightest[i] = lightest[i + 1] + least
     widest = time.shape[1]
     spent, used = np.zeros(1), np.zeros(1)
@@ -120,10 +120,10 @@ def exact(
         times, bytes_, origin = np.empty(size), np.empty(size), np.empty(size, np.int64)
         made = 0
         for state in range(spent.shape[0]):
-            for l in range(count[i]):
-                t, b = spent[state] + time[i, l], used[state] + held[i, l]
+            for a in range(count[i]):
+                t, b = spent[state] + time[i, a], used[state] + held[i, a]
                 if b + lightest[i + 1] <= limit and t + price * b + rest[i + 1] - price * limit < most:
-                    times[made], bytes_[made], origin[made] = t, b, state * widest + l
+                    times[made], bytes_[made], origin[made] = t, b, state * widest + a
                     made += 1
         order = np.argsort(times[:made], kind="mergesort")
         kept, fewest = 0, np.inf
@@ -157,7 +157,7 @@ def choose(
     value, price, chosen = greedy(time, held, count, limit)
     if not to_the_end or value == np.inf or price == 0.0:
         return value, True, chosen
-    if priced(time, held, count, limit, price)[0] - price * limit >= value * (1 - 1e-12):
+    if priced(time, held, count, price)[0] - price * limit >= value * (1 - 1e-12):
         return value, True, chosen
     better, proven, choice = exact(time, held, count, limit, price, value)
     if better < value:

@@ -1,8 +1,9 @@
 """The planner `piper`: the best partition at each profiled micro-batch, then the micro-batch."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from pipebench.algorithms.downset_table import Words, downset_table
+from pipebench.algorithms.downset_table import downset_table
 from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.score import mini_batch_ns
@@ -106,7 +107,7 @@ def _reversed(graph: OperatorGraph, linear: bool) -> list[list[int]]:
     if not linear:
         return [list(before) for before in graph.predecessors]
     before: list[list[int]] = [[] for _ in graph.operators]
-    for first, second in zip(graph.topological, graph.topological[1:], strict=False):
+    for first, second in pairwise(graph.topological):
         before[second].append(first)
     return before
 

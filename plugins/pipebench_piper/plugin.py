@@ -32,12 +32,12 @@ def pipebench_planners() -> Iterable[Planner]:
     return (
         Planner(
             name="piper",
-            summary="DP over downsets: data and tensor parallelism and recomputation for each stage, in-flight memory",
+            summary="DP over downsets: replicas, tensor parallelism, recomputation, in-flight memory",
             load="pipebench_piper.planner:plan",
             options=PiperOptions,
             fidelity="code-checked",
-            reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN Parallelization, "
-            "NeurIPS 2021",
+            reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN "
+            "Parallelization, NeurIPS 2021",
             capabilities=Capabilities(
                 graphs="dag",
                 regimes=("sync",),
@@ -47,19 +47,22 @@ def pipebench_planners() -> Iterable[Planner]:
                 per_stage_micro_batch=True,
             ),
             deviations=(
-                "code-checked with choice=greedy: the released code's optimum on 400 random graphs and on its inputs; "
+                "code-checked with choice=greedy: the released code's optimum on 400 random graphs "
+                "and on its inputs; "
                 "the default choice=exact may find less than the released heuristic, which can overshoot",
                 "the search bisects on the stage time and keeps the fewest samples in flight; the released code "
                 "tabulates every sum of data-parallel degrees",
                 "stage time as released: compute, cut tensors and weight synchronisation are added, a tensor is "
                 "charged for each consumer outside, synchronisation is 4 (d - 1) / d of the weights (the paper's "
                 "parameter server) a mini-batch",
-                "replicas take micro-batches in turn: a stage of d replicas has micro-batches of d times the size, "
+                "replicas take micro-batches in turn: a stage of d replicas has micro-batches of d "
+                "times the size, "
                 "one part for each; with a pinned micro-batch the replicas share it, and d divides it",
                 "bandwidth is the slowest of the levels that the devices span, latency is left out",
                 "weights, gradients and optimizer state are those of the regime (sync fp32 without optimizer: the "
                 "2 w of the released inputs)",
-                "stages run one after the other, and data-parallel degrees divide the micro-batches of a mini-batch",
+                "stages run one after the other, and data-parallel degrees divide the micro-batches "
+                "of a mini-batch",
                 "operators without any alternative above degree 1 run whole on each device of a tensor-parallel "
                 "stage; the released code needs one for every operator",
                 "a parameter that several operators use is counted for each of them",

@@ -103,13 +103,11 @@ class Search:
     def _floor(self) -> float:
         """No stage time is smaller: all device-seconds shared out, and the slowest operator."""
         tables, figures = self.tables, self.figures
-        here = np.arange(tables.time.shape[2]) < tables.count[:, :, None]
+        here = np.arange(tables.time.shape[2]) < tables.offered[:, :, None]
         slowest = float(np.min(np.where(here, tables.time, np.inf), axis=(0, 2)).max())
         return max(float(tables.work[-1]) / figures.problem.cluster.size, slowest) * (1 - 1e-6)
 
-    def _first(
-        self, low: float, below: Callable[[float], tuple[Part, ...] | None]
-    ) -> tuple[Part, ...] | None:
+    def _first(self, low: float, below: Callable[[float], tuple[Part, ...] | None]) -> tuple[Part, ...] | None:
         """A partition of any stage time, tried at growing targets: a search is quick where the target is small."""
         target = low * 1.05
         for _ in range(8):
@@ -130,9 +128,7 @@ class Search:
             members, time, saved, fixed, count = stage_choice(tables, at, behind, number)
             live = -(-total // way.share)
             seconds, _, choice = choose(time, saved * live + fixed, count, limit_bytes, self.exact)
-            parts.append(
-                Part(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds))
-            )
+            parts.append(Part(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds)))
             at, devices = behind, left
         return tuple(parts)
 

@@ -29,13 +29,13 @@ def tables_of(figures: Figures, rows: Words) -> Tables:
     order = np.lexsort((sizes, work))
     rows, work = np.ascontiguousarray(rows[order]), work[order]
 
-    def sums(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def sums(values: np.ndarray) -> np.ndarray:
         return np.asarray(downset_sums(rows, np.ascontiguousarray(np.where(count > 0, values, 0.0))))
 
-    def chosen(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def chosen(values: np.ndarray) -> np.ndarray:
         return sums(np.take_along_axis(values, fastest, axis=2)[:, :, 0])
 
-    def smallest(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def smallest(values: np.ndarray) -> np.ndarray:
         return sums(np.min(np.where(here, values, np.inf), axis=2))
 
     degrees = list(figures.choices)
@@ -69,7 +69,7 @@ def tables_of(figures: Figures, rows: Words) -> Tables:
         time=time,
         saved=saved,
         fixed=fixed,
-        count=count,
+        offered=count,
         fast=chosen(time),
         fast_saved=chosen(saved),
         fast_fixed=chosen(fixed),
@@ -91,21 +91,21 @@ def empty_memory() -> Memory:
     return Memory(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
 
 
-def _padded(values: np.ndarray, widest: int) -> np.ndarray:  # type: ignore[type-arg]
+def _padded(values: np.ndarray, widest: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, widest - values.shape[1])))
 
 
-def _least(values: np.ndarray, count: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _least(values: np.ndarray, count: np.ndarray) -> np.ndarray:
     here = np.arange(values.shape[1]) < np.maximum(count, 1)[:, None]
     return np.asarray(np.min(np.where(here, values, np.inf), axis=1))
 
 
-def _same(values: np.ndarray, count: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _same(values: np.ndarray, count: np.ndarray) -> bool:
     here = np.arange(values.shape[1]) < np.maximum(count, 1)[:, None]
     return bool(np.all(~here | (values == values[:, :1])))
 
 
-def _cut_sums(cut: Words, values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _cut_sums(cut: Words, values: np.ndarray) -> np.ndarray:
     """For each row of values (kinds, edges) and each downset the sum over the edges that it cuts."""
     if values.shape[1] == 0:
         return np.zeros((len(values), len(cut)))

@@ -1,4 +1,4 @@
-"""What the DP knows of a problem: latencies on both kinds of device, sizes, outputs; merged where it costs nothing."""
+"""What the DP knows of a problem: latencies on both kinds of device, sizes and outputs."""
 
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ section 5 (dynamic program over pairs of downsets).
 
 from typing import NamedTuple
 
-import numpy as np
-
 from pipebench.algorithms.downset_pairs import boundary
 from pipebench.algorithms.downset_table import Words, contains
 from pipebench.algorithms.jit import kernel
@@ -41,18 +39,16 @@ class Tables(NamedTuple):
 def load_between(tables: Tables, large: int, small: int) -> float:
     """Seconds of an accelerator that holds what lies between two downsets: latencies and transfers."""
     sent = boundary(tables.rows, tables.cut, tables.edges, tables.values, tables.cut_sums, large, small)
-    return tables.load[large] - tables.load[small] + sent
+    return float(tables.load[large] - tables.load[small] + sent)
 
 
 @kernel
-def reach(
-    tables: Tables, target: float, limit: float, used: IntArray, link: IntArray, counters: IntArray
-) -> bool:
+def reach(tables: Tables, target: float, limit: float, used: IntArray, link: IntArray, counters: IntArray) -> bool:
     """Fill used (CPUs + 1, sets): the fewest accelerators behind each downset.
 
     used[0, -1] holds the accelerators that there are when it is called. link: (CPUs + 1, sets, 2), the downset
-    behind and 1 for an accelerator, 0 for a CPU, 2 for a CPU left idle. counters: pairs, transitions. Returns whether the whole graph
-    is reached.
+    behind and 1 for an accelerator, 0 for a CPU, 2 for a CPU left idle. counters: pairs,
+    transitions. Returns whether the whole graph is reached.
     """
     cpus, sets = used.shape[0] - 1, used.shape[1]
     most = used[0, sets - 1]
@@ -63,7 +59,7 @@ def reach(
         else:
             _on_cpu(tables, target, used[here - 1], used[here], link[here], counters)
         _on_accelerators(tables, target, limit, most, cpus - here, used[here], link[here], counters)
-    return used[cpus, sets - 1] <= most
+    return bool(used[cpus, sets - 1] <= most)
 
 
 @kernel

@@ -40,7 +40,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         context.count(name, int(amount))
     if split is None:
         raise InfeasibleProblem(
-            f"tarnawski finds no split of the operators over {len(accelerators)} accelerators and {len(cpus)} CPUs "
+            f"tarnawski finds no split of the operators over {len(accelerators)} accelerators and "
+            f"{len(cpus)} CPUs "
             f"whose sizes fit (micro-batch {size})",
             "use more devices or memory",
         )

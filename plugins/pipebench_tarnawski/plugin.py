@@ -33,9 +33,11 @@ def pipebench_planners() -> Iterable[Planner]:
             "Placement of DNN Graph Operators, NeurIPS 2020",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async")),
             deviations=(
-                "the search bisects on the load and looks at pairs whose latencies are within it; the released code "
+                "the search bisects on the load and looks at pairs whose latencies are within it; "
+                "the released code "
                 "tabulates all pairs",
-                "load as released: latencies, and every output that enters or leaves the device once, summed; a CPU "
+                "load as released: latencies, and every output that enters or leaves the device "
+                "once, summed; a CPU "
                 "(devices of type `cpu`) pays for no output and has no memory limit",
                 "memory as released: sizes are added once, not for each micro-batch in flight, and there is no "
                 "replication; weights, where the profile tells them apart, as the regime keeps them",

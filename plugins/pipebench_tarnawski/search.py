@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -164,6 +165,6 @@ def _chain(successors: list[list[int]]) -> list[list[int]]:
             if waiting[each] == 0:
                 ready.append(each)
     after: list[list[int]] = [[] for _ in successors]
-    for first, second in zip(order, order[1:], strict=False):
+    for first, second in pairwise(order):
         after[first].append(second)
     return after

@@ -31,7 +31,9 @@ def weights(count: int) -> np.ndarray:
     return 1 + ((7 * np.arange(count)) % 5) / 5
 
 
-ROWS = pytest.mark.parametrize("row", rows(), ids=lambda row: "-".join(str(v) for v in row["settings"].values())[:40])
+ROWS = pytest.mark.parametrize(
+    "row", rows(), ids=lambda row: "-".join(str(v) for v in row["settings"].values())[:40]
+)
 
 
 def test_the_notes_are_read() -> None:

@@ -29,7 +29,9 @@ ROWS = [
 def problem(name: str, accelerators: int, cpus: int = 1) -> Problem:
     profile = read_profile(str(shared_data(f"tarnawski/{name}.json")), {})
     setting = profile.provenance.setting
-    assert setting and setting.memory_bytes and setting.bandwidth_bytes_s
+    assert setting
+    assert setting.memory_bytes
+    assert setting.bandwidth_bytes_s
     device = profile.costs[0].device_type
     cluster = Cluster(
         name="flat",
@@ -38,9 +40,7 @@ def problem(name: str, accelerators: int, cpus: int = 1) -> Problem:
             DeviceType(name="cpu", memory_bytes=2**50),
         ),
         devices=(device,) * accelerators + ("cpu",) * cpus,
-        levels=(
-            LinkLevel(name="flat", group=accelerators + cpus, bandwidth_bytes_s=setting.bandwidth_bytes_s),
-        ),
+        levels=(LinkLevel(name="flat", group=accelerators + cpus, bandwidth_bytes_s=setting.bandwidth_bytes_s),),
     )
     return Problem(profile=profile, cluster=cluster, mini_batch=8, regime=Regime(mode="sync"))
 
