@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.memory import weight_state_bytes
@@ -36,8 +37,10 @@ def accelerator_type(problem: Problem) -> str:
     return next((name for name in problem.cluster.devices if name != CPU), problem.cluster.devices[0])
 
 
-def figures(problem: Problem, micro_batch: int) -> Figures:
+def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
     """Figures of one micro-batch; operators that cost nothing and hang on one other are merged with it.
+
+    Where memory may bind, only those without bytes are merged.
 
     The bytes of an operator: state of its weights and what it saves of one micro-batch.
     """
@@ -55,7 +58,9 @@ def figures(problem: Problem, micro_batch: int) -> Figures:
     )
     foreign = np.array([float(operator.attributes.get("cpu_only", 0)) for operator in graph.operators])
     outputs = _outputs(problem, micro_batch)
-    home = _merged(graph.successors, latency, cpu, outputs)
+    light = (size == 0) | (size.sum() <= limit_bytes)
+    light &= (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
+    home = _merged(graph.successors, light, outputs)
     roots = sorted(set(home))
     node_of = {root: node for node, root in enumerate(roots)}
     members = tuple(tuple(o for o, root in enumerate(home) if root == each) for each in roots)
@@ -114,12 +119,11 @@ def _outputs(problem: Problem, micro_batch: int) -> dict[tuple[int, ...], float]
 
 def _merged(
     successors: tuple[tuple[int, ...], ...],
-    latency: FloatArray,
-    cpu: FloatArray,
+    free: NDArray[np.bool_],
     outputs: dict[tuple[int, ...], float],
 ) -> list[int]:
-    """For each operator the one it is merged into: without latency, next to one other only that
-    takes part in all its outputs; itself at last.
+    """For each operator the one it is merged into: itself, or where it is `free` and next to one
+    other only, which takes part in all its outputs, that one.
 
     Source: the released program's trivial node optimisations; fewer downsets, and no load grows.
     """
@@ -133,7 +137,6 @@ def _merged(
     for ends in outputs:
         for end in ends:
             sent[end].append(ends)
-    free = (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
     again = True
     while again:
         again = False

@@ -25,8 +25,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     accelerators = [device for device, kind in enumerate(kinds) if kind != CPU]
     cpus = [device for device, kind in enumerate(kinds) if kind == CPU]
     size = micro_batch(problem)
+    limits = memory_limits(problem, accelerators or None)
     search = Search(
-        figures(problem, size),
+        figures(problem, size, limits[0]),
         options.linearize,
         options.max_downsets,
         "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the search "
@@ -34,7 +35,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     )
     context.count("downsets", search.downsets)
     split = None
-    for limit_bytes in memory_limits(problem, accelerators or None):
+    for limit_bytes in limits:
         split = split or search.best(len(accelerators), len(cpus), limit_bytes, context.out_of_time)
     for name, amount in zip(COUNTERS, search.counters, strict=True):
         context.count(name, int(amount))

@@ -41,7 +41,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "(devices of type `cpu`) pays for no output and has no memory limit",
                 "memory as released: sizes are added once, not for each micro-batch in flight, and there is no "
                 "replication; weights, where the profile tells them apart, as the regime keeps them",
-                "operators without latency beside one other operator only are merged with it, as released; other "
+                "operators without latency beside one other operator only are merged with it, as released, "
+                "but only if they have no bytes or memory cannot bind (the released program may lose the optimum "
+                "there); other "
                 "contractions (colour classes, cycles) are done by the reader of the files",
                 "linearize follows one depth-first order; the released one depends on the order of a hash table",
                 "the micro-batch is the pinned one, else the largest profiled one that divides the mini-batch",

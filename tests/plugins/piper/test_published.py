@@ -1,15 +1,19 @@
 """Rows measured with the released program: the slowest stage in seconds, to the digits that it prints."""
 
+import json
 from typing import Any
 
 import pytest
 
 from pipebench.check import check_plan
 from pipebench.domain.errors import InfeasibleProblem
+from pipebench.formats.piper import PiperOptions as ReaderOptions
+from pipebench.formats.piper import read
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperOptions
 from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published
 from tests.plugins.running import context
+from tests.shared_data import shared_data
 
 ROWS: list[tuple[int, float, int, float, dict[str, int], str]] = [
     (10, 80e9, 1920, 25e9, {}, "0.0977274"),
@@ -55,3 +59,41 @@ def test_gnmt_that_the_released_program_does_not_finish() -> None:
     assert found.claimed_native is not None
     assert found.claimed_native == pytest.approx(130.1137349588, rel=1e-9)
     assert check_plan(problem, found.plan).status == "valid"
+
+
+def longer(layers: int) -> bytes:
+    """The BERT input with copies of a transformer layer put behind one that stands between two others."""
+    document = json.loads(shared_data("piper/bert32a100.json").read_text())
+    nodes = {node["id"]: node for node in document["nodes"]}
+    layer = {i for i, node in nodes.items() if node["name"] == "ParallelTransformerLayer"}
+    after = {e["sourceId"]: e for e in document["edges"] if e["sourceId"] in layer and e["destId"] in layer}
+    before = {e["destId"]: e["sourceId"] for e in after.values()}
+    at = next(i for i in sorted(layer) if i in after and i in before)
+    for new in range(10_000, 10_000 + layers - len(layer)):
+        edge = after[at]
+        follower, previous = edge["destId"], before[at]
+        copy = json.loads(json.dumps(nodes[at])) | {"id": new}
+        for ways, copies, behind in zip(
+            nodes[at]["TMPCs"].values(), copy["TMPCs"].values(), nodes[follower]["TMPCs"].values(), strict=True
+        ):
+            for way, copied, following in zip(ways, copies, behind, strict=True):
+                copied["syncTimeFw"] = {str(at): way["syncTimeFw"][str(previous)]}
+                copied["syncTimeBw"] = {str(follower): way["syncTimeBw"][str(follower)]}
+                way["syncTimeBw"][str(new)] = way["syncTimeBw"].pop(str(follower))
+                following["syncTimeFw"][str(new)] = following["syncTimeFw"].pop(str(at))
+        edge["destId"] = new
+        after[new] = edge | {"sourceId": new, "destId": follower}
+        before[new], before[follower] = at, new
+        document["nodes"].append(copy)
+        document["edges"].append(after[new])
+        nodes[new] = copy
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("choice", ["greedy", "exact"])
+def test_bert_of_64_layers(choice: Any) -> None:
+    profile = read(longer(64), "bert64.json", ReaderOptions())
+    ctx = context(PiperOptions(choice=choice))
+    found = piper(on_cluster(profile, 64, 8 * GIB, 1920), ctx)
+    assert ctx.counters["downsets"] == 75
+    assert f"{found.claimed_native:.6g}" == "0.0435713"
