@@ -62,13 +62,13 @@ def test_gnmt_that_the_released_program_does_not_finish() -> None:
 
 
 def longer(layers: int) -> bytes:
-    """The BERT input with copies of a transformer layer put behind one that stands between two others."""
+    """The BERT input with copies of a transformer layer put behind the last that stands between two others."""
     document = json.loads(shared_data("piper/bert32a100.json").read_text())
     nodes = {node["id"]: node for node in document["nodes"]}
     layer = {i for i, node in nodes.items() if node["name"] == "ParallelTransformerLayer"}
     after = {e["sourceId"]: e for e in document["edges"] if e["sourceId"] in layer and e["destId"] in layer}
     before = {e["destId"]: e["sourceId"] for e in after.values()}
-    at = next(i for i in sorted(layer) if i in after and i in before)
+    at = max(i for i in layer if i in after and i in before)
     for new in range(10_000, 10_000 + layers - len(layer)):
         edge = after[at]
         follower, previous = edge["destId"], before[at]
