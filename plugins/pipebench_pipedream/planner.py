@@ -15,11 +15,12 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
+from pipebench_pipedream import paper_plan
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import Partition, Search
 from pipebench_pipedream.plans import plan_of
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamOptions, Replication
 from pipebench_pipedream.space import all_counts, refuse_unsupported, replica_choices
 
 
@@ -38,10 +39,12 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     """
     options = context.options
     assert isinstance(options, PipeDreamOptions)
-    refuse_unsupported(problem, options.form)
+    refuse_unsupported(problem, options)
+    if options.cost != "suite":
+        return paper_plan.plan(problem, options, context)
     order = linear_order(problem.profile.graph, options.order)
-    sizes = micro_batch_candidates(problem, all_counts(problem))
-    bounds = _bounds(problem, sizes)
+    sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
+    bounds = _bounds(problem, sizes, options.replication)
     costs: dict[int, IntervalCosts] = {}
     unscheduled = 0
     for limit_bytes in memory_limits(problem):
@@ -53,10 +56,10 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 context.count("sizes_left_out", len(bounds) - done)
                 break
             elif context.out_of_time():
-                return _result(problem, best, "limit")
+                return _result(problem, best, "limit", options.replication)
             context.report(done / len(bounds), f"micro-batch {size}")
             if size not in costs:
-                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size))
+                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size, options.replication))
             partition = _partition(costs[size], size, limit_bytes, context)
             if partition is None:
                 continue
@@ -67,17 +70,17 @@ def plan(problem: Problem, context: Context) -> PlanResult:
             elif best is None or (time_ns, size) < (best.time_ns, best.plan.stages[0].micro_batch):
                 best = _Candidate(time_ns, made, partition.bottleneck_ns)
         if best is not None:
-            return _result(problem, best, "heuristic")
+            return _result(problem, best, "heuristic", options.replication)
     raise _infeasible(problem, sizes, unscheduled)
 
 
-def _bounds(problem: Problem, sizes: Sequence[int]) -> list[tuple[int, int]]:
+def _bounds(problem: Problem, sizes: Sequence[int], replication: Replication) -> list[tuple[int, int]]:
     """The least ns of a mini-batch at each size that leaves a choice of replicas; the most promising first."""
     model = CostModel(problem)
     return sorted(
         (problem.mini_batch // size * least_period_ns(model, size, counts, problem.cluster.size), size)
         for size in sizes
-        if (counts := replica_choices(problem, size))
+        if (counts := replica_choices(problem, size, replication))
     )
 
 
@@ -90,7 +93,7 @@ def _partition(costs: IntervalCosts, micro_batch: int, limit_bytes: int, context
     return partition
 
 
-def _result(problem: Problem, best: _Candidate, termination: Termination) -> PlanResult:
+def _result(problem: Problem, best: _Candidate, termination: Termination, replication: Replication) -> PlanResult:
     micro_batches = problem.mini_batch // best.plan.stages[0].micro_batch
     return PlanResult(
         plan=best.plan,
@@ -98,7 +101,7 @@ def _result(problem: Problem, best: _Candidate, termination: Termination) -> Pla
         claimed_native=float(best.bottleneck_ns),
         claimed_unit="ns a micro-batch (bottleneck)",
         termination=termination,
-        notices=micro_batch_notices(problem, all_counts(problem)) + idle_devices(problem, best.plan),
+        notices=micro_batch_notices(problem, all_counts(problem, replication)) + idle_devices(problem, best.plan),
     )
 
 

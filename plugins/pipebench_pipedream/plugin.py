@@ -6,20 +6,40 @@ from typing import Literal
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench_pipedream.deviations import DEVIATIONS
 
 PIPEBENCH_API = 1
+Replication = Literal["any", "none"]
 
 
 class PipeDreamOptions(Value, frozen=True, kw_only=True):
-    """order: how operators are put in a line: `branch` finishes a branch before it starts the next, `level`
-    goes by the longest distance from the inputs. form: the search, `k` over stage counts or `bs` a bisection
-    on the target (same bottleneck). execution (sync): `sequential` runs the stages one after the other,
-    `graph` only waits for tensors.
+    """cost: whose cost model the search minimises: `suite` the shared one, `paper` PipeDream's, `released` that
+    of the published optimizer. order (states=chain): how operators are put in a line: `branch` finishes a branch
+    before it starts the next, `level` goes by the longest distance from the inputs. form: the search, `k` a
+    dynamic program (suite: over stage counts) or `bs` a bisection on the target (same bottleneck). execution
+    (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors. replication: `none`
+    gives every stage one device.
+
+    The rest is for cost=paper and cost=released. states: where stages may be cut, in the line (`chain`), at every
+    downset (`antichain`: several sources hang on a virtual root), or where the published walk comes from the
+    first source (`first-source`). branches: `joined` makes one unit of the operators of a branch (published as a
+    step before the optimizer). communication: whether cuts cost time, None as the model has it (paper `charged`,
+    released `free`). levels: `nested` optimises link level by link level, `flat` takes the slowest. idle: devices
+    may stay idle. memory: `p` the paper's (ceil(devices from the stage on / replicas) times weights and
+    activations; not checked in cost=released), `released` the published check, without the stage itself.
     """
 
+    cost: Literal["suite", "paper", "released"] = "suite"
     order: Literal["branch", "level"] = "branch"
     form: Literal["k", "bs"] = "k"
     execution: Literal["sequential", "graph"] = "sequential"
+    replication: Replication = "any"
+    states: Literal["chain", "antichain", "first-source"] = "chain"
+    branches: Literal["kept", "joined"] = "kept"
+    communication: Literal["charged", "free"] | None = None
+    levels: Literal["flat", "nested"] = "flat"
+    idle: bool = False
+    memory: Literal["p", "decreasing", "released"] = "p"
 
 
 @hookimpl
@@ -34,38 +54,6 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),
-            deviations=(
-                "costs are the suite's: compute at ceil(b/d) samples, plus the ring all-reduce of one mini-batch "
-                "spread over its micro-batches; the paper takes the larger of compute and weight synchronisation, "
-                "the released optimizer adds them but divides the synchronisation by the replicas a second time",
-                "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
-                "one link level, with the slowest bandwidth and the largest latency of all that the devices span, "
-                "for transfers wherever stages are cut; all-reduces on the levels that as many devices from the "
-                "first on span; paper and code optimise level by level",
-                "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the "
-                "downstream replicas only, and charges cuts only when a compression ratio is given",
-                "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); "
-                "sync: what leaves a stage is added to it, forward and back, at the stage's own replicas, each "
-                "tensor once (the form in which GraphPipe describes its SPP baseline)",
-                "async memory is MadPipe's reading E1 extended to replicas: three weight copies, message "
-                "buffers, and ceil(devices from here on / replicas) live micro-batches with the stage itself "
-                "counted; the released optimizer leaves the stage itself out (the last stage is free), and has "
-                "neither gradient nor buffers",
-                "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; "
-                "replica counts are powers of two and divisors of the number of devices that divide the "
-                "micro-batch, and all devices",
-                "sync: the bottleneck leaves out how long the pipeline fills and drains at each update and the "
-                "all-reduce behind it, so the plan may lose to plain data parallelism, which is in its space",
-                "at most all devices are used; the paper and the code by default use all of them",
-                "operators are cut in one linear order, given by `order`; the released optimizer cuts at the "
-                "antichains that it reaches from one source",
-                "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; "
-                "the paper takes it as given. Sizes are those that leave replicas a profiled size (powers of two "
-                "of samples where one size was profiled, in async that size); unless it is pinned, a stage takes "
-                "as many replicas as leave none more samples than were profiled; sizes that a proven bound shows "
-                "to be slower than the best so far are left out",
-                "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; "
-                "the paper runs its own 1F1B with a fixed number of mini-batches in flight",
-            ),
+            deviations=DEVIATIONS,
         ),
     )
