@@ -16,6 +16,7 @@ COMMANDS = {
     "plan": "make one plan and show its stages",
     "draw": "draw the timeline of schedules, nothing else needed",
     "show": "show what is in a file",
+    "convert": "a profile from one file format to another",
     "validate": "check a plan: valid, or a witness of what is wrong",
     "diff": "what changed between two plans or two sets of results",
     "pack": "a store as one file, to pass on",
