@@ -7,7 +7,7 @@ from pipebench.bench.agenda import Agenda, Finished
 from pipebench.bench.assignment import assigned, delivered
 from pipebench.bench.backends.dask import on_dask
 from pipebench.bench.backends.loky import on_loky
-from pipebench.bench.exclusive import machine_shared, machine_to_itself
+from pipebench.bench.exclusive import PATIENCE_S, machine_shared, machine_to_itself
 from pipebench.bench.store.sources import host_source
 from pipebench.bench.trial import Outcome, Trial, run_trial
 from pipebench.hooks.manager import Host
@@ -39,12 +39,14 @@ def run_agenda(host: Host, agenda: Agenda, where: Where, starting: Starting | No
 
 
 def _one_by_one(host: Host, agenda: Agenda, starting: Starting | None) -> Iterator[tuple[int, Outcome]]:
+    patience_s = PATIENCE_S
     for position in agenda.to_run:
         trial = agenda.trials[position]
         if starting is not None:
             starting(trial)
-        with machine_to_itself() as alone:
+        with machine_to_itself(patience_s) as alone:
             yield position, run_trial(host, trial if alone else replace(trial, parallel=True))
+        patience_s = PATIENCE_S if alone else 0.0  # who did not go away once will not for each trial
 
 
 def _side_by_side(host: Host, agenda: Agenda, where: Where) -> Iterator[tuple[int, Outcome]]:
