@@ -139,7 +139,7 @@ def _run(host: "Host", plan: "Agenda", where: "Where") -> "tuple[list[Finished],
     stopped: PipebenchError | None = None
     with Progress(plan) as progress:
         try:
-            for each in run_agenda(host, plan, where, progress.starting):
+            for each in run_agenda(host, plan, where, progress):
                 finished.append(each)
                 progress.finished(each.outcome)
         except KeyboardInterrupt:
