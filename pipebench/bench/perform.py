@@ -29,7 +29,9 @@ def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> N
     try:
         _search(services, planner, request, send)
     except InfeasibleProblem as error:
-        report = SearchReport(status="infeasible", reason=error.message, final=False)
+        report = SearchReport(
+            status="infeasible", reason=error.message, claimed_s=_claim(error.claimed_s), final=False
+        )
         send(report)
         send(replace(report, smallest=_smallest(services, planner, request), final=True))
     except KeyboardInterrupt:
@@ -44,6 +46,11 @@ def failure(error: BaseException) -> SearchReport:
     """The report of a search that ended in an error."""
     status, reason = _verdict(error)
     return SearchReport(status=status, reason=" ".join(reason.split()))
+
+
+def _claim(seconds: object) -> float | None:
+    """A planner's claim as a number, None where it is none."""
+    return float(seconds) if isinstance(seconds, float | int) and math.isfinite(seconds) else None
 
 
 def _verdict(error: BaseException) -> tuple[SearchStatus, str]:

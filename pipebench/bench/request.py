@@ -52,7 +52,7 @@ class Fitting(Value, frozen=True, kw_only=True):
 
 class SearchReport(Value, frozen=True, kw_only=True):
     """What came of a search. `found`: result (without its schedule), plan and schedule are there; else reason says
-    why not.
+    why not. claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
 
     plan differs from result.plan where a partition is adapted to another regime. cold_s: wall seconds of the
     first search. samples: the warm ones, in order. compile_s: spent in the compiler, inside cold_s.
@@ -61,6 +61,7 @@ class SearchReport(Value, frozen=True, kw_only=True):
 
     status: SearchStatus
     reason: str = ""
+    claimed_s: float | None = None
     result: PlanResult | None = None
     plan: Plan | None = None
     schedule: Schedule | None = None

@@ -11,7 +11,6 @@ from pipebench_models.image_operators import (
     relu,
 )
 
-
 ROW, COLUMN = (1, 7), (7, 1)
 
 

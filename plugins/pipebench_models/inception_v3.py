@@ -18,7 +18,7 @@ from pipebench_models.shared_operators import linear
 
 
 def build(context: Context) -> OperatorGraph:
-    """314 operators, 324 with the auxiliary classifier; `layer` counts the stem as 0, then the blocks, the head."""
+    """314 operators, 324 with the auxiliary classifier; `layer` counts the stem, the eleven blocks, the head."""
     options = cast(InceptionOptions, context.options)
     graph = GraphBuilder("inception_v3")
     graph.layer = 0

@@ -48,7 +48,7 @@ def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
         ("resnet50", {}, 175),
         # 33 blocks of 10, four of them with a projection and its norm; 4 before, 3 behind.
         ("resnet101", {}, 4 + 33 * 10 + 4 * 2 + 3),
-        # 94 convolutions with norm and relu, 9 average and 4 max poolings, 11 + 4 joins; average, flatten, dropout, fc.
+        # 94 convolutions with norm and relu, 9 average and 4 max poolings, 11 + 4 joins, a head of 4.
         ("inception_v3", {}, 94 * 3 + 9 + 4 + 15 + 4),
         ("inception_v3", {"auxiliary": True}, 324),
         # Stem 4, 58 layers of 7, 3 transitions of 4, head 5.

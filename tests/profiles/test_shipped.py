@@ -12,7 +12,6 @@ from tests.analytic.profiling import run
 from tests.models.zoo import model
 from tests.profiles.regenerate import documents
 
-
 NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
 LEAN = ["densenet121", "inception_v3", "resnet101"]
 
