@@ -1,11 +1,17 @@
 """pipebench from notebooks and scripts: compare, plan and draw, the same three verbs as on the command line."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from pipebench.bench.comparison import Request, home_regime
-from pipebench.bench.comparison import compare as run_comparison
+from pipebench.bench.agenda import agenda
+from pipebench.bench.asked import requested
+from pipebench.bench.comparison import home_regime, trials
 from pipebench.bench.components import ready_planner
-from pipebench.bench.selection import Selection, select
+from pipebench.bench.selection import Selection, chosen_suites, select
+from pipebench.bench.store import Store
+from pipebench.bench.suites import Settings, settle
+from pipebench.bench.sweep import Where, run_agenda
 from pipebench.bench.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
@@ -16,34 +22,48 @@ from pipebench.report.drawing import Drawing, Shape, drawings
 
 
 def compare(
-    planners: list[str] | str,
+    planners: Sequence[str] | str = (),
     *,
     regime: RegimeMode | None = None,
-    schedulers: list[str] | tuple[str, ...] = (),
-    executors: list[str] | tuple[str, ...] = ("simulate",),
-    repeat: int = 1,
-    timeout_s: float = 300.0,
-    seed: int = 0,
+    schedulers: Sequence[str] = (),
+    executors: Sequence[str] = (),
+    repeat: int | None = None,
+    rounds: int = 1,
+    timeout_s: float | None = None,
+    memory_bytes: int | None = None,
+    seed: int | None = None,
+    plans: Sequence[str] = (),
+    store: str | Path | None = None,
+    fresh: bool = False,
+    retry_failed: bool = False,
+    jobs: int = 1,
+    dask_address: str | None = None,
     **workload: Any,
 ) -> list[Row]:
-    """One row for each planner and workload. workload: the fields of `Selection` (models=, profiles=, …).
+    """One row for each planner, workload, scheduler and round, as `pipebench compare` gives them.
 
-    Raises PipebenchError for names, options and files that are wrong; what goes wrong inside a trial is in
-    its row.
+    workload: the fields of `Selection` (models=, profiles=, suites=, …). plans: files whose plans are scored
+    beside. store: a folder in which rows are kept and from which a comparison resumes. jobs, dask_address: run
+    side by side. Raises PipebenchError for names, options and files that are wrong; what goes wrong inside a
+    trial is in its row.
     """
-    host = Host()
-    names = [planners] if isinstance(planners, str) else planners
-    request = Request(
-        workloads=select(host, _selection(workload)),
-        planners=[ready_planner(host, parse_reference(name)) for name in names],
-        regime=regime,
+    host, asked = Host(), _selection(workload)
+    said = Settings(
+        planners=(planners,) if isinstance(planners, str) else tuple(planners),
+        regimes=(regime,) if regime else (),
         schedulers=tuple(schedulers),
         executors=tuple(executors),
-        repeat=repeat,
         timeout_s=timeout_s,
+        memory_bytes=memory_bytes,
+        repeat=repeat,
         seed=seed,
     )
-    return [outcome.row for outcome in run_comparison(host, request)]
+    request = requested(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
+    kept = Store.open(store) if store is not None else None
+    where = Where(jobs, dask_address)
+    todo = agenda(host, trials(request), kept, fresh, retry_failed, where.parallel)
+    finished = [*todo.cached, *run_agenda(host, todo, where)]
+    return [each.outcome.row for each in sorted(finished, key=lambda each: each.position)]
 
 
 def plan(

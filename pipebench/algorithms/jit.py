@@ -14,3 +14,16 @@ def kernel(function: F) -> F:
         return cast(F, numba.njit(cache=True)(function))
     except RuntimeError:
         return cast(F, numba.njit(function))
+
+
+def can_keep_kernels() -> bool:
+    """Whether this machine has a folder where compiled kernels are kept from run to run."""
+    try:
+        numba.njit(cache=True)(_nothing)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _nothing() -> None:
+    """What `can_keep_kernels` tries; never compiled."""

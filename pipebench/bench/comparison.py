@@ -1,45 +1,56 @@
-"""A comparison: every planner on every workload, each planner in its own regime unless one is asked for."""
+"""A comparison: every planner on every workload, each planner in its own regime unless others are asked for."""
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pipebench.bench.components import Ready
-from pipebench.bench.trial import Outcome, Trial, run_trial
+from pipebench.bench.trial import SEARCH_MEMORY_BYTES, Trial
 from pipebench.bench.workload import Workload
 from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.descriptors import Planner
-from pipebench.hooks.manager import Host
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to compare. schedulers empty: the plan's own, or each planner's default."""
+    """What to compare. regimes empty: each planner's own. schedulers empty: the plan's own, or each planner's
+    default. repeat: warm searches in one trial; rounds: how often each trial is run.
+    """
 
     workloads: Sequence[Workload]
     planners: Sequence[Ready]
-    regime: RegimeMode | None = None
+    regimes: tuple[RegimeMode, ...] = ()
     schedulers: tuple[str, ...] = ()
     executors: tuple[str, ...] = ("simulate",)
     repeat: int = 1
+    rounds: int = 1
     timeout_s: float = 300.0
+    memory_bytes: int = SEARCH_MEMORY_BYTES
     seed: int = 0
 
 
-def trials(request: Request) -> Iterator[Trial]:
-    """The trials in the order in which they run: workload by workload."""
-    for workload in request.workloads:
-        for planner in request.planners:
-            for scheduler in request.schedulers or (None,):
-                yield Trial(
-                    workload=workload,
-                    regime=request.regime or home_regime(planner),
-                    planner=planner,
-                    scheduler=scheduler,
-                    executors=request.executors,
-                    repeat=request.repeat,
-                    timeout_s=request.timeout_s,
-                    seed=request.seed,
-                )
+def trials(request: Request) -> list[Trial]:
+    """The trials as a table shows them: by workload, regime, planner, scheduler, round."""
+    return [
+        Trial(
+            workload=workload,
+            regime=regime,
+            planner=planner,
+            scheduler=scheduler,
+            executors=request.executors,
+            repeat=request.repeat,
+            timeout_s=request.timeout_s,
+            memory_bytes=request.memory_bytes,
+            seed=request.seed,
+            repetition=repetition,
+        )
+        for workload in request.workloads
+        for planner in request.planners
+        for regime in request.regimes or (home_regime(planner),)
+        for scheduler in request.schedulers or (None,)
+        for repetition in range(request.rounds)
+    ]
 
 
 def home_regime(planner: Ready) -> RegimeMode:
@@ -48,14 +59,23 @@ def home_regime(planner: Ready) -> RegimeMode:
     return planner.component.capabilities.regimes[0]
 
 
-def outcomes(host: Host, request: Request, starting: Callable[[Trial], None] | None = None) -> Iterator[Outcome]:
-    """Run the trials one by one; `starting` is told of each before it runs."""
-    for trial in trials(request):
-        if starting is not None:
-            starting(trial)
-        yield run_trial(host, trial)
+def running_order(listed: Sequence[Trial], seed: int) -> list[int]:
+    """The positions of the trials in the order in which they run, the same for the same seed.
 
-
-def compare(host: Host, request: Request, starting: Callable[[Trial], None] | None = None) -> list[Outcome]:
-    """Run all trials."""
-    return list(outcomes(host, request, starting))
+    Workloads one after the other. Within one, each round runs every planner once, in a shuffled order that the
+    next round runs backwards (A-B-B-A), so that a drift of the machine meets all planners alike.
+    """
+    order: list[int] = []
+    draw = random.Random(seed)
+    for _, group in groupby(range(len(listed)), key=lambda position: id(listed[position].workload)):
+        rounds: dict[int, list[int]] = {}
+        for position in group:
+            rounds.setdefault(listed[position].repetition, []).append(position)
+        shuffled = list(range(max(map(len, rounds.values()))))
+        for count, positions in enumerate(rounds.values()):
+            if count % 2 == 0:
+                draw.shuffle(shuffled)
+            else:
+                shuffled.reverse()
+            order += [positions[place] for place in shuffled if place < len(positions)]
+    return order

@@ -24,7 +24,8 @@ class Ready:
     """A component and its typed options. `label`: as the tables print it, and enough to find it again.
 
     load: gives its callable; only this runs code of the component, so that a planner's runs nowhere but in
-    the child process of its trial. here: it may run in this process, it is the host's own.
+    the child process of its trial. here: it may run in this process, it is the host's own. source: hash of
+    what it is made of where that is neither a plugin nor a file nor a program.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Ready:
     loader: Callable[[], Callable[..., Any]]
     provider: Provider
     here: bool = False
+    source: str = ""
 
     @cached_property
     def _loaded(self) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from pipebench.bench.components import Ready
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
+from pipebench.domain.value import digest
 from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
 from pipebench.hooks.discovery import Provider
@@ -27,4 +28,12 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         load="",
         capabilities=Capabilities(regimes=(mode,)),
     )
-    return Ready(component.name, component, NoOptions(), lambda: call, Provider("user", "", "file"), here=True)
+    return Ready(
+        component.name,
+        component,
+        NoOptions(),
+        lambda: call,
+        Provider("user", "", "file"),
+        here=True,
+        source=digest(planned),
+    )

@@ -45,7 +45,8 @@ def search_once(
     """One search. The duration is the planner's and the scheduler's; looking at what they return is not in it.
 
     planning and scoring are the same problem unless the planner is adapted to another regime: then its
-    partition is taken and the scheduler of the scoring regime orders it.
+    partition is taken and the scheduler of the scoring regime orders it. What is in flight is the scheduler's
+    business too, where it is not the planner's own.
     """
     context = services.context(planner)
     plan_for = planner.load()
@@ -54,12 +55,13 @@ def search_once(
     _check_time(services)
     result = exact_result(planner.label, returned)
     counters = exact_counters(planner.label, context.counters)
+    assert isinstance(planner.component, Planner)
     adapted = planning.regime.mode != scoring.regime.mode
-    plan = _without_flight(result.plan) if adapted else result.plan
+    default = planner.component.default_scheduler.get(scoring.regime.mode, "")
+    plan = _without_flight(result.plan) if adapted or scheduler not in (None, default) else result.plan
     if result.schedule is not None and scheduler is None and not adapted:
         return Found(result, plan, result.schedule, result.scheduler or "own", counters), duration
-    assert isinstance(planner.component, Planner)
-    name = scheduler or planner.component.default_scheduler.get(scoring.regime.mode, "")
+    name = scheduler or default
     if not name:
         raise UnsupportedProblem(f"{planner.label} names no scheduler for {scoring.regime.mode}")
     services.scheduler(name).load()
@@ -99,5 +101,5 @@ def _check_time(services: HostServices) -> None:
 
 
 def _without_flight(plan: Plan) -> Plan:
-    """The partition alone: how many micro-batches are in flight is the other regime's business."""
+    """The partition alone: how many micro-batches are in flight is the scheduler's business."""
     return replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))

@@ -6,6 +6,7 @@ from typing import Any
 from pipebench.bench.isolation.searched import Searched
 from pipebench.bench.request import Sample, SearchReport
 from pipebench.domain.problem import Problem
+from pipebench.domain.units import readable_bytes
 
 COLD = "search time is cold: it ran once"
 
@@ -70,12 +71,7 @@ def failure_reason(
         return f"no plan within {timeout_s:g} s"
     if report.status != "infeasible":
         return report.reason
-    has = f"{report.reason}; devices have {gigabytes(problem.cluster.memory_bytes)}"
-    needs = f", this planner needs {gigabytes(least_bytes)}" if least_bytes else ""
-    proven = f", any plan needs {gigabytes(proven_bytes)}" if proven_bytes else ""
+    has = f"{report.reason}; devices have {readable_bytes(problem.cluster.memory_bytes)}"
+    needs = f", this planner needs {readable_bytes(least_bytes)}" if least_bytes else ""
+    proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
     return f"{has}{needs}{proven}"
-
-
-def gigabytes(amount: int) -> str:
-    """Bytes as GB (10^9) with three digits."""
-    return f"{amount / 1e9:.3g} GB"

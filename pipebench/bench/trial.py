@@ -29,7 +29,7 @@ class Trial:
     """What to run. regime: where the plan is scored; scheduler None: the plan's own or the planner's default.
 
     timeout_s, memory_bytes: limits of the search; the whole process group is killed at the first, allocations
-    fail at the second (0: no limit).
+    fail at the second (0: no limit). parallel: others run at the same time.
     """
 
     workload: Workload
@@ -41,6 +41,8 @@ class Trial:
     timeout_s: float = 300.0
     memory_bytes: int = SEARCH_MEMORY_BYTES
     seed: int = 0
+    repetition: int = 0
+    parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "distribution": provider.distribution,
         "version": provider.version,
         "adapted": adapted,
+        "repetition": trial.repetition,
+        "parallel": trial.parallel,
         "environment": with_load(trial.seed),
     }
 

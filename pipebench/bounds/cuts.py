@@ -31,11 +31,18 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
     """
     found = tuple(dict.fromkeys(_all(problem)))
     if not found:
-        raise InfeasibleProblem(
-            "no stage can honour the pinned micro_batch and data_parallel",
-            f"the mini-batch is {problem.mini_batch}, there are {problem.cluster.size} devices",
-        )
+        raise InfeasibleProblem(_no_cut(problem))
     return found
+
+
+def _no_cut(problem: Problem) -> str:
+    """Why nothing honours data_parallel, the one pin that can rule out every cut."""
+    pinned, size = problem.pins.data_parallel, problem.cluster.size
+    if pinned is not None and pinned > size:
+        return f"data_parallel is pinned to {pinned}, there are {size} devices"
+    micro_batch = problem.pins.micro_batch
+    samples = str(problem.mini_batch) if micro_batch is None else f"{problem.mini_batch} by {micro_batch}"
+    return f"data_parallel is pinned to {pinned}, a mini-batch of {samples} has no share for so many replicas"
 
 
 def _all(problem: Problem) -> Iterator[Cut]:

@@ -12,6 +12,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
+from pipebench.domain.units import exact_bytes
 from pipebench.domain.verdict import Verdict, Witness
 
 
@@ -40,8 +41,8 @@ def finite_memory(
     task = peak_task[device]
     position = task - int(tasks.lane_start[tasks.lane[task]])
     message = (
-        f"device {device} needs {peaks[device]} bytes during {tasks.name(task)} (task {position} of its lane), "
-        f"{over} more than it has"
+        f"device {device} needs {exact_bytes(peaks[device])} during {tasks.name(task)} (task {position} of its "
+        f"lane), {exact_bytes(over)} more than it has"
     )
     witness = Witness(
         rule="memory",

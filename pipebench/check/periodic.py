@@ -1,5 +1,6 @@
 """The rules of a periodic schedule, memory included."""
 
+from pipebench.check.declared_flight import periodic_excess
 from pipebench.check.periodic_buffers import overrun_buffer
 from pipebench.check.periodic_dependencies import broken_dependency
 from pipebench.check.periodic_memory import periodic_memory
@@ -10,7 +11,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.domain.verdict import Verdict, Witness
+from pipebench.domain.verdict import Verdict, Witness, with_witness
 
 
 def check_periodic(
@@ -27,4 +28,4 @@ def check_periodic(
         witness = overrun_buffer(pattern, tensors)
     if witness is not None:
         return Verdict(status="invalid", witness=witness)
-    return periodic_memory(problem, model, plan, pattern)
+    return with_witness(periodic_memory(problem, model, plan, pattern), periodic_excess(plan, pattern))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pipebench.check.periodic_operations import Operation, Pattern
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 
@@ -23,8 +24,8 @@ def overrun_buffer(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | 
             for name, taken, freed, stage in _spans(producer, transfer, consumer):
                 if freed - taken > pattern.period:
                     message = (
-                        f"the {name} between {producer.name} and {consumer.name} is taken for {freed - taken} ns, "
-                        f"the period is {pattern.period} ns"
+                        f"the {name} between {producer.name} and {consumer.name} is taken for "
+                        f"{exact_ns(freed - taken)}, the period is {exact_ns(pattern.period)}"
                     )
                     return Witness(rule="resource", message=message, stage=stage, instant_ns=taken)
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pipebench.check.periodic_operations import Operation, Pattern
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 
@@ -15,8 +16,8 @@ def broken_dependency(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness
     for before, after in _dependencies(pattern, edges):
         if after.start < before.end:
             message = (
-                f"{after.name} starts at {after.start} ns, {before.name} ends at {before.end} ns "
-                f"({before.end - after.start} too late)"
+                f"{after.name} starts at {exact_ns(after.start)}, {before.name} ends at {exact_ns(before.end)} "
+                f"({exact_ns(before.end - after.start)} too late)"
             )
             return Witness(
                 rule="dependency", message=message, stage=after.stage, micro_batch=0, instant_ns=after.start

@@ -9,6 +9,7 @@ from pipebench.costs.memory import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
+from pipebench.domain.units import exact_bytes
 from pipebench.domain.verdict import Verdict, Witness
 
 
@@ -35,7 +36,10 @@ def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pat
         return Verdict(status="valid", fit=fit, peak_bytes=peaks)
     device, over = most
     operation = peak_operation[device]
-    message = f"device {device} needs {peaks[device]} bytes when {operation.name} starts, {over} more than it has"
+    message = (
+        f"device {device} needs {exact_bytes(peaks[device])} when {operation.name} starts, "
+        f"{exact_bytes(over)} more than it has"
+    )
     witness = Witness(
         rule="memory",
         message=message,

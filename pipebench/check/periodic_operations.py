@@ -6,6 +6,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 Hop = tuple[int, int]
@@ -131,6 +132,8 @@ def _transfers(
     for kind, hops in times.items():
         for (source, target), taken in hops.items():
             if taken > 0 and (source, target) not in found[kind]:
-                message = f"the {kind} transfer from stage {source} to stage {target} is missing ({taken} ns)"
+                message = (
+                    f"the {kind} transfer from stage {source} to stage {target} is missing ({exact_ns(taken)})"
+                )
                 return Witness(rule="coverage", message=message, stage=source)
     return found

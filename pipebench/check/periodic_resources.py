@@ -7,6 +7,7 @@ from itertools import pairwise
 from pipebench.check.periodic_operations import Operation, Pattern
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 DeviceSet = tuple[int, ...]
@@ -57,10 +58,11 @@ def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness
             gap += period
         if operation.duration > gap:
             if following is operation:
-                message = f"{operation.name} takes {operation.duration} ns {where}, the period is {period} ns"
+                lasts = exact_ns(operation.duration)
+                message = f"{operation.name} takes {lasts} {where}, the period is {exact_ns(period)}"
             else:
                 late = operation.duration - gap
-                message = f"{operation.name} overlaps {following.name} {where} by {late} ns"
+                message = f"{operation.name} overlaps {following.name} {where} by {exact_ns(late)}"
             instant = operation.start % period
             return Witness(rule="resource", message=message, stage=operation.stage, instant_ns=instant)
     return None

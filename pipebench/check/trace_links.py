@@ -7,6 +7,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.trace import Trace
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 
@@ -32,8 +33,9 @@ def crowded_link(plan: Plan, trace: Trace, mode: LinkMode, tolerance_ns: int) ->
         return None
     first, second = int(rows[pair]), int(rows[pair + 1])
     message = (
-        f"the transfer from stage {source[second]} to stage {target[second]} starts at {start[second]} ns, the "
-        f"link carries the one from stage {source[first]} to stage {target[first]} until {end[first]} ns"
+        f"the transfer from stage {source[second]} to stage {target[second]} starts at "
+        f"{exact_ns(start[second])}, the link carries the one from stage {source[first]} to stage {target[first]} "
+        f"until {exact_ns(end[first])}"
     )
     return Witness(
         rule="resource",

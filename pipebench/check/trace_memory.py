@@ -5,6 +5,7 @@ from pipebench.check.fit import fit_of, most_over
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.trace import Trace
+from pipebench.domain.units import exact_bytes, exact_ns
 from pipebench.domain.verdict import Verdict, Witness
 
 
@@ -35,6 +36,9 @@ def trace_memory(problem: Problem, plan: Plan, trace: Trace) -> Verdict:
     device, over = worst
     timeline = next(t for t in trace.memory if t.peak_bytes == peaks[device])
     instant = timeline.time_ns[timeline.bytes.index(peaks[device])]
-    message = f"device {device} holds {peaks[device]} bytes at {instant} ns, {over} more than it has"
+    message = (
+        f"device {device} holds {exact_bytes(peaks[device])} at {exact_ns(instant)}, "
+        f"{exact_bytes(over)} more than it has"
+    )
     witness = Witness(rule="memory", message=message, device=device, instant_ns=instant, bytes_over=over)
     return Verdict(status="invalid", witness=witness, fit=fit, peak_bytes=peaks)

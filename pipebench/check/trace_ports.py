@@ -8,6 +8,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD
 from pipebench.domain.trace import Trace
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 
@@ -41,8 +42,8 @@ def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) 
     row = int(rows[pair + 1])
     message = (
         f"the transfer from stage {trace.source[row]} to stage {trace.target[row]} starts at "
-        f"{start_ns[pair + 1]} ns, the shared way {'into' if way else 'out of'} group {group} at level "
-        f"{model.problem.cluster.levels[level].name!r} is taken until {end_ns[pair]} ns"
+        f"{exact_ns(start_ns[pair + 1])}, the shared way {'into' if way else 'out of'} group {group} at level "
+        f"{model.problem.cluster.levels[level].name!r} is taken until {exact_ns(end_ns[pair])}"
     )
     return Witness(
         rule="resource",

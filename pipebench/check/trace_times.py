@@ -8,6 +8,7 @@ from pipebench.check.traced import Traced
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Witness
 
 
@@ -19,8 +20,8 @@ def wrong_duration(model: CostModel, plan: Plan, traced: Traced, simulated: bool
     if not wrong.any():
         return None
     task = int(np.argmax(wrong))
-    wanted = f"it takes {expected[task]} ns" if simulated else "it ends before it starts"
-    return _witness(traced, task, "shape", f"lasts {lasted[task]} ns, {wanted}")
+    wanted = f"it takes {exact_ns(expected[task])}" if simulated else "it ends before it starts"
+    return _witness(traced, task, "shape", f"lasts {exact_ns(lasted[task])}, {wanted}")
 
 
 def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
@@ -30,8 +31,8 @@ def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
     if not early.any():
         return None
     before = int(np.argmax(early))
-    ended = f"{traced.tasks.name(before)} before it in the lane ends at {traced.end_ns[before]} ns"
-    return _witness(traced, before + 1, "resource", f"starts at {traced.start_ns[before + 1]} ns, {ended}")
+    ended = f"{traced.tasks.name(before)} before it in the lane ends at {exact_ns(traced.end_ns[before])}"
+    return _witness(traced, before + 1, "resource", f"starts at {exact_ns(traced.start_ns[before + 1])}, {ended}")
 
 
 def broken_precedence(
@@ -47,8 +48,8 @@ def broken_precedence(
         if early.any():
             pair = int(np.argmax(early))
             task, needed = int(pairs.task[pair]), int(pairs.needed[pair])
-            ended = f"{tasks.name(needed)}, which it needs, ends at {traced.end_ns[needed]} ns"
-            return _witness(traced, task, "dependency", f"starts at {traced.start_ns[task]} ns, {ended}")
+            ended = f"{tasks.name(needed)}, which it needs, ends at {exact_ns(traced.end_ns[needed])}"
+            return _witness(traced, task, "dependency", f"starts at {exact_ns(traced.start_ns[task])}, {ended}")
     return None
 
 

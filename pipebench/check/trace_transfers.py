@@ -13,6 +13,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD
 from pipebench.domain.trace import Trace
+from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Witness
 
 
@@ -89,10 +90,12 @@ def _incomplete(model: CostModel, plan: Plan, traced: Traced, trace: Trace, flow
     lasted = np.array(trace.transfer_end_ns)[flow.rows] - np.array(trace.transfer_start_ns)[flow.rows]
     least = model.message_ns(plan, flow.message, backward=flow.backward) if trace.origin == "simulated" else 0
     if least > 0 and (times == 0).any():
-        return flow.witness("coverage", int(np.argmax(times == 0)), f"is missing ({least} ns)")
+        return flow.witness("coverage", int(np.argmax(times == 0)), f"is missing ({exact_ns(least)})")
     if (lasted < least).any():
         row = int(np.argmax(lasted < least))
-        return flow.witness("shape", int(sent[row]), f"lasts {lasted[row]} ns, at least {least} are needed")
+        return flow.witness(
+            "shape", int(sent[row]), f"lasts {exact_ns(lasted[row])}, at least {exact_ns(least)} are needed"
+        )
     return None
 
 
@@ -105,7 +108,7 @@ def _out_of_step(plan: Plan, traced: Traced, trace: Trace, flow: Flow, tolerance
     early = start < made - tolerance_ns
     if early.any():
         row = int(np.argmax(early))
-        what = f"starts at {start[row]} ns, what it carries is ready at {made[row]} ns"
+        what = f"starts at {exact_ns(start[row])}, what it carries is ready at {exact_ns(made[row])}"
         return flow.witness("dependency", int(sent[row]), what)
     size, other = plan.stages[flow.sender].micro_batch, plan.stages[flow.receiver].micro_batch
     arrival = np.full(int(tasks.counts[flow.sender]), np.iinfo(np.int64).min)
@@ -116,6 +119,7 @@ def _out_of_step(plan: Plan, traced: Traced, trace: Trace, flow: Flow, tolerance
     if late.any():
         pair = int(np.argmax(late))
         reader = int(readers[pair])
-        what = f"ends at {arrival[first[pair]]} ns, {tasks.name(reader)} starts at {traced.start_ns[reader]} ns"
+        begun = exact_ns(traced.start_ns[reader])
+        what = f"ends at {exact_ns(arrival[first[pair]])}, {tasks.name(reader)} starts at {begun}"
         return flow.witness("dependency", int(first[pair]), what)
     return None

@@ -1,5 +1,6 @@
 """What commands share: the plugin host, consoles, JSON output."""
 
+import errno
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,13 @@ def console(stderr: bool = False) -> "Console":
     """Data goes to stdout, progress to stderr; 80 columns where there is no terminal."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False)
+    class Output(Console):
+        """Leaves the error of a reader who has gone to click, which knows what to do."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, "broken pipe")
+
+    made = Output(stderr=stderr, highlight=False)
     if not made.is_terminal and not made._environ.get("COLUMNS"):
         made.width = 80
     return made

@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.trial import Outcome
+    from pipebench.bench.agenda import Agenda, Finished
+    from pipebench.bench.sweep import Where
+    from pipebench.domain.row import Row
+    from pipebench.hooks.manager import Host
 
 PLANNERS_HELP = (
     "Names, name[option=value], ./file.py or cmd:program, by commas. "
     "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'."
 )
+FAILURES = {
+    "invalid": ("invalid_plan",),
+    "infeasible": ("infeasible", "unsupported"),
+    "error": ("timeout", "memory", "crashed"),
+}
 
 
 @click.command()
@@ -23,24 +32,37 @@ PLANNERS_HELP = (
 @click.option("--plans", multiple=True, type=str, help="Plan files to score beside the others.")
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
 @click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
-@click.option("--executors", default="simulate", show_default=True, help="Executors, by commas.")
-@click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Warm searches to time.")
-@click.option("--timeout", default=300.0, show_default=True, type=float, help="Seconds for one trial.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@click.option("--executors", help="Executors, by commas  [default: simulate]")
+@click.option("--repeat", type=click.IntRange(1), help="Warm searches to time in one trial  [default: 1]")
+@click.option("--rounds", default=1, type=click.IntRange(1), help="How often to run each trial, interleaved.")
+@click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
+@click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
+@click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
+@click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
+@click.option("--jobs", type=click.IntRange(1), help="Trials side by side here (no search times to compare).")
+@click.option("--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
+@click.option("--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(list(FAILURES)),
+    help="Exit code 1 when a row is so, and 0 for the rest.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for rows.json and the plans.")
 @workload_options
 def command(
-    planners: tuple[str, ...],
     plans: tuple[str, ...],
-    regime: Any,
-    schedulers: tuple[str, ...],
-    executors: str,
-    repeat: int,
-    timeout: float,
-    seed: int,
-    as_json: bool,
+    rounds: int,
     out: Path | None,
+    fresh: bool,
+    retry_failed: bool,
+    jobs: int | None,
+    backend: str | None,
+    scheduler_address: str | None,
+    fail_on: tuple[str, ...],
+    as_json: bool,
     **choice: Any,
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
@@ -48,61 +70,95 @@ def command(
     Without models, profiles or a suite: the quick suite. Each planner runs in its own regime unless --regime
     is given.
     """
-    from pipebench.bench.comparison import Request
-    from pipebench.bench.comparison import outcomes as run
-    from pipebench.bench.components import ready_executor, ready_planner, ready_scheduler
-    from pipebench.bench.planned import ready_plan
-    from pipebench.cli.progress import Progress
-    from pipebench.domain.document import Rows
-    from pipebench.formats.native import read_plan
-    from pipebench.hooks.syntax import parse_references, split_list
-    from pipebench.report.table import print_rows
+    from pipebench.bench.agenda import agenda
+    from pipebench.bench.asked import requested
+    from pipebench.bench.comparison import trials
+    from pipebench.bench.isolation.client import isolation
+    from pipebench.bench.selection import Selection, chosen_suites
+    from pipebench.bench.store import Store
+    from pipebench.bench.suites import settle
+    from pipebench.hooks.syntax import split_list
 
-    if timeout <= 0:
-        raise PipebenchError(f"--timeout is {timeout:g}, it must be above zero")
+    if (fresh or retry_failed) and out is None:
+        raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
+    where = one_backend(jobs, backend, scheduler_address)
+    said = _said(choice)
     host = open_host()
-    ready = [ready_planner(host, reference) for reference in parse_references(planners)]
-    ready += [ready_plan(path, read_plan(path)) for text in plans for path in split_list(text)]
-    if not ready:
-        raise PipebenchError(
-            "no planner was named", "give --planners, such as --planners madpipe,graphpipe", ExitCode.NOTHING_RAN
-        )
-    chosen = tuple(name for text in schedulers for name in split_list(text))
-    for name in chosen:
-        ready_scheduler(host, name)
-    runners = tuple(split_list(executors))
-    for name in runners:
-        ready_executor(host, name)
-    request = Request(
-        workloads=chosen_workloads(host, choice),
-        planners=ready,
-        regime=regime,
-        schedulers=chosen,
-        executors=runners,
-        repeat=repeat,
-        timeout_s=timeout,
-        seed=seed,
-    )
+    if not where.parallel:
+        isolation()
+    settings = settle(chosen_suites(Selection(**choice)), said)
+    paths = [path for text in plans for path in split_list(text)]
+    request = requested(host, chosen_workloads(host, choice), settings, paths, rounds)
+    store = Store.open(out) if out is not None else None
+    for notice in store.notices if store else ():
+        click.echo(f"warning: {notice}", err=True)
     show_new_warnings(host)
-    outcomes: list[Outcome] = []
-    interrupted = False
-    with Progress() as progress:
-        try:
-            for outcome in run(host, request, progress.starting):
-                outcomes.append(outcome)
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted and not outcomes:
-        raise PipebenchError("interrupted", exit_code=ExitCode.INTERRUPTED)
-    rows = tuple(outcome.row for outcome in outcomes)
-    if out is not None:
-        from pipebench.bench.output import write_outcomes
-
-        write_outcomes(out, outcomes)
+    plan = agenda(host, trials(request), store, fresh, retry_failed, where.parallel)
+    finished, interrupted = _run(host, plan, where)
+    rows = [each.outcome.row for each in finished]
     if as_json:
-        print_json(Rows(rows=rows))
-    else:
-        print_rows(console(), rows)
+        print_json({"rows": rows, "cached": [each.outcome.row.key for each in finished if each.cached]})
+    elif rows:
+        _print(finished, request.timeout_s)
     if interrupted:
         raise PipebenchError(f"interrupted after {len(rows)} finished trials", exit_code=ExitCode.INTERRUPTED)
+    return _exit_code(rows, fail_on)
+
+
+def _said(choice: dict[str, Any]) -> Any:
+    """What the command line says of components and limits, taken out of the options."""
+    from pipebench.bench.suites import Settings
+    from pipebench.hooks.syntax import split_list
+
+    def listed(name: str) -> tuple[str, ...]:
+        said = choice.pop(name)
+        texts = (said,) if isinstance(said, str) else said or ()
+        return tuple(part for text in texts for part in split_list(text))
+
+    regime = choice.pop("regime")
+    return Settings(
+        planners=listed("planners"),
+        regimes=(regime,) if regime else (),
+        schedulers=listed("schedulers"),
+        executors=listed("executors"),
+        timeout_s=choice.pop("timeout"),
+        memory_bytes=choice.pop("search_memory"),
+        repeat=choice.pop("repeat"),
+        seed=choice.pop("seed"),
+    )
+
+
+def _run(host: "Host", plan: "Agenda", where: "Where") -> "tuple[list[Finished], bool]":
+    """All that is finished, in the order of the table, and whether the user stopped it."""
+    from pipebench.bench.sweep import run_agenda
+    from pipebench.cli.progress import Progress
+
+    finished = list(plan.cached)
+    interrupted = False
+    with Progress(plan) as progress:
+        try:
+            for each in run_agenda(host, plan, where, progress.starting):
+                finished.append(each)
+                progress.finished(each.outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    return sorted(finished, key=lambda each: each.position), interrupted
+
+
+def _print(finished: "list[Finished]", timeout_s: float) -> None:
+    from pipebench.bench.standings import standings
+    from pipebench.report.standings_text import print_standings
+    from pipebench.report.table import print_rows
+
+    out = console()
+    rows = [each.outcome.row for each in finished]
+    print_rows(out, rows, cached={each.outcome.row.key for each in finished if each.cached})
+    if len({row.workload_id for row in rows}) > 1:
+        print_standings(out, standings(rows, timeout_s=timeout_s))
+
+
+def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:
+    if fail_on:
+        statuses = {status for name in fail_on for status in FAILURES[name]}
+        return ExitCode.CONDITION_FAILED if any(row.status in statuses for row in rows) else ExitCode.OK
     return ExitCode.OK if all(row.status == "ok" for row in rows) else ExitCode.SOME_FAILED

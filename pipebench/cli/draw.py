@@ -27,7 +27,7 @@ def command(
     """Draw SCHEDULERS (by commas) on equal stages: timeline, bubble, micro-batches in flight."""
     from pipebench.hooks.syntax import split_list
     from pipebench.report.drawing import Shape, drawings
-    from pipebench.report.timeline import timeline
+    from pipebench.report.timeline import legend, timeline
     from pipebench.report.units import percent
 
     host = open_host()
@@ -39,14 +39,19 @@ def command(
         return 0
     out = console()
     for drawing in made:
-        per = " a micro-batch" if drawing.trace.period_ns is not None else ""
+        periodic = drawing.trace.period_ns is not None
+        per = " a micro-batch" if periodic else ""
         flight = ",".join(map(str, drawing.live))
         click.echo(
             f"{drawing.scheduler}: time {drawing.total:g}{per}, bubble {percent(drawing.bubble)}, "
             f"micro-batches in flight {flight}"
         )
-        for line in timeline(drawing.trace, out.width):
+        if periodic:
+            click.echo(f"the first {drawing.shown} micro-batches of a run without end, later ones among them")
+        for line in timeline(drawing.trace, out.width, drawing.until_ns):
             click.echo(line)
+    for line in dict.fromkeys(legend(drawing.trace) for drawing in made):
+        click.echo(line)
     return 0
 
 

@@ -1,5 +1,6 @@
 """The `pipebench` command: commands are imported when they are used."""
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -16,10 +17,17 @@ COMMANDS = {
     "draw": "draw the timeline of schedules, nothing else needed",
     "show": "show what is in a file",
     "validate": "check a plan: valid, or a witness of what is wrong",
+    "diff": "what changed between two plans or two sets of results",
+    "pack": "a store as one file, to pass on",
+    "rerun": "run stored trials again: same, different or not runnable",
     "list": "what there is: planners, schedulers, models, profiles, …",
     "info": "all about one component",
     "schema": "the JSON Schema of a document",
 }
+
+
+OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""Errors of a write to standard output that is full, or gone."""
 
 
 class LazyGroup(click.Group):
@@ -61,9 +69,12 @@ def entry() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of one command line."""
+    """The exit code of one command line; without a command, the help."""
+    if sys.stdout is None:  # closed by the caller, who wants no output
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        returned: Any = main.main(args=arguments, prog_name="pipebench", standalone_mode=False)
+        returned: Any = main.main(args=arguments or ["--help"], prog_name="pipebench", standalone_mode=False)
+        sys.stdout.flush()
     except PipebenchError as error:
         return _fail(str(error), error.exit_code)
     except click.exceptions.Exit as error:
@@ -72,15 +83,25 @@ def run(arguments: list[str]) -> int:
         return _fail("interrupted", ExitCode.INTERRUPTED)
     except click.ClickException as error:
         return _fail(error.format_message(), ExitCode.USAGE)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # so click leaves when who reads the output has seen enough
+        return ExitCode.OK
+    except BrokenPipeError:  # the same, in the flush of what was left
+        _drop_output()
         return ExitCode.OK
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in OUTPUT_FAILED and error.filename is None:
+            _drop_output()
+            return _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
         if os.environ.get("PIPEBENCH_DEBUG"):
             raise
         what = f"{type(error).__name__}: {error}"
         return _fail(f"internal error: {what} (PIPEBENCH_DEBUG=1 shows where)", ExitCode.INTERNAL)
     return returned if isinstance(returned, int) else ExitCode.OK
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere; Python's own flush at exit would fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

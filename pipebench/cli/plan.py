@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.parameters import finite_seconds
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -14,7 +15,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 @click.argument("planner")
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
 @click.option("--scheduler", help="A scheduler in place of the planner's default.")
-@click.option("--timeout", default=300.0, show_default=True, type=float, help="Seconds.")
+@click.option("--timeout", default=300.0, show_default=True, type=float, callback=finite_seconds, help="Seconds.")
 @click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
 @click.option("--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
@@ -30,18 +31,19 @@ def command(
     **choice: Any,
 ) -> int:
     """Make one plan with PLANNER and show its stages, their memory and the proven bound."""
+    from pipebench.bench.agenda import Agenda
     from pipebench.bench.comparison import home_regime
     from pipebench.bench.components import ready_planner, ready_scheduler
-    from pipebench.bench.trial import Trial, run_trial
+    from pipebench.bench.sweep import Where, run_agenda
+    from pipebench.bench.trial import Trial
     from pipebench.check import check_schedule
     from pipebench.cli.progress import Progress
     from pipebench.domain.document import PlannedProblem
+    from pipebench.formats.files import is_standard_output, prepare_file
     from pipebench.formats.native import write_document
     from pipebench.hooks.syntax import parse_reference
     from pipebench.report.plan_text import print_plan, print_score
 
-    if timeout <= 0:
-        raise PipebenchError(f"--timeout is {timeout:g}, it must be above zero")
     host = open_host()
     ready = ready_planner(host, parse_reference(planner))
     if scheduler is not None:
@@ -51,6 +53,11 @@ def command(
         raise PipebenchError(
             f"{len(workloads)} workloads are selected, a plan is for one", "name one with --profile or --models"
         )
+    onto_stdout = output is not None and is_standard_output(output)
+    if onto_stdout and as_json:
+        raise PipebenchError("-o and --json both write to standard output", "give -o a file, or leave one out")
+    if output is not None:
+        prepare_file(output)
     show_new_warnings(host)
     trial = Trial(
         workload=workloads[0],
@@ -60,9 +67,11 @@ def command(
         timeout_s=timeout,
         seed=seed,
     )
-    with Progress() as progress:
-        progress.starting(trial)
-        outcome = run_trial(host, trial)
+    agenda = Agenda([trial], [0])
+    with Progress(agenda) as progress:
+        (finished,) = run_agenda(host, agenda, Where(), progress.starting)
+        progress.finished(finished.outcome)
+    outcome = finished.outcome
     row = outcome.row
     if outcome.plan is not None and output is not None:
         planned = PlannedProblem(
@@ -78,7 +87,7 @@ def command(
     elif outcome.plan is None or outcome.schedule is None:
         raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
     else:
-        out = console()
+        out = console(stderr=onto_stdout)
         verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
         print_plan(out, outcome.problem, outcome.plan, verdict)
         print_score(out, row)

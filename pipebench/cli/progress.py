@@ -1,4 +1,4 @@
-"""Progress on stderr: which trial runs, and how long kernels took to compile."""
+"""Progress on stderr: what is to run, how far it is, and how long kernels took to compile."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,29 +6,70 @@ from pipebench.bench.compilation import CompilationWatch
 from pipebench.cli.application import console
 
 if TYPE_CHECKING:
-    from pipebench.bench.trial import Trial
+    from pipebench.bench.agenda import Agenda
+    from pipebench.bench.trial import Outcome, Trial
 
 WORTH_SAYING_S = 0.5
 
 
 class Progress:
-    """A status line while trials run (terminals only), and one line about compilation at the end."""
+    """A bar with an estimate while trials run (terminals only); one line about a store before, about
+    compilation after.
+    """
+
+    def __init__(self, plan: "Agenda") -> None:
+        self._plan = plan
+        self._compile_s = 0.0
 
     def __enter__(self) -> "Progress":
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
         self._console = console(stderr=True)
-        self._status: Any = self._console.status("starting …")
-        self._status.__enter__()
+        if self._plan.store is not None:
+            self._console.print(about_store(self._plan), markup=False, soft_wrap=True)
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+        shown = self._console.is_terminal
+        self._bar: Any = Bar(
+            *columns, TimeRemainingColumn(), console=self._console, transient=True, disable=not shown
+        )
+        self._bar.__enter__()
+        self._task = self._bar.add_task("starting …", total=len(self._plan.to_run))
         self._watch = CompilationWatch()
         self._watch.__enter__()
         return self
 
     def starting(self, trial: "Trial") -> None:
         """Say which trial runs now."""
-        self._status.update(f"{trial.planner.label} on {trial.workload.profile.name} ({trial.regime}) …")
+        what = f"{trial.planner.label} on {trial.workload.name or trial.workload.model} ({trial.regime})"
+        self._bar.update(self._task, description=what)
+
+    def finished(self, outcome: "Outcome") -> None:
+        """One more is done."""
+        self._compile_s += outcome.compile_s
+        self._bar.update(self._task, advance=1, description=f"{outcome.row.planner}: {outcome.row.status}")
 
     def __exit__(self, *error: object) -> None:
         self._watch.__exit__(*error)
-        self._status.__exit__(None, None, None)
-        spent = self._watch.seconds
-        if spent >= WORTH_SAYING_S:
-            self._console.print(f"compiled kernels in {spent:.1f} s (once on this machine)", markup=False)
+        self._bar.__exit__(None, None, None)
+        spent_s = self._watch.seconds + self._compile_s
+        if spent_s >= WORTH_SAYING_S:
+            self._console.print(about_compilation(spent_s), markup=False, soft_wrap=True)
+
+
+def about_store(plan: "Agenda") -> str:
+    """How many trials the store has, how many are left, and how many of it are failures."""
+    line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"
+    return f"{line} ({plan.failed} cached failures: --retry-failed runs them again)" if plan.failed else line
+
+
+def about_compilation(spent_s: float) -> str:
+    """The line about seconds spent on compiling kernels: paid once, or at every run where nothing keeps them."""
+    from pipebench.algorithms.jit import can_keep_kernels
+
+    if can_keep_kernels():
+        return f"compiled kernels in {spent_s:.1f} s (once on this machine)"
+    return (
+        f"compiled kernels in {spent_s:.1f} s, as every run will: no cache folder can be written "
+        "(set NUMBA_CACHE_DIR to one that can)"
+    )

@@ -1,20 +1,36 @@
 """pipebench show: what is in a file."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pipebench.cli.application import console, print_json
+from pipebench.domain.errors import PipebenchError
 
 
 @click.command()
 @click.argument("file")
+@click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
 @click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
-def command(file: str, as_json: bool) -> int:
-    """Show a plan, profile, set of rows or any other pipebench file, or a foreign profile."""
-    from pipebench.formats.any_file import read_any
+def command(file: str, plan_id: str | None, output: Path | None, as_json: bool) -> int:
+    """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
-    kind, value = read_any(file)
+    A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
+    """
+    if Path(file).is_dir() or file.endswith(".zip") or plan_id is not None:
+        kind, value = _from_store(file, plan_id)
+    else:
+        from pipebench.formats.any_file import read_any
+
+        kind, value = read_any(file)
+    if output is not None:
+        from pipebench.formats.native import write_document
+
+        if kind != "plan":
+            raise PipebenchError(f"-o writes a plan, {file!r} gives {kind}", "name one with --plan")
+        write_document(output, "plan", value)
     if as_json:
         print_json(value)
         return 0
@@ -23,17 +39,42 @@ def command(file: str, as_json: bool) -> int:
     return 0
 
 
+def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
+    """The rows of a store, or one plan with its problem and schedule."""
+    from pipebench.bench.store import open_results
+    from pipebench.domain.document import PlannedProblem, Rows
+
+    results = open_results(path)
+    for notice in results.notices:
+        click.echo(f"warning: {notice}", err=True)
+    if plan_id is None:
+        return "rows", Rows(rows=results.rows)
+    named = [row for row in results.rows if (row.plan_id or "").startswith(plan_id)]
+    if len({row.plan_id for row in named}) != 1:
+        known = sorted({row.plan_id[:12] for row in results.rows if row.plan_id})
+        what = "several plans" if named else "no plan"
+        raise PipebenchError(
+            f"{path!r} has {what} of that id: {plan_id!r}", f"plans: {', '.join(known) or 'none'}"
+        )
+    row = named[0]
+    behind = results.behind
+    return "plan", PlannedProblem(
+        problem=behind.problem(row.problem_id),
+        plan=behind.plan(row.plan_id or ""),
+        schedule=behind.schedule(row.schedule_id) if row.schedule_id else None,
+        scheduler=row.scheduler,
+        planner=row.planner,
+    )
+
+
 def _plan(kind: str, value: Any) -> None:
-    from pipebench.check import check_plan, check_schedule
+    from pipebench.check import check_plan
+    from pipebench.cli.verdict import verdict_of
     from pipebench.report.plan_text import print_plan
 
     del kind
     out = console()
-    verdict = (
-        check_plan(value.problem, value.plan)
-        if value.schedule is None
-        else check_schedule(value.problem, value.plan, value.schedule)
-    )
+    verdict = verdict_of(value)
     problem = value.problem
     out.print(
         f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.size} x "
@@ -41,9 +82,10 @@ def _plan(kind: str, value: Any) -> None:
         markup=False,
         soft_wrap=True,
     )
-    if verdict.witness is not None:
-        out.print(f"{verdict.witness.rule}: {verdict.witness.message}", markup=False, soft_wrap=True)
-    if verdict.witness is None or verdict.witness.rule == "memory":
+    wrong = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
+    if wrong:
+        out.print(wrong, markup=False, soft_wrap=True)
+    if check_plan(problem, value.plan).status == "valid":
         print_plan(out, problem, value.plan, verdict)
 
 

@@ -10,16 +10,13 @@ from pipebench.domain.errors import ExitCode
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="The verdict as JSON.")
 def command(file: str, as_json: bool) -> int:
-    """Check the plan in FILE, and its schedule where it has one; exit code 1 when it is invalid."""
-    from pipebench.check import check_plan, check_schedule
+    """Check the plan in FILE, its pins, and its schedule where it has one; exit code 1 when it is invalid."""
+    from pipebench.cli.verdict import verdict_of
     from pipebench.formats.native import read_plan
     from pipebench.report.units import gigabytes
 
     planned = read_plan(file)
-    if planned.schedule is None:
-        verdict = check_plan(planned.problem, planned.plan)
-    else:
-        verdict = check_schedule(planned.problem, planned.plan, planned.schedule)
+    verdict = verdict_of(planned)
     if as_json:
         print_json(verdict)
     elif verdict.status == "valid":

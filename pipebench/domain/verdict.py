@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from pipebench.domain.value import Value, require
 
 Rule = Literal["coverage", "C1", "C2", "C3", "C4", "memory", "resource", "dependency", "shape"]
@@ -13,7 +15,7 @@ class Witness(Value, frozen=True, kw_only=True):
 
     coverage: each operator in exactly one stage, each task exactly once. C1 convex stages, C2 acyclic edges,
     C3 devices a partition, C4 order of tasks. dependency: an operation before one that it needs. resource: two
-    operations at a time on one device or link. shape: wrong sizes or names.
+    operations at a time on one device or link. shape: wrong sizes or names, more in flight than declared.
     bytes_over: for memory, how much more than the device has.
     """
 
@@ -41,3 +43,10 @@ class Verdict(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require((self.status == "invalid") == (self.witness is not None), "an invalid verdict has a witness")
+
+
+def with_witness(verdict: Verdict, witness: Witness | None) -> Verdict:
+    """The verdict made invalid by a witness that was found besides; one that is invalid already stays as it is."""
+    if witness is None or verdict.status == "invalid":
+        return verdict
+    return replace(verdict, status="invalid", witness=witness, reason="")

@@ -1,6 +1,6 @@
 """Read a profile from any file whose format is known: by what is in it, else by its name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError, nearest
@@ -17,7 +17,7 @@ FORMATS: tuple[ProfileFormat, ...] = (native_profile.FORMAT, pipedream.FORMAT)
 def read_profile(
     path: str,
     options: Mapping[str, str] | None = None,
-    known: Iterable[str] = (),
+    known: Sequence[str] = (),
     others: Sequence[ProfileFormat] = (),
 ) -> Profile:
     """The profile in a file. options: of its format, as texts. known: names of profiles that need no file.
@@ -26,6 +26,10 @@ def read_profile(
     Raises PipebenchError: no such file (with the nearest known name), a format that is not supported, an option
     that the format does not have, whatever is wrong inside.
     """
+    if options and path in known and not Path(path).exists():
+        raise PipebenchError(
+            f"the shipped profile {path!r} has no options", f"write {path}, or the path of a file"
+        )
     if known and not Path(path).exists() and "/" not in path and not Path(path).suffix:
         raise PipebenchError(f"there is neither a file nor a shipped profile {path!r}", nearest(path, known))
     data = read_file(path)

@@ -3,10 +3,12 @@
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -42,7 +44,10 @@ def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command, as a shell splits them. Raises PipebenchError when there are none to run."""
+    """The words of a command, as a shell splits them; the first names a program that there is.
+
+    Raises PipebenchError when there are none, or the program is missing or not executable.
+    """
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -51,7 +56,25 @@ def split_command(command: str) -> list[str]:
         raise PipebenchError(f"cmd:{command!r}: a command cannot hold a NUL")
     if not words or not words[0]:
         raise PipebenchError("cmd: names no program", "write cmd:./planner")
+    if shutil.which(words[0]) is None:
+        raise PipebenchError(f"cmd:{command}: {_why_not(words[0])}", _remedy(words[0]))
     return words
+
+
+def _why_not(program: str) -> str:
+    if "/" not in program:
+        return f"no program {program!r} on the PATH"
+    path = Path(program)
+    if path.is_dir():
+        return f"{program!r} is a directory, not a program"
+    return f"{program!r} is not executable" if path.exists() else f"there is no program {program!r}"
+
+
+def _remedy(program: str) -> str:
+    """What to do where a file of that name exists: in this folder, or without the right to be run."""
+    if not Path(program).is_file():
+        return "write cmd:./planner, or the name of a program on the PATH"
+    return f"write cmd:./{program}" if "/" not in program else f"chmod +x {program}"
 
 
 def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -90,7 +90,7 @@ def parse_references(texts: tuple[str, ...] | list[str]) -> list[Reference]:
 def typed_options(reference: Reference, options_type: type[T]) -> T:
     """The options of a reference as the component's options type.
 
-    Raises PipebenchError for an option that does not exist (nearest match) or a value of the wrong type.
+    Raises PipebenchError for an option that does not exist (nearest match) or a value that it cannot have.
     """
     fields = {info.name: info for info in msgspec.structs.fields(options_type)}
     for option in reference.options:
@@ -99,7 +99,26 @@ def typed_options(reference: Reference, options_type: type[T]) -> T:
     try:
         return msgspec.convert(dict(reference.options), options_type, strict=False)
     except msgspec.ValidationError as error:
-        raise PipebenchError(f"{reference}: {error}") from None
+        raise _wrong_value(reference, options_type, str(error)) from None
+
+
+def _wrong_value(reference: Reference, options_type: type[Value], message: str) -> PipebenchError:
+    what, _, place = message.rpartition(" - at `$.")
+    option = place.rstrip("`")
+    kind = next((info.type for info in msgspec.structs.fields(options_type) if info.name == option), None)
+    if kind is None:
+        return PipebenchError(f"{reference}: {message}")
+    valid = _choices(kind)
+    if valid:
+        return unknown(f"value of option {option!r} in {reference}:", reference.options[option], valid)
+    return PipebenchError(f"{reference}: option {option!r}: {what}")
+
+
+def _choices(annotation: Any) -> list[str]:
+    """The values of a Literal, also of one that may be None."""
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    return [value for part in get_args(annotation) for value in _choices(part)]
 
 
 def describe_options(options_type: type[Value]) -> list[tuple[str, str, Any]]:
@@ -113,4 +132,7 @@ def describe_options(options_type: type[Value]) -> list[tuple[str, str, Any]]:
 def _type_name(annotation: Any) -> str:
     if isinstance(annotation, type):
         return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("Literal", "")
+    valid = _choices(annotation)
+    if valid and type(None) in get_args(annotation):
+        valid.append("None")
+    return " | ".join(valid) or str(annotation)

@@ -28,7 +28,8 @@ class Shape:
 class Drawing:
     """One schedule simulated. total: length in the unit of the shape (periodic: of one micro-batch, steady).
 
-    live: for each stage the most micro-batches in flight at any instant.
+    live: for each stage the most micro-batches in flight at any instant. shown: the micro-batches that a
+    timeline shows, of a periodic schedule the first of a run without end; until_ns: when the last of them is done.
     """
 
     scheduler: str
@@ -36,9 +37,11 @@ class Drawing:
     total: float
     bubble: float
     live: tuple[int, ...]
+    shown: int
+    until_ns: int
 
     def __str__(self) -> str:
-        return "\n".join([self.scheduler, *timeline(self.trace)])
+        return "\n".join([self.scheduler, *timeline(self.trace, until_ns=self.until_ns)])
 
 
 def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> list[Drawing]:
@@ -62,7 +65,20 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
     trace = services.simulate(problem, plan, services.schedule(name, problem, plan))
     measured = metrics(problem, plan, trace)
     length_ns = trace.period_ns if trace.period_ns is not None else trace.total_ns
-    return Drawing(name, trace, length_ns / 1e6, measured.bubble, _most_live(trace, shape.stages))
+    shown = min(shape.micro_batches, max(trace.micro_batch) + 1)
+    return Drawing(
+        scheduler=name,
+        trace=trace,
+        total=length_ns / 1e6,
+        bubble=measured.bubble,
+        live=_most_live(trace, shape.stages),
+        shown=shown,
+        until_ns=_end_of(trace, shown) if periodic else trace.total_ns,
+    )
+
+
+def _end_of(trace: Trace, micro_batches: int) -> int:
+    return max(end for end, number in zip(trace.end_ns, trace.micro_batch, strict=True) if number < micro_batches)
 
 
 def _most_live(trace: Trace, stages: int) -> tuple[int, ...]:

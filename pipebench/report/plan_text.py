@@ -1,5 +1,7 @@
 """A plan as people read it: its stages, their times, their memory."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -11,11 +13,24 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.verdict import Verdict
 from pipebench.report.units import gigabytes, percent, rate, seconds
+from pipebench.report.width import full_width
+
+FIGURES = ("stage", "devices", "b", "flight", "forward", "backward", "memory", "free")
+OPERATORS = "operators"
 
 
 def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
-    """One line a stage; bytes free on its fullest device."""
-    console.print(stage_table(problem, plan, verdict))
+    """One line a stage; bytes free on its fullest device. Operators stand beside it, below where too wide."""
+    figures = stage_figures(problem, plan, verdict)
+    named = [operators(stage.operators) for stage in plan.stages]
+    beside = [[*row, name] for row, name in zip(figures, named, strict=True)]
+    whole = stage_table((*FIGURES, OPERATORS), beside)
+    if full_width(console, whole) <= console.width:
+        console.print(whole)
+    else:
+        console.print(stage_table(FIGURES, figures))
+        below = [[row[0], name] for row, name in zip(figures, named, strict=True)]
+        console.print(stage_table((FIGURES[0], OPERATORS), below))
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
     if plan.order_edges:
@@ -25,30 +40,36 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         console.print("tensors are passed on through the stages between")
 
 
-def stage_table(problem: Problem, plan: Plan, verdict: Verdict) -> Table:
-    """Stage, devices, micro-batch, samples in flight, operators, forward and backward time, memory."""
+def stage_figures(problem: Problem, plan: Plan, verdict: Verdict) -> list[list[str]]:
+    """Stage, devices, micro-batch, samples in flight, forward and backward time, memory, what is free of it."""
     model = CostModel(problem)
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("stage", "devices", "b", "flight"):
-        made.add_column(title, justify="right", no_wrap=True)
-    for title in ("forward", "backward", "memory", "free"):
-        made.add_column(title, justify="right", no_wrap=True)
-    made.add_column("operators", overflow="fold")
+    made = []
     for position, stage in enumerate(plan.stages):
         times = model.stage_times(stage, plan)
         peak = max((verdict.peak_bytes.get(device, 0) for device in stage.devices), default=0)
         limit = min(problem.cluster.type_of(device).memory_bytes for device in stage.devices)
-        made.add_row(
-            str(position),
-            span(stage.devices),
-            str(stage.micro_batch),
-            str(stage.in_flight) if stage.in_flight else "auto",
-            seconds(times.forward / 1e9),
-            seconds(times.backward / 1e9),
-            gigabytes(peak) if peak else "-",
-            gigabytes(limit - peak) if peak else "-",
-            escape(operators(stage.operators)),
+        made.append(
+            [
+                str(position),
+                span(stage.devices),
+                str(stage.micro_batch),
+                str(stage.in_flight) if stage.in_flight else "auto",
+                seconds(times.forward / 1e9),
+                seconds(times.backward / 1e9),
+                gigabytes(peak) if peak else "-",
+                gigabytes(limit - peak) if peak else "-",
+            ]
         )
+    return made
+
+
+def stage_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Figures to the right, operators, cut off at the end of the line, to the left."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        made.add_column(title, justify="left" if title == OPERATORS else "right", no_wrap=True)
+    for row in rows:
+        made.add_row(*map(escape, row))
     return made
 
 
@@ -60,7 +81,7 @@ def span(devices: tuple[int, ...]) -> str:
 
 
 def operators(names: tuple[str, ...]) -> str:
-    """First and last operator and how many."""
+    """First and last operator and how many: conv1 … fc (53)."""
     if len(names) <= 2:
         return ", ".join(names)
     return f"{names[0]} … {names[-1]} ({len(names)})"

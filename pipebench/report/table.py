@@ -1,7 +1,6 @@
 """The comparison table: one block for each regime and workload, 80 columns wide by default."""
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -9,30 +8,55 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.domain.row import Row
-from pipebench.report.units import percent, rate, readable_bytes, seconds
+from pipebench.report.notes import Notes, who_by_text
+from pipebench.report.rounds import merged_rounds, search_time
+from pipebench.report.units import percent, rate, seconds, with_readable_bytes
+from pipebench.report.width import full_width
 
 STATUS_STYLE = {"ok": "green", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 
 
-def print_rows(console: Console, rows: Iterable[Row]) -> None:
-    """Print all rows, grouped; what went wrong with a trial, and notices, stand under its block."""
-    ordered = sorted(rows, key=lambda row: (row.regime != "sync", row.regime))
-    for (_, _), group in groupby(ordered, key=lambda row: (row.regime, row.problem_id)):
-        block = list(group)
+def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = ()) -> None:
+    """Print all rows, grouped. Under each block stands what went wrong in it, at the end each notice once.
+
+    cached: keys of rows that come from a store.
+    """
+    rows = merged_rounds(rows)
+    notes = Notes(rows, cached)
+    for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
-        console.print(table(block))
-        for line in remarks(block):
+        made = table(block, notes)
+        made.collapse_padding = full_width(console, made) > console.width
+        console.print(made)
+        for line in failures(block):
             console.print(Text(line), soft_wrap=True)
         console.print()
+    for line in notes.lines():
+        console.print(Text(line), soft_wrap=True)
+
+
+def blocks(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows of one regime and problem together, sync first, each in the order in which it first occurs."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.regime, row.problem_id), []).append(row)
+    return [found[key] for key in sorted(found, key=lambda key: (key[0] != "sync", key[0]))]
 
 
 def heading(row: Row) -> str:
     """What a block is about: regime, model, cluster, mini-batch and the proven bound."""
     best = f"bound {seconds(row.bound_s)} ({row.bound_kind})" if row.bound_s else "no bound"
-    return f"{row.regime}: {row.profile} on {row.devices} x {row.cluster}, mini-batch {row.mini_batch}, {best}"
+    return f"{row.regime}: {subject(row)} on {row.devices} x {row.cluster}, mini-batch {row.mini_batch}, {best}"
 
 
-def table(rows: list[Row]) -> Table:
+def subject(row: Row) -> str:
+    """The profile; the model with its options where that says more (mmt[branches=8], not mmt)."""
+    if row.model == row.profile:
+        return row.profile
+    return row.model if row.model.startswith(row.profile) else f"{row.profile} of {row.model}"
+
+
+def table(rows: Sequence[Row], notes: Notes) -> Table:
     """One block. Throughput in samples/s; gap = (simulated - bound) / bound."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     made.add_column("planner", overflow="fold")
@@ -42,27 +66,25 @@ def table(rows: list[Row]) -> Table:
     made.add_column("fit", no_wrap=True)
     made.add_column("search", justify="right", no_wrap=True)
     made.add_column("status", no_wrap=True)
-    for row in rows:
+    noted = [notes.marks(row) for row in rows]
+    if any(noted):
+        made.add_column("notes", no_wrap=True)
+    for row, marks in zip(rows, noted, strict=True):
         style = STATUS_STYLE.get(row.status, "red")
         made.add_row(
-            escape(name(row)),
+            escape(row.planner),
             escape(row.scheduler),
             rate(row.throughput),
             percent(row.gap),
-            row.fit or "-",
-            seconds(row.search_cpu_s),
+            "no" if row.fit == "does not fit" else row.fit or "-",
+            search_time(row),
             Text(row.status, style=style),
+            *([marks] if any(noted) else []),
         )
     return made
 
 
-def name(row: Row) -> str:
-    """The planner with its options; `adapted` when its partition runs in another regime."""
-    return f"{row.planner} (adapted)" if row.adapted else row.planner
-
-
-def remarks(rows: list[Row]) -> list[str]:
-    """One line for each trial that failed, and for each notice."""
-    lines = [f"  {name(row)}: {row.reason}" for row in rows if row.status != "ok" and row.reason]
-    lines += [f"  {name(row)}: {notice}" for row in rows for notice in row.notices]
-    return [readable_bytes(line) for line in dict.fromkeys(lines)]
+def failures(rows: Sequence[Row]) -> list[str]:
+    """One line for each reason of trials that failed, with all whom it concerns."""
+    wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
+    return [f"  {who}: {reason}" for reason, who in who_by_text(wrong).items()]

@@ -193,8 +193,10 @@ def test_pins_tighten() -> None:
     for pins, expected in sizes:
         problem = msgspec.structs.replace(free, pins=pins)
         assert time_bound(problem).ns == expected, pins
-    with pytest.raises(InfeasibleProblem, match="pinned"):
+    with pytest.raises(InfeasibleProblem, match="data_parallel is pinned to 5, there are 4 devices"):
         time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=5)))
+    with pytest.raises(InfeasibleProblem, match="mini-batch of 8 by 2 has no share"):
+        time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=3, micro_batch=2)))
     with pytest.raises(InfeasibleProblem, match="op0"):
         time_bound(msgspec.structs.replace(free, pins=Pins(tensor_parallel=5)))
 

@@ -70,7 +70,7 @@ def test_one_nanosecond_too_early_breaks_a_dependency(key: tuple[str, int], tran
     transfers = shifted(TRANSFERS, key, -1) if transfer else TRANSFERS
     witness = broken(PAIR, PLAN, periodic(18, operations, transfers))
     assert witness.rule == "dependency"
-    assert "(1 too late)" in witness.message
+    assert "(1 ns too late)" in witness.message
 
 
 def test_a_whole_period_too_early_breaks_a_dependency() -> None:

@@ -1,6 +1,7 @@
 """Bad input: one line that names what is wrong and where, an exit code, never a traceback."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ GRAPH = (
 )
 
 
+SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
         (["compare", "--planners", "madpip"], 2, "did you mean 'madpipe'"),
         (["compare", "--planners", "madpipe,,graphpipe"], 2, "empty name"),
         (["compare", "--planners", "pipedream[ordr=level]"], 2, "did you mean 'order'"),
-        (["compare", "--planners", "pipedream[order=sideways]"], 2, "sideways"),
+        (["compare", "--planners", "pipedream[order=sideways]"], 2, "'sideways' (valid: branch, level)"),
         (["compare", "--planners", "madpipe", "--profile", "resnet5"], 2, "did you mean 'resnet50'"),
         (["compare", "--planners", "madpipe", "--models", "resnet"], 2, "did you mean 'resnet50'"),
         (
@@ -38,7 +42,18 @@ GRAPH = (
         (["compare", "--planners", "madpipe", "--suite", "quik"], 2, "did you mean 'quick'"),
         (["compare", "--planners", "madpipe", "--schedulers", "1f1c"], 2, "did you mean '1f1b'"),
         (["compare", "--planners", "madpipe", "--executors", "simulat"], 2, "did you mean 'simulate'"),
-        (["compare", "--planners", "madpipe", "--timeout", "0"], 2, "--timeout"),
+        *(
+            ([*verb, *small, f"--timeout={wrong}"], 2, "'--timeout'")
+            for wrong in ("0", "-1", "nan", "inf", "1e300", "soon")
+            for verb, small in ((["compare", "--planners", "uniform"], []), (["plan", "uniform"], SMALL))
+        ),
+        (["compare", "--planners", "cmd:"], 2, "names no program"),
+        (["compare", "--planners", "cmd:./nofile -x"], 2, "there is no program './nofile'"),
+        (["compare", "--planners", "uniform,cmd:no-such-program"], 2, "'no-such-program' on the PATH"),
+        (["compare", "--planners", "cmd:/dev/null"], 2, "'/dev/null' is not executable"),
+        (["compare", "--planners", "uniform", "--profile", "resnet50[saved=inputs]"], 2, "has no options"),
+        (["compare", "--planners", "uniform", *SMALL, "--dp", "8"], 2, "pinned to 8, there are 2 devices"),
+        (["plan", "uniform", *SMALL, "-o", "/proc/p.json"], 2, "cannot write '/proc/p.json'"),
         (["compare", "--planners", "./nowhere.py"], 2, "nowhere.py"),
         (["compare", "--planners", 'cmd:"./mine'], 2, "quotes do not match"),
         (["plan", 'cmd:"./mine', "--profile", "mmt"], 2, "No closing quotation"),
@@ -127,6 +142,28 @@ def test_wrong_suites(pipebench: CommandLine, tmp_path: Path, text: str) -> None
     assert len(done.err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("folder", "reason"),
+    [
+        ("plain", "is a file, not a folder for a store"),
+        ("plain/below", "not a directory"),
+        ("/proc/results", "no such file or directory"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_to_stops_before_any_trial(
+    pipebench: CommandLine, tmp_path: Path, folder: str, reason: str
+) -> None:
+    ran, script = tmp_path / "ran", tmp_path / "mine.py"
+    script.write_text(f"def plan(problem, context):\n    open({str(ran)!r}, 'w').close()\n")
+    (tmp_path / "plain").write_text("a file")
+    done = pipebench("compare", "--planners", str(script), *SMALL, "--out", str(tmp_path / folder))
+    assert done.code == 2
+    assert reason in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert done.out == ""
+    assert not ran.exists()
+
+
 def test_nothing_is_half_written(pipebench: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "not-there" / "file"
     folder.parent.write_text("a file where a folder is needed")
@@ -154,13 +191,29 @@ def reverse_an_edge(content: dict[str, Any]) -> None:
     content["plan"]["order_edges"] = [[1, 0]]
 
 
+def another_pin(content: dict[str, Any]) -> None:
+    content["problem"]["pins"] = {"pipeline": 1}
+
+
+def less_in_flight(content: dict[str, Any]) -> None:
+    stage = content["plan"]["stages"][0]
+    stage["in_flight"] -= stage["micro_batch"]
+
+
 def one_byte_too_much(content: dict[str, Any]) -> None:
     content["problem"]["cluster"]["types"][0]["memory_bytes"] -= content["free"] + 1
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
-    [(move_an_operator, "C1"), (twice, "coverage"), (reverse_an_edge, "C2"), (one_byte_too_much, "memory")],
+    [
+        (move_an_operator, "C1"),
+        (twice, "coverage"),
+        (reverse_an_edge, "C2"),
+        (one_byte_too_much, "memory"),
+        (another_pin, "shape"),
+        (less_in_flight, "shape"),
+    ],
 )
 def test_a_plan_that_was_tampered_with_has_the_right_witness(
     pipebench: CommandLine, tmp_path: Path, change: Change, rule: str
@@ -182,4 +235,11 @@ def test_a_plan_that_was_tampered_with_has_the_right_witness(
     assert found["witness"]["rule"] == rule
     if rule == "memory":
         assert found["witness"]["bytes_over"] == 1
+        assert re.search(
+            r"needs [\d.]+ GB \(\d+ bytes\) .*, 1 byte more than it has$", found["witness"]["message"]
+        )
+    if change is another_pin:
+        assert found["witness"]["message"] == "pipeline is pinned to 1, the plan has 4 device sets"
+    if change is less_in_flight:
+        assert "its schedule keeps" in found["witness"]["message"]
     assert pipebench("validate", str(file)).out.startswith(f"invalid: {rule}: ")

@@ -25,8 +25,23 @@ from tests.shared_data import shared_data
     ],
 )
 def test_list(pipebench: CommandLine, what: str, name: str) -> None:
-    assert name in pipebench("list", what).out
-    assert name in [entry["name"] for entry in json.loads(pipebench("list", what, "--json").out)]
+    entries = {entry["name"]: entry for entry in json.loads(pipebench("list", what, "--json").out)}
+    assert name in entries
+    assert all(entry["summary"] for entry in entries.values())
+    lines = pipebench("list", what).out.splitlines()
+    assert [line.split(maxsplit=1) for line in lines] == [[n, e["summary"]] for n, e in entries.items()]
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("profiles", "resnet50     175 operators, micro-batches 1, 2, 4, 8, V100-SXM2-16GB"),
+        ("clusters", "summit    node of 4: 50 GB/s; network: 12.5 GB/s (12.5 shared by a node)"),
+        ("clusters", "flat      network: 12.5 GB/s"),
+    ],
+)
+def test_what_ships_is_summarised(pipebench: CommandLine, what: str, line: str) -> None:
+    assert line in pipebench("list", what).out.splitlines()
 
 
 def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> None:
@@ -38,7 +53,7 @@ def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> No
     assert "deviation" in cited
     assert "option " not in cited
     (described,) = json.loads(pipebench("info", "pipedream", "--json").out)
-    assert {"name": "order", "type": "['branch', 'level']", "default": "branch"} in described["options"]
+    assert {"name": "order", "type": "branch | level", "default": "branch"} in described["options"]
 
 
 @pytest.mark.parametrize("kind", ["problem", "plan", "bare-plan", "profile", "schedule", "trace", "rows", "suite"])
@@ -58,6 +73,11 @@ def test_draw(pipebench: CommandLine) -> None:
     assert done.out.count("bubble 25.0 %") == 2
     assert "micro-batches in flight 3,3" in done.out
     assert "micro-batches in flight 2,1" in done.out
+    assert done.out.splitlines()[-1].startswith("F0= forward, B0- backward, . idle")
+    endless = pipebench("draw", "1f1b*", "--micro-batches", "3").out
+    assert "the first 3 micro-batches of a run without end" in endless
+    assert "B2" in endless
+    assert "B3" not in endless.splitlines()[2]
     drawings = json.loads(pipebench("draw", "1f1b", "--json").out)
     assert drawings[0]["trace"]["kinds"].count("F") == 32
 
@@ -68,10 +88,17 @@ def test_show_says_what_is_wrong_with_a_plan(pipebench: CommandLine, tmp_path: P
     shown = pipebench("show", str(file)).out
     assert "sync: valid" in shown
     assert len([line for line in shown.splitlines() if line.strip()[:1].isdigit()]) >= 2
-    document = json.loads(file.read_text())
+    text = file.read_text()
+    document = json.loads(text)
     document["content"]["plan"]["stages"][0]["operators"].pop()
     file.write_text(json.dumps(document))
     assert "coverage" in pipebench("show", str(file)).out
+    document["content"]["problem"]["pins"] = {"pipeline": 1}
+    document["content"]["plan"]["stages"] = json.loads(text)["content"]["plan"]["stages"]
+    file.write_text(json.dumps(document))
+    shown = pipebench("show", str(file)).out
+    assert "shape: pipeline is pinned to 1" in shown
+    assert "forward  backward" in shown
 
 
 def test_a_plugin_that_raises_leaves_every_command_working(

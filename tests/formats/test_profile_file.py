@@ -37,7 +37,7 @@ def test_options_reach_the_format(tmp_path: Path) -> None:
         ({"bacth": "8"}, "did you mean 'batch'"),
         ({"batch": "many"}, "Expected `int"),
         ({"batch": "0"}, "batch is 0"),
-        ({"saved": "all"}, "Invalid enum value 'all'"),
+        ({"saved": "all"}, "'all' .valid: boundary, inputs, outputs"),
     ],
 )
 def test_wrong_options_are_named(tmp_path: Path, options: dict[str, str], message: str) -> None:

@@ -9,7 +9,17 @@ HEAVY = {"numpy", "networkx", "pulp", "numba", "highspy", "torch", "rich"}
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["compare", "--help"], ["list"], ["list", "schedulers"], ["info", "madpipe"]]
+    "arguments",
+    [
+        ["--help"],
+        ["compare", "--help"],
+        ["list"],
+        ["list", "schedulers"],
+        ["list", "clusters"],
+        ["list", "profiles"],
+        ["list", "suites"],
+        ["info", "madpipe"],
+    ],
 )
 def test_nothing_heavy_is_imported(arguments: list[str]) -> None:
     code = (

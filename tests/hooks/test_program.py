@@ -33,6 +33,25 @@ def test_commands_that_cannot_be_run_are_one_line(command: str) -> None:
         run_program(command, PROBLEM, Context(options=None))
 
 
+def test_a_program_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plain").write_text("#!/bin/sh\n")
+    Path("folder").mkdir()
+    for command, message, hint in (
+        ("./nofile -x", "there is no program './nofile'", "PATH"),
+        ("no-such-program-anywhere", "no program 'no-such-program-anywhere' on the PATH", "PATH"),
+        ("./folder", "is a directory", "PATH"),
+        ("./plain", "'./plain' is not executable", "chmod +x ./plain"),
+        ("plain", "no program 'plain' on the PATH", "write cmd:./plain"),
+    ):
+        with pytest.raises(PipebenchError) as caught:
+            split_command(command)
+        assert message in caught.value.message
+        assert hint in str(caught.value.hint)
+    Path("plain").chmod(0o755)
+    assert split_command("./plain 'a b'") == ["./plain", "a b"]
+
+
 def test_the_problem_is_on_stdin_and_the_plan_on_stdout(plan_file: Path) -> None:
     check = f"import sys, json; json.load(sys.stdin)['content']['profile']; print(open('{plan_file}').read())"
     result = run_program(f'{sys.executable} -c "{check}"', PROBLEM, Context(options=None))

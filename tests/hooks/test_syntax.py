@@ -1,5 +1,7 @@
 """Components on the command line: what parses, and what each mistake says."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ class Options(Value, frozen=True, kw_only=True):
     targets: int = 1
     objective: str = "tps"
     strict: bool = False
+    order: Literal["branch", "level"] = "branch"
+    again: Literal["none", "stage"] | None = None
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9*-]{0,8}", fullmatch=True)
@@ -54,7 +58,12 @@ def test_options_get_their_types() -> None:
     [
         ("p[target=3]", "did you mean 'targets'"),
         ("p[targets=many]", "Expected `int`"),
-        ("p[strict=maybe]", "bool"),
+        ("p[strict=maybe]", "option 'strict': Expected `bool`"),
+        (
+            "p[order=sideways]",
+            "unknown value of option 'order' in p[order=sideways]: 'sideways' (valid: branch, level)",
+        ),
+        ("p[again=al]", "(valid: none, stage)"),
     ],
 )
 def test_wrong_options_are_named(text: str, expected: str) -> None:
@@ -74,6 +83,8 @@ def test_options_are_described() -> None:
         ("targets", "int", 1),
         ("objective", "str", "tps"),
         ("strict", "bool", False),
+        ("order", "branch | level", "branch"),
+        ("again", "none | stage | None", None),
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipebench.api import draw
 from pipebench.domain.trace import Trace
-from pipebench.report.timeline import timeline
+from pipebench.report.timeline import legend, timeline
 
 TRACE = Trace(
     origin="simulated",
@@ -23,6 +23,26 @@ def test_one_column_for_each_nanosecond() -> None:
     first, second = timeline(TRACE, columns=77)
     assert first == "gpu0   F0========..............................B0------------------R#########"
     assert second == "gpu1-2 ..........F0========B0------------------.............................."
+
+
+def test_the_lines_may_end_before_the_trace_does() -> None:
+    first, second = timeline(TRACE, columns=37, until_ns=30)
+    assert first == "gpu0   F0========...................."
+    assert second == "gpu1-2 ..........F0========B0--------"
+
+
+def test_the_legend_explains_every_sign_that_occurs() -> None:
+    told = legend(TRACE)
+    assert told == "F0= forward, B0- backward, R# all-reduce, . idle; the number is the micro-batch"
+
+
+@pytest.mark.parametrize("micro_batches", [3, 8])
+def test_a_periodic_schedule_is_drawn_until_the_micro_batches_asked_for_are_done(micro_batches: int) -> None:
+    (drawing,) = draw("1f1b*", micro_batches=micro_batches)
+    assert drawing.shown == micro_batches
+    first = str(drawing).splitlines()[1]
+    assert f"B{micro_batches - 1}" in first
+    assert f"B{micro_batches}" not in first
 
 
 @pytest.mark.parametrize("columns", [30, 80, 200])

@@ -56,6 +56,8 @@ class Isolation:
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONHASHSEED": "0"} | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,
                 start_new_session=True,
             )
         self._control = ours

@@ -32,8 +32,8 @@ def serve(control: socket.socket) -> None:
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
     host = _prepare()
-    control.sendall(frame(b"ready"))
     with contextlib.suppress(Broken, ConnectionError):
+        control.sendall(frame(b"ready"))
         while True:
             payload, descriptors = receive_with_descriptors(control, 2)
             child = os.fork()

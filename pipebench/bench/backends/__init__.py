@@ -1,0 +1,1 @@
+"""Where the trials of a sweep run side by side. Each backend maps `assignment.work` over payloads."""

@@ -1,0 +1,1 @@
+"""What changed between two plans, or between two sets of results."""

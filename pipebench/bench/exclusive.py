@@ -1,0 +1,55 @@
+"""One timing trial at a time on a machine, whatever number of pipebench runs there are."""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE_S = 30.0
+POLL_S = 0.02
+
+
+@contextlib.contextmanager
+def machine_to_itself(patience_s: float = PATIENCE_S) -> Iterator[bool]:
+    """Hold the machine for one trial; False when another run still had it after that many seconds."""
+    with _held(fcntl.LOCK_EX, patience_s) as held:
+        yield held
+
+
+@contextlib.contextmanager
+def machine_shared() -> Iterator[None]:
+    """Say that trials run side by side, as long as they do: timing trials of other runs wait, or are tagged."""
+    with _held(fcntl.LOCK_SH, PATIENCE_S):
+        yield
+
+
+@contextlib.contextmanager
+def _held(kind: int, patience_s: float) -> Iterator[bool]:
+    try:
+        descriptor = os.open(_lock_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield True  # no folder for the lock: nobody else can hold it either
+        return
+    try:
+        yield _wait(descriptor, kind, time.monotonic() + patience_s)
+    finally:
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, kind: int, until_s: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(POLL_S)
+        else:
+            return True
+
+
+def _lock_file() -> Path:
+    return Path(tempfile.gettempdir()) / f"pipebench-{os.getuid()}.lock"

@@ -1,0 +1,163 @@
+"""Run stored trials again: is the row the same, different, or can it not be run here?"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pipebench.bench.agenda import inputs_of
+from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
+from pipebench.bench.planned import ready_plan
+from pipebench.bench.store.inputs import TrialInputs
+from pipebench.bench.store.results import Behind
+from pipebench.bench.store.stored import StoredRow, workload_of
+from pipebench.bench.trial import Trial, run_trial
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.row import Row
+from pipebench.domain.value import Value
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+
+QUALITY = (
+    "status",
+    "plan_id",
+    "schedule_id",
+    "verdict",
+    "fit",
+    "termination",
+    "counters",
+    "claimed_s",
+    "estimated_s",
+    "simulated_s",
+    "bound_s",
+    "class_bound_s",
+    "memory_bytes",
+    "smallest_memory_bytes",
+)
+"""What a planner gives again for the same seed; times of search and measured times are not among it."""
+
+
+class Change(Value, frozen=True, kw_only=True):
+    """One field with its value then and now, as text."""
+
+    field: str
+    before: str
+    after: str
+
+
+class Rerun(Value, frozen=True, kw_only=True):
+    """A stored row run again. columns: of the row that differ; surroundings: what differs in code, packages and
+    machine; reason: why it cannot be run here. search_ratio: CPU of the search now over then.
+    """
+
+    key: str
+    planner: str
+    scheduler: str
+    problem: str
+    mark: Literal["same", "different", "not runnable"]
+    reason: str = ""
+    columns: tuple[Change, ...] = ()
+    surroundings: tuple[Change, ...] = ()
+    search_ratio: float | None = None
+
+
+def rerun(host: Host, stored: StoredRow, behind: Behind) -> Rerun:
+    """Run the trial of a row once more, on the problem that is kept with it."""
+    row = stored.row
+    about = Rerun(
+        key=stored.key,
+        planner=row.planner,
+        scheduler=row.scheduler,
+        problem=f"{row.regime}: {row.model} on {row.devices} x {row.cluster}",
+        mark="not runnable",
+    )
+    try:
+        trial = _trial(host, stored, behind)
+        inputs = inputs_of(host, trial)
+    except PipebenchError as error:
+        return replace(about, reason=str(error))
+    now = run_trial(host, trial).row
+    columns = tuple(_changes(_quality(row), _quality(now)))
+    return replace(
+        about,
+        mark="different" if columns else "same",
+        columns=columns,
+        surroundings=(*_inputs_changes(stored.inputs, inputs), *_changes(_machine(row), _machine(now))),
+        search_ratio=_ratio(row, now),
+    )
+
+
+def _trial(host: Host, stored: StoredRow, behind: Behind) -> Trial:
+    problem, inputs = behind.problem(stored.row.problem_id), stored.inputs
+    if stored.scheduler is not None:
+        ready_scheduler(host, stored.scheduler)
+    for name in stored.executors:
+        ready_executor(host, name)
+    return Trial(
+        workload=workload_of(stored.row, problem),
+        regime=problem.regime.mode,
+        planner=_planner(host, stored, behind),
+        scheduler=stored.scheduler,
+        executors=stored.executors,
+        repeat=inputs.repeat,
+        timeout_s=inputs.timeout_s,
+        memory_bytes=inputs.memory_bytes,
+        seed=inputs.seed,
+        repetition=stored.row.repetition,
+    )
+
+
+def _planner(host: Host, stored: StoredRow, behind: Behind) -> Ready:
+    """A script is taken from where it was: the text that is kept is to look at, never run."""
+    if stored.planner_kind != "plan":
+        return ready_planner(host, parse_reference(stored.planner))
+    row = stored.row
+    if row.plan_id is None:
+        raise PipebenchError(f"the plan {stored.planner!r} is not kept")
+    schedule = behind.schedule(row.schedule_id) if row.schedule_id is not None else None
+    problem = behind.problem(row.problem_id)
+    return ready_plan(
+        stored.planner, PlannedProblem(problem=problem, plan=behind.plan(row.plan_id), schedule=schedule)
+    )
+
+
+def _quality(row: Row) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in QUALITY}
+
+
+def _machine(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.environment.items() if name not in ("load", "seed")}
+
+
+def _inputs_changes(before: TrialInputs, after: TrialInputs) -> Iterator[Change]:
+    yield from _changes(_flat(before), _flat(after))
+
+
+def _flat(inputs: TrialInputs) -> dict[str, Any]:
+    """The source of each component and of the suite, by name."""
+    parts = [inputs.planner, *inputs.executors, *([inputs.scheduler] if inputs.scheduler else [])]
+    sources = {f"source of {part.name}": part.source for part in parts}
+    called = {f"source of {name}": source for name, source in inputs.called.items()}
+    return {"source of pipebench": inputs.host, **called, **sources}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *after)):
+        then, now = before.get(name), after.get(name)
+        if then != now:
+            yield Change(field=name, before=_text(then), after=_text(now))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) < 64 else f"{text[:12]}…"
+
+
+def _ratio(before: Row, after: Row) -> float | None:
+    if not before.search_cpu_s or after.search_cpu_s is None or before.parallel or after.parallel:
+        return None
+    return after.search_cpu_s / before.search_cpu_s

@@ -1,0 +1,29 @@
+"""Across problems: best known, means that keep failures, duels, performance profiles and rank agreement."""
+
+from pipebench.bench.standings.best_known import Relative, best_known, relative
+from pipebench.bench.standings.records import (
+    Agreement,
+    BestKnown,
+    Duel,
+    Entrant,
+    ProblemAgreement,
+    RegimeStandings,
+    Standing,
+    Standings,
+)
+from pipebench.bench.standings.table import standings
+
+__all__ = [
+    "Agreement",
+    "BestKnown",
+    "Duel",
+    "Entrant",
+    "ProblemAgreement",
+    "RegimeStandings",
+    "Relative",
+    "Standing",
+    "Standings",
+    "best_known",
+    "relative",
+    "standings",
+]

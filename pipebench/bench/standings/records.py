@@ -1,0 +1,129 @@
+"""What standings are made of; every type is plain data and can be written as JSON."""
+
+from typing import Literal
+
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.value import Value
+
+Rung = Literal["claimed", "estimated", "simulated", "measured"]
+RUNGS: tuple[Rung, ...] = ("claimed", "estimated", "simulated", "measured")
+"""The claim ladder: the planner's own model, the suite's closed form, the simulator, real devices."""
+
+
+class Entrant(Value, frozen=True, kw_only=True):
+    """Who is compared: a planner with its options under one scheduler."""
+
+    planner: str
+    scheduler: str = ""
+    adapted: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.planner} (adapted)" if self.adapted else self.planner
+        return f"{name} x {self.scheduler}" if self.scheduler else name
+
+
+class BestKnown(Value, frozen=True, kw_only=True):
+    """The fastest plan that any row has for a problem; value_s and entrants are empty when nobody solved it.
+
+    gap: (value - bound) / bound.
+    """
+
+    problem_id: str
+    profile: str
+    cluster: str
+    devices: int
+    mini_batch: int
+    value_s: float | None
+    bound_s: float | None
+    gap: float | None
+    entrants: tuple[Entrant, ...]
+
+
+class Standing(Value, frozen=True, kw_only=True):
+    """One entrant across the problems of a regime that it was asked.
+
+    ratio: geometric mean of value / best known, an unsolved problem (and a worse ratio) counting as the regime's
+    penalty_ratio; ratio_solved: over the solved ones alone, as they are. search_s, search_solved_s: likewise the
+    shifted geometric mean of search CPU, an unsolved problem counting as penalty_search_s. wins, ties, losses:
+    over all opponents and problems. performance: points (tau, share of the asked problems with ratio <= tau),
+    steps upwards.
+    """
+
+    entrant: Entrant
+    asked: int
+    solved: int
+    unsupported: int
+    ratio: float | None
+    ratio_solved: float | None
+    search_s: float | None
+    search_solved_s: float | None
+    wins: int
+    ties: int
+    losses: int
+    performance: tuple[tuple[float, float], ...]
+
+
+class Duel(Value, frozen=True, kw_only=True):
+    """Two entrants on the problems that both were asked and at least one solved (contests).
+
+    wins, ties, losses: of `first`. median_ratio: of first / second over the `both_solved` problems, below 1
+    where the first is faster. p: exact two-sided signed-rank test, None below 6 contests; p_holm: the same
+    corrected for all duels of the regime.
+    """
+
+    first: Entrant
+    second: Entrant
+    contests: int
+    wins: int
+    ties: int
+    losses: int
+    both_solved: int
+    median_ratio: float | None
+    p: float | None = None
+    p_holm: float | None = None
+
+
+class ProblemAgreement(Value, frozen=True, kw_only=True):
+    """Kendall's tau-b between two rungs over the entrants of one problem; None: all of one rung are equal."""
+
+    problem_id: str
+    entrants: int
+    tau: float | None
+
+
+class Agreement(Value, frozen=True, kw_only=True):
+    """Rank agreement of two rungs: mean_tau over the `counted` problems that have a tau."""
+
+    lower: Rung
+    upper: Rung
+    counted: int
+    mean_tau: float | None
+    problems: tuple[ProblemAgreement, ...]
+
+
+class RegimeStandings(Value, frozen=True, kw_only=True):
+    """Everything that is said across the problems of one regime.
+
+    search_refused: why search times are not compared ('' when they are). penalty_ratio, penalty_search_s: what
+    an unsolved problem counts as. tie: relative difference up to which two values are equal. shift_s: of the
+    mean of search times.
+    """
+
+    regime: RegimeMode
+    problems: int
+    standings: tuple[Standing, ...]
+    duels: tuple[Duel, ...]
+    agreements: tuple[Agreement, ...]
+    best: tuple[BestKnown, ...]
+    penalty_ratio: float
+    penalty_search_s: float
+    search_refused: str
+    tie: float
+    shift_s: float
+    notices: tuple[str, ...] = ()
+
+
+class Standings(Value, frozen=True, kw_only=True):
+    """The standings of each regime; regimes are never compared with one another."""
+
+    regimes: tuple[RegimeStandings, ...]

@@ -1,0 +1,221 @@
+"""Store: a folder that keeps every finished trial, for any number of processes at once."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from msgspec.structs import replace as replace_fields
+
+from pipebench.bench.store.inputs import trial_key
+from pipebench.bench.store.lines import Lines
+from pipebench.bench.store.lock import locked
+from pipebench.bench.store.manifest import (
+    LOCK,
+    MANIFEST,
+    OBJECTS,
+    ROWS,
+    StoreInfo,
+    check_manifest,
+    encode_manifest,
+)
+from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
+from pipebench.bench.store.stored import StoredRow, now
+from pipebench.bench.store.torn import sync_folder
+from pipebench.bench.store.trouble import storing
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import digest
+from pipebench.formats.files import read_file, write_file
+
+PROBE_BYTES = 2**14
+
+
+class Store(Objects):
+    """Rows of finished trials, and the problems, plans, schedules and scripts behind them.
+
+    path/store.json says that this is a store, rows.jsonl holds a row a line, objects/ the rest by hash.
+    notices: what was found damaged, one line each. Made by `Store.open`.
+    """
+
+    def __init__(self, path: Path, writable: bool) -> None:
+        self.path = path
+        self.notices: list[str] = []
+        self._writable = writable
+        self._folder = ObjectFolder(path / OBJECTS)
+        super().__init__(self._folder, f"store {str(path)!r}")
+        self._lines = Lines(path / ROWS, StoredRow, self.notices.append)
+        self._rows: list[StoredRow] = []
+        self._latest: dict[str, StoredRow] = {}
+
+    @classmethod
+    def open(cls, path: str | Path, create: bool = True, writable: bool = True) -> "Store":
+        """Open a store, or make one in a new or empty folder.
+
+        writable False: nothing in the folder is touched, not even a torn end. Raises PipebenchError: there is
+        no store, the folder holds other things, a newer pipebench wrote it, or it cannot be written (a file is
+        written to see that).
+        """
+        folder = Path(path)
+        if "\0" in str(path):
+            raise PipebenchError(f"{str(path)!r} is not a path")
+        store = cls(folder, writable)
+        with storing(folder):
+            if writable:
+                store._prepare(create)
+            else:
+                store._check()
+                store.refresh()
+        return store
+
+    def latest(self) -> dict[str, StoredRow]:
+        """The rows by key, the last one of each key; in the order in which the keys were first stored."""
+        return dict(self._latest)
+
+    def find(self, key: str) -> StoredRow | None:
+        """The last row of that key, None when there is none."""
+        return self._latest.get(key)
+
+    def rows(self) -> list[StoredRow]:
+        """Every row, replaced ones too, in the order of the file."""
+        return list(self._rows)
+
+    def refresh(self) -> None:
+        """Take in what other processes have stored since. Raises PipebenchError."""
+        with storing(self.path), self._lock():
+            self._read()
+
+    def append(
+        self,
+        stored: StoredRow,
+        problem: Problem,
+        plan: Plan | None = None,
+        schedule: Schedule | None = None,
+        *,
+        script: bytes | None = None,
+        replace: bool = False,
+    ) -> bool:
+        """Keep a finished trial; its objects and its line are on the disk when this returns True.
+
+        False: the key is there already (another process was faster) and nothing is written, unless replace is
+        set. script: the text of the planner's file. A row without plan_id and schedule_id gets those of the plan
+        and the schedule given. Raises PipebenchError when it cannot be written: the store is then as before;
+        ValueError when the row and what comes with it do not belong together.
+        """
+        stored = _complete(stored, problem, plan, schedule, script)
+        with storing(self.path), self._lock():
+            self._read()
+            if stored.key in self._latest and not replace:
+                return False
+            self._folder.write(PROBLEM, stored.row.problem_id, problem)
+            for kind, identity, value in (
+                (PLAN, stored.row.plan_id, plan),
+                (SCHEDULE, stored.row.schedule_id, schedule),
+                (SCRIPT, stored.script_id, script),
+            ):
+                if identity is not None and value is not None:
+                    self._folder.write(kind, identity, value)
+            self._lines.append(stored)
+            self._take(stored)
+        return True
+
+    def _prepare(self, create: bool) -> None:
+        folder, manifest = self.path, self.path / MANIFEST
+        if create:
+            self._make_folder()
+        self._check(may_be_new=create)
+        with locked(folder / LOCK):
+            if not manifest.exists():
+                write_file(manifest, encode_manifest(StoreInfo(made_at=now())))
+            self._check()
+            (folder / OBJECTS).mkdir(exist_ok=True)
+            os.close(os.open(folder / ROWS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666))
+            self._probe()
+            sync_folder(folder)
+            self._folder.clean()
+            self._read()
+
+    def _make_folder(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise PipebenchError(f"{str(self.path)!r} is a file, not a folder for a store", "give another name")
+        if not self.path.exists():
+            self.path.mkdir(parents=True, exist_ok=True)
+            sync_folder(self.path.parent)
+
+    def _check(self, may_be_new: bool = False) -> None:
+        if (self.path / MANIFEST).is_file():
+            check_manifest(read_file(self.path / MANIFEST), str(self.path))
+        elif not self.path.exists():
+            raise PipebenchError(f"there is no store {str(self.path)!r}")
+        elif not may_be_new:
+            raise PipebenchError(f"{str(self.path)!r} is not a store: it has no {MANIFEST}")
+        else:
+            self._refuse_others()
+
+    def _refuse_others(self) -> None:
+        others = [name for name in sorted(os.listdir(self.path)) if not _is_ours(name)]
+        # another process may have made the store since: it writes the manifest first
+        if others and not (self.path / MANIFEST).is_file():
+            raise PipebenchError(
+                f"{str(self.path)!r} holds other things ({', '.join(others[:3])}) and no {MANIFEST}",
+                "give a new or an empty folder for the store",
+            )
+
+    def _probe(self) -> None:
+        """A full disk shows before anything runs."""
+        file = self.path / f".probe.{os.getpid()}.tmp"
+        try:
+            with open(file, "wb") as opened:
+                opened.write(bytes(PROBE_BYTES))
+                opened.flush()
+                os.fsync(opened.fileno())
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _lock(self) -> AbstractContextManager[None]:
+        if self._writable:
+            return locked(self.path / LOCK)
+        try:
+            os.close(os.open(self.path / LOCK, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            return nullcontext()  # a copy without its lock file, or one that this user may only read
+        return locked(self.path / LOCK, shared=True)
+
+    def _read(self) -> None:
+        if self._writable or (self.path / ROWS).exists():
+            for stored in self._lines.read(cut=self._writable):
+                self._take(stored)
+
+    def _take(self, stored: StoredRow) -> None:
+        self._rows.append(stored)
+        self._latest[stored.key] = stored
+
+
+def _is_ours(name: str) -> bool:
+    """What a process leaves that was killed while it made a store, or is about to write."""
+    return name in (LOCK, MANIFEST) or (name.startswith(".") and name.endswith(".tmp"))
+
+
+def _complete(
+    stored: StoredRow, problem: Problem, plan: Plan | None, schedule: Schedule | None, script: bytes | None
+) -> StoredRow:
+    """The row with the hashes of what comes with it."""
+    row = stored.row
+    made: dict[str, str] = dict(_fitting("problem_id", row, problem.problem_id))
+    if plan is not None:
+        made |= _fitting("plan_id", row, digest(plan))
+    if schedule is not None:
+        made |= _fitting("schedule_id", row, digest(schedule))
+    if stored.key != trial_key(stored.inputs) or row.key != stored.key:
+        raise ValueError("the key of a row is not that of its inputs")
+    script_hash = stored.script_id if script is None else script_id(script)
+    return replace_fields(stored, script_id=script_hash, row=replace_fields(row, **made))
+
+
+def _fitting(field: str, row: Row, identity: str) -> Iterator[tuple[str, str]]:
+    if getattr(row, field) not in (None, identity):
+        raise ValueError(f"{field} of a row is not that of the value with it")
+    yield field, identity

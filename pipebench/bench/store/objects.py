@@ -1,0 +1,140 @@
+"""Problems, plans, schedules and scripts by the hash of their content."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from pipebench.bench.store.stored import StoredRow
+from pipebench.bench.store.torn import sync_folder
+from pipebench.domain.document import decode, encode
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import digest
+from pipebench.formats.files import read_file, write_file
+
+PROBLEM, PLAN, SCHEDULE, SCRIPT = "problem", "bare-plan", "schedule", "script"
+ID = re.compile(r"[0-9a-f]{64}")
+NAME = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})\.(json|py)")
+"""Name of an object below the folder of objects."""
+
+
+class ObjectReader(Protocol):
+    """Where the bytes of objects come from."""
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of the object of that name ("ab/ab….json"), None when there is none."""
+
+
+class Objects:
+    """Objects read back, each compared with its hash. where: names the place in errors."""
+
+    def __init__(self, reader: ObjectReader, where: str) -> None:
+        self._reader = reader
+        self._where = where
+
+    def problem(self, identity: str) -> Problem:
+        """The problem of that problem_id. Raises PipebenchError when it is missing or damaged."""
+        return cast(Problem, self._value(PROBLEM, identity, lambda problem: problem.problem_id))
+
+    def plan(self, identity: str) -> Plan:
+        """The plan of that plan_id. Raises PipebenchError when it is missing or damaged."""
+        return cast(Plan, self._value(PLAN, identity, digest))
+
+    def schedule(self, identity: str) -> Schedule:
+        """The schedule of that schedule_id. Raises PipebenchError when it is missing or damaged."""
+        return cast(Schedule, self._value(SCHEDULE, identity, digest))
+
+    def script(self, identity: str) -> bytes:
+        """The text of a planner's file, to look at. Raises PipebenchError when it is missing or damaged."""
+        data = self.bytes_of(SCRIPT, identity)
+        if script_id(data) != identity:
+            raise self._damaged(SCRIPT, identity)
+        return data
+
+    def bytes_of(self, kind: str, identity: str) -> bytes:
+        """An object's bytes, not looked at. Raises PipebenchError when there are none."""
+        data = self._reader.read(object_name(kind, identity)) if ID.fullmatch(identity) else None
+        if data is None:
+            raise PipebenchError(f"{self._where} has no {_word(kind)} {identity[:16]}")
+        return data
+
+    def _value(self, kind: str, identity: str, hashed: Callable[[Any], str]) -> Any:
+        source = f"{_word(kind)} {identity[:16]} of {self._where}"
+        value = decode(self.bytes_of(kind, identity), kind, source)
+        if hashed(value) != identity:
+            raise self._damaged(kind, identity)
+        return value
+
+    def _damaged(self, kind: str, identity: str) -> PipebenchError:
+        return PipebenchError(
+            f"{_word(kind)} {identity[:16]} of {self._where} is damaged: its content has another hash",
+            "run its trial again in a new store",
+        )
+
+
+class ObjectFolder:
+    """Objects as files of a folder: written once, each complete and on the disk before it has its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._there: set[str] = set()
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of an object, None when there is none."""
+        file = self.folder / name
+        return read_file(file) if file.is_file() else None
+
+    def has(self, kind: str, identity: str) -> bool:
+        """Whether the object is there; what was there once is not looked for again."""
+        name = object_name(kind, identity)
+        if name not in self._there and (self.folder / name).is_file():
+            self._there.add(name)
+        return name in self._there
+
+    def write(self, kind: str, identity: str, value: Any) -> None:
+        """Write an object unless it is there. value: bytes of a script, else a value of the domain.
+
+        Raises PipebenchError when it cannot be written, OSError when its folder cannot be flushed.
+        """
+        if self.has(kind, identity):
+            return
+        name = object_name(kind, identity)
+        file = self.folder / name
+        fresh = not file.parent.exists()
+        write_file(file, value if kind == SCRIPT else encode(kind, value) + b"\n")
+        sync_folder(file.parent)
+        if fresh:
+            sync_folder(self.folder)
+        self._there.add(name)
+
+    def clean(self) -> None:
+        """Remove what killed writers left half-written. The caller holds the store's lock."""
+        for pattern in (".*.tmp", f"{self.folder.name}/??/.*.tmp"):
+            for left in self.folder.parent.glob(pattern):
+                left.unlink(missing_ok=True)
+
+
+def object_name(kind: str, identity: str) -> str:
+    """The name of an object below the folder of objects."""
+    return f"{identity[:2]}/{identity}.{'py' if kind == SCRIPT else 'json'}"
+
+
+def references(stored: StoredRow) -> Iterator[tuple[str, str]]:
+    """Kind and hash of every object that a stored row refers to."""
+    row: Row = stored.row
+    named = (PROBLEM, row.problem_id), (PLAN, row.plan_id), (SCHEDULE, row.schedule_id), (SCRIPT, stored.script_id)
+    return ((kind, identity) for kind, identity in named if identity)
+
+
+def script_id(text: bytes) -> str:
+    """The hash of a script's text."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def _word(kind: str) -> str:
+    return "plan" if kind == PLAN else kind

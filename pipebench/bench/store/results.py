@@ -1,0 +1,96 @@
+"""Results wherever they are kept: a store, a packed store, or the folder of `compare --out`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pipebench.bench.store.archive import Archive
+from pipebench.bench.store.folder import Store
+from pipebench.bench.store.manifest import MANIFEST, ROWS
+from pipebench.bench.store.objects import Objects
+from pipebench.bench.store.plan_files import PlanFiles
+from pipebench.bench.store.stored import StoredRow
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.formats.native import read_document
+
+ROWS_DOCUMENT, PLANS = "rows.json", "plans"
+HINT = "give a store, a packed store (.zip), or the folder or rows.json of `compare --out`"
+
+
+class Behind(Protocol):
+    """What stands behind rows. Every method raises PipebenchError when there is none of that hash."""
+
+    def problem(self, identity: str) -> Problem:
+        """The problem of that problem_id."""
+
+    def plan(self, identity: str) -> Plan:
+        """The plan of that plan_id."""
+
+    def schedule(self, identity: str) -> Schedule:
+        """The schedule of that schedule_id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Rows (the last one of each key) and what stands behind them; iterating gives the rows.
+
+    stored: the lines of a store that the rows come from, in the same order; empty where the rows were never in
+    one, and then no trial can be run again. notices: what was found damaged.
+    """
+
+    source: str
+    rows: tuple[Row, ...]
+    behind: Behind
+    stored: tuple[StoredRow, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+
+def open_results(path: str | Path) -> Results:
+    """The results at a path; nothing there is changed, run or unpacked.
+
+    Raises PipebenchError: nothing there, something else, or damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        if (place / MANIFEST).exists():
+            store = Store.open(place, create=False, writable=False)
+            return _from_lines(str(path), store.rows(), store, store.notices)
+        if not (place / ROWS_DOCUMENT).exists():
+            raise PipebenchError(f"{str(path)!r} holds neither {MANIFEST} nor {ROWS_DOCUMENT}", HINT)
+        return _from_document(str(path), place / ROWS_DOCUMENT)
+    if not place.exists():
+        raise PipebenchError(f"there are no results at {str(path)!r}", HINT)
+    if place.name in (MANIFEST, ROWS):
+        raise PipebenchError(f"{str(path)!r} is a part of a store", f"give its folder, {str(place.parent)!r}")
+    if _is_zip(place):
+        archive, notices = Archive(place), []
+        if archive.others:
+            notices = [f"{path}: {len(archive.others)} files that are not of a store are left alone"]
+        return _from_lines(str(path), archive.rows(notices), Objects(archive, str(path)), notices)
+    return _from_document(str(path), place)
+
+
+def _from_lines(source: str, lines: list[StoredRow], behind: Behind, notices: list[str]) -> Results:
+    latest = tuple({stored.key: stored for stored in lines}.values())
+    return Results(source, tuple(stored.row for stored in latest), behind, latest, tuple(notices))
+
+
+def _from_document(source: str, file: Path) -> Results:
+    rows: tuple[Row, ...] = read_document(file, "rows").rows
+    return Results(source, rows, PlanFiles(file.parent / PLANS))
+
+
+def _is_zip(file: Path) -> bool:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(2) == b"PK"
+    except OSError as error:
+        raise PipebenchError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from None

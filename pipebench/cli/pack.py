@@ -1,0 +1,22 @@
+"""pipebench pack: a store as one file to pass on."""
+
+import click
+
+from pipebench.domain.errors import ExitCode
+
+
+@click.command()
+@click.argument("store")
+@click.option("-o", "--out", required=True, help="The zip to write, such as results.zip.")
+def command(store: str, out: str) -> int:
+    """Write the rows of STORE, and the problems, plans and schedules behind them, into one zip.
+
+    The same store gives the same bytes. Planners that were files go with it as text.
+    """
+    from pipebench.bench.store.pack import pack
+
+    packed = pack(store, out)
+    for notice in packed.notices:
+        click.echo(f"warning: {notice}", err=True)
+    click.echo(f"{out}: {packed.rows} rows, {packed.objects} objects, {packed.bytes / 1e6:.3g} MB")
+    return ExitCode.OK

@@ -1,0 +1,41 @@
+"""Figures as people read them: three digits and a unit, with the exact figure beside it where it is evidence."""
+
+from typing import SupportsInt
+
+
+def readable_bytes(amount: int) -> str:
+    """Bytes as GB (10^9), from 0.1 of it on, else MB or kB the same way: 12.0 GB, 0.250 GB, 3.00 MB, 999 bytes."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB")):
+        if abs(amount) >= factor / 10:
+            return f"{three_digits(amount / factor)} {unit}"
+    if abs(amount) >= 1000:
+        return f"{three_digits(amount / 1e3)} kB"
+    return f"{amount} {'byte' if abs(amount) == 1 else 'bytes'}"
+
+
+def exact_bytes(amount: int) -> str:
+    """As `readable_bytes`, the exact number behind it: 12.0 GB (12000000001 bytes)."""
+    return readable_bytes(amount) if abs(amount) < 1000 else f"{readable_bytes(amount)} ({amount} bytes)"
+
+
+def readable_seconds(value: float) -> str:
+    """Seconds with the unit that fits: 1.23 s, 45.6 ms, 789 us, 5.00 ns."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if abs(value) >= factor:
+            return f"{three_digits(value / factor)} {unit}"
+    return f"{three_digits(value / 1e-9)} ns"
+
+
+def exact_ns(instant: SupportsInt) -> str:
+    """Nanoseconds with the unit that fits, the exact number behind it: 12.3 ms (12345678 ns), 789 ns."""
+    exact = int(instant)
+    return f"{exact} ns" if abs(exact) < 1000 else f"{readable_seconds(exact / 1e9)} ({exact} ns)"
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, never scientific notation."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    decimals = 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2 if magnitude >= 1 else 3
+    return f"{value:,.{decimals}f}"

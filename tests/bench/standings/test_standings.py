@@ -1,0 +1,206 @@
+"""Standings of small sets of rows, worked out by hand."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipebench.bench.standings import Entrant, RegimeStandings, Standing, relative, standings
+from pipebench.domain.row import Row
+from tests.bench.standings.made_rows import row
+
+
+def only(rows: Sequence[Row], **options: float) -> RegimeStandings:
+    (regime,) = standings(rows, **options).regimes
+    return regime
+
+
+def of(regime: RegimeStandings, planner: str) -> Standing:
+    (found,) = [each for each in regime.standings if each.entrant.planner == planner]
+    return found
+
+
+def test_ratio_to_best_and_gap_of_each_row() -> None:
+    rows = [row("a", "p", 1.0), row("b", "p", 2.0), row("c", "p"), row("a", "q", 3.0, bound_s=None)]
+    found = relative(rows)
+    assert [each.ratio for each in found] == [1.0, 2.0, None, 1.0]
+    assert [each.gap for each in found] == [1.0, 3.0, None, None]
+
+
+def test_the_value_is_simulated_else_estimated_and_never_claimed_or_measured() -> None:
+    rows = [
+        row("a", "p", 2.0, estimated_s=1.0, claimed_s=0.1, measured_s=0.1),
+        row("b", "p", 1.0, simulated_s=None, estimated_s=4.0),
+    ]
+    assert [each.ratio for each in relative(rows)] == [1.0, 2.0]
+    assert any("estimated values stand beside" in notice for notice in only(rows).notices)
+
+
+def test_means_with_failures_as_ten_times_the_limit() -> None:
+    rows = [
+        row("a", "p", 1.0, search_cpu_s=0.1),
+        row("a", "q", 4.0, search_cpu_s=0.2),
+        row("b", "p", 3.0, search_cpu_s=0.5),
+        row("b", "q"),
+    ]
+    regime = only(rows, shift_s=0.0, timeout_s=2.0)
+    assert (regime.penalty_ratio, regime.penalty_search_s) == (10.0, 20.0)
+    a, b = of(regime, "a"), of(regime, "b")
+    assert (a.solved, a.asked, b.solved, b.asked) == (2, 2, 1, 2)
+    assert a.ratio == a.ratio_solved == pytest.approx(1.0)
+    assert b.ratio == pytest.approx(math.sqrt(3 * 10))
+    assert b.ratio_solved == pytest.approx(3.0)
+    assert b.search_s == pytest.approx(math.sqrt(0.5 * 20.0))
+    assert b.search_solved_s == pytest.approx(0.5)
+    assert of(only(rows), "b").search_s == pytest.approx(math.sqrt(0.51 * 3000.01) - 0.01)
+    assert [each.entrant.planner for each in regime.standings] == ["a", "b"]
+
+
+@given(st.lists(st.tuples(st.floats(1, 50), st.floats(1, 50)), min_size=1, max_size=6), st.integers(0, 5))
+def test_a_planner_cannot_better_its_mean_by_failing(values: list[tuple[float, float]], lost: int) -> None:
+    problems = [f"p{i}" for i in range(len(values))]
+    rows = [
+        row(name, p, v)
+        for p, pair in zip(problems, values, strict=True)
+        for name, v in zip("ab", pair, strict=True)
+    ]
+    position = 2 * (lost % len(values))
+    failed = [*rows[:position], row("a", rows[position].problem_id), *rows[position + 1 :]]
+    before, after = of(only(rows), "a"), of(only(failed), "a")
+    assert before.ratio is not None
+    assert after.ratio is not None
+    assert after.ratio >= before.ratio * (1 - 1e-12)
+    assert after.wins <= before.wins
+    assert after.solved == before.solved - 1
+
+
+def test_wins_ties_and_losses_with_the_tolerance() -> None:
+    rows = [
+        row("a", "p", 1.0), row("b", "p", 1.0009),
+        row("a", "q", 1.0), row("b", "q", 1.0011),
+        row("a", "r", 1.2), row("b", "r", 1.0),
+        row("a", "s", 1.2), row("b", "s"),
+        row("a", "t"), row("b", "t"),
+        row("a", "u", 1.0),
+    ]  # fmt: skip
+    regime = only(rows)
+    (duel,) = regime.duels
+    assert (duel.wins, duel.ties, duel.losses, duel.contests, duel.both_solved) == (2, 1, 1, 4, 3)
+    assert duel.median_ratio == pytest.approx(1 / 1.0009)
+    assert duel.p is None
+    assert duel.p_holm is None
+    a, b = of(regime, "a"), of(regime, "b")
+    assert (a.wins, a.ties, a.losses) == (2, 1, 1)
+    assert (b.wins, b.ties, b.losses) == (1, 1, 2)
+    assert "b x 1f1b ran on 5 of 6 problems; its means are over those" in regime.notices
+    assert only(rows, tie=0.0).duels[0].ties == 0
+
+
+def test_a_test_from_six_contests_on_with_the_effect_beside_it() -> None:
+    rows = [row(name, f"p{i}", v) for i in range(6) for name, v in (("a", 1.0), ("b", 2.0 + i), ("c", 1.0))]
+    duels = {(d.first.planner, d.second.planner): d for d in only(rows).duels}
+    assert duels["a", "b"].p == pytest.approx(2 / 64)
+    assert duels["a", "b"].p_holm == pytest.approx(3 * 2 / 64)
+    assert duels["a", "b"].median_ratio == pytest.approx((1 / 4 + 1 / 5) / 2)
+    assert duels["a", "c"].p == 1.0
+    assert duels["a", "c"].median_ratio == 1.0
+
+
+def test_regimes_are_kept_apart() -> None:
+    rows = [
+        row("a", "p", 5.0),
+        row("a", "p-async", 1.0, regime="async", scheduler="1f1b*"),
+        row("b", "p-async", 2.0, regime="async"),
+    ]
+    sync, other = standings(rows).regimes
+    assert (sync.regime, sync.problems, len(sync.standings)) == ("sync", 1, 1)
+    assert of(sync, "a").ratio == 1.0
+    assert of(other, "b").ratio == 2.0
+    assert standings([]).regimes == ()
+
+
+def test_a_failure_before_the_schedule_counts_against_the_schedulers_of_the_planner() -> None:
+    rows = [row("a", "p", 1.0), row("a", "q"), row("b", "q"), row("b", "p", 1.0, adapted=True)]
+    regime = only(rows)
+    assert {(str(s.entrant), s.solved, s.asked) for s in regime.standings} == {
+        ("a x 1f1b", 1, 2),
+        ("b", 0, 1),
+        ("b (adapted) x 1f1b", 1, 1),
+    }
+
+
+def test_a_failure_without_a_scheduler_is_never_laid_on_one_that_ran_and_never_lost() -> None:
+    regime = only([row("a", "p", 1.0), row("a", "p")])
+    assert {(str(s.entrant), s.solved, s.asked) for s in regime.standings} == {("a x 1f1b", 1, 1), ("a", 0, 1)}
+
+
+def test_half_of_the_repetitions_failing_is_not_solved() -> None:
+    once = [row("a", "p", 1.0, repetition=0), row("a", "p", repetition=1)]
+    assert of(only(once), "a").solved == 0
+    assert of(only([*once, row("a", "p", 2.0, repetition=2)]), "a").ratio == 2.0
+    assert of(only([row("a", "p", 1.0), row("a", "p", None, status="skipped", repetition=1)]), "a").asked == 1
+
+
+def test_unsupported_is_unsolved_and_said() -> None:
+    rows = [row("a", "p", 1.0), row("b", "p", status="unsupported")]
+    b = of(only(rows), "b")
+    assert (b.solved, b.unsupported) == (0, 1)
+    assert b.ratio == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"parallel": True}, "in parallel"),
+        ({"environment": {"cpu": "Other CPU"}}, "cpu is 'Other CPU' and 'That CPU'"),
+        ({"environment": {"cpu": "That CPU", "numpy": "9"}}, "numpy is 9 and 'not recorded'"),
+    ],
+)
+def test_search_times_are_refused_quality_is_not(changed: dict[str, object], reason: str) -> None:
+    here = {"cpu": "That CPU", "load": "0.1"}
+    rows = [row("a", "p", 1.0, environment=here), row("b", "p", 2.0, **({"environment": here} | changed))]
+    regime = only(rows)
+    assert reason in regime.search_refused
+    assert all(s.search_s is None and s.search_solved_s is None for s in regime.standings)
+    assert of(regime, "b").ratio == 2.0
+
+
+def test_load_and_seed_do_not_make_another_machine() -> None:
+    rows = [row(name, "p", 1.0, environment={"cpu": "x", "load": name, "seed": name}) for name in "ab"]
+    assert only(rows).search_refused == ""
+
+
+def test_rungs_that_rank_alike_and_in_reverse() -> None:
+    rows = [
+        row(name, problem, value, claimed_s=claimed, estimated_s=value)
+        for problem, claims in (("p", (1.0, 2.0, 3.0)), ("q", (3.0, 2.0, 1.0)), ("r", (2.0, 2.0, 2.0)))
+        for name, value, claimed in zip("abc", (1.0, 2.0, 3.0), claims, strict=True)
+    ]
+    found = {(a.lower, a.upper): a for a in only(rows).agreements}
+    assert set(found) == {("claimed", "estimated"), ("claimed", "simulated"), ("estimated", "simulated")}
+    assert found["estimated", "simulated"].mean_tau == 1.0
+    claimed = found["claimed", "simulated"]
+    assert [(p.problem_id, p.entrants, p.tau) for p in claimed.problems] == [
+        ("p", 3, 1),
+        ("q", 3, -1),
+        ("r", 3, None),
+    ]
+    assert (claimed.mean_tau, claimed.counted) == (0.0, 2)
+    assert only(rows[:2]).agreements == ()
+
+
+def test_best_known_names_all_who_reach_it() -> None:
+    rows = [row("a", "p", 2.0), row("b", "p", 2.0), row("c", "p", 3.0), row("a", "q")]
+    p, q = only(rows).best
+    assert (p.value_s, p.gap) == (2.0, 3.0)
+    assert p.entrants == tuple(Entrant(planner=name, scheduler="1f1b") for name in "ab")
+    assert (q.value_s, q.gap, q.entrants) == (None, None, ())
+
+
+def test_json_has_no_infinities() -> None:
+    made = standings([row("a", "p", 1.0), row("b", "p"), row("c", "p", 0.0)])
+    json.dumps(msgspec.to_builtins(made), allow_nan=False)

@@ -1,0 +1,19 @@
+"""What is said about compilation."""
+
+import pytest
+from numba.core import caching
+
+from pipebench.algorithms.jit import can_keep_kernels
+from pipebench.cli.progress import about_compilation
+
+
+def test_compilation_is_paid_once_only_where_kernels_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_keep_kernels()
+    assert about_compilation(9.46) == "compiled kernels in 9.5 s (once on this machine)"
+    for locator in caching.CacheImpl._locator_classes:
+        monkeypatch.setattr(locator, "from_function", classmethod(lambda cls, function, file: None))
+    assert not can_keep_kernels()
+    line = about_compilation(9.46)
+    assert "as every run will" in line
+    assert "NUMBA_CACHE_DIR" in line
+    assert "once" not in line

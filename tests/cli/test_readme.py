@@ -1,0 +1,64 @@
+"""The README shows what the command prints."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```(?:\w*)\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def without_search_times(text: str) -> list[list[str]]:
+    """Words line by line; the one column that differs from run to run is hidden."""
+    hidden = re.sub(r"\d[\d.]* (ms|us|s)(?=  +ok)", "TIME", text)
+    return [line.split() for line in hidden.splitlines()]
+
+
+def test_the_sample_is_what_the_main_job_prints(pipebench: CommandLine) -> None:
+    (sample,) = [block for block in blocks() if block.startswith("sync: resnet50")]
+    done = pipebench("compare", "--planners", "madpipe,graphpipe")
+    assert without_search_times(done.out) == without_search_times(sample)
+
+
+@pytest.mark.parametrize(
+    "command", [c for block in blocks() for c in block.splitlines() if c.startswith("pipebench draw")]
+)
+def test_draw(pipebench: CommandLine, command: str) -> None:
+    assert pipebench(*command.split()[1:]).code == 0
+
+
+def test_the_planner_of_the_readme_stands_in_the_table(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = [block for block in blocks() if block.startswith("# mine.py")]
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(code)
+    small = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
+    done = pipebench("compare", "--planners", "./mine.py,uniform", *small)
+    assert done.code == 0, done.out
+    assert "\n./mine.py  1f1b " in done.out
+
+
+def test_the_cluster_of_the_readme_loads(pipebench: CommandLine, tmp_path: Path) -> None:
+    (text,) = [block for block in blocks() if block.startswith('name = "mine"')]
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    small = ("--models", "mmt[branches=2,layers=2]", "--cluster", str(file), "--devices", "4", "--mini-batch", "8")
+    done = pipebench("compare", "--planners", "uniform", *small)
+    assert done.code == 0, done.err
+    assert "on 4 x mine" in done.out
+
+
+def test_what_is_said_to_ship_ships(pipebench: CommandLine) -> None:
+    rows = re.findall(r"^\| (\w+) \| (.*) \|$", README.read_text(), re.MULTILINE)
+    shipped = {slot: set(re.findall(r"`([^`]+)`", names)) for slot, names in rows if slot != "slot"}
+    assert {"planners", "schedulers", "models", "profiles", "clusters", "suites", "formats"} <= set(shipped)
+    for slot, names in shipped.items():
+        listed = {line.split()[0] for line in pipebench("list", slot).out.splitlines()}
+        assert listed <= names, slot

@@ -1,0 +1,44 @@
+"""A plan in 80 columns: nothing wraps, operators beside the figures or below them."""
+
+import io
+import re
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from pipebench.check import check_schedule
+from pipebench.domain.problem import Problem
+from pipebench.report.plan_text import print_plan
+from tests.builders import chain_problem, cluster, stages_plan
+from tests.check.orders import finite, gpipe
+
+PLAN = stages_plan([[0, 1, 2], [3]])
+
+
+def named(prefix: str) -> Problem:
+    """Four operators with long names."""
+    text = msgspec.json.encode(chain_problem([1] * 4, [2] * 4, cluster(2), mode="sync", saved=[10**6] * 4))
+    return msgspec.json.decode(re.sub(rb'"op(?=\d)', b'"' + prefix.encode(), text), type=Problem)
+
+
+@pytest.mark.parametrize(("prefix", "width", "beside"), [("op", 90, True), ("branches.0.layers.", 80, False)])
+def test_operators_are_named_by_first_last_and_number(prefix: str, width: int, beside: bool) -> None:
+    problem = named(prefix)
+    plan = msgspec.structs.replace(
+        PLAN,
+        stages=tuple(
+            msgspec.structs.replace(s, operators=tuple(name.replace("op", prefix) for name in s.operators))
+            for s in PLAN.stages
+        ),
+    )
+    out = io.StringIO()
+    verdict = check_schedule(problem, plan, finite(plan, [gpipe(1)] * 2))
+    assert verdict.status == "valid"
+    print_plan(Console(file=out, width=width), problem, plan, verdict)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert len(lines) == (3 if beside else 6)
+    assert max(map(len, lines)) <= width
+    assert [line.endswith(f"  {prefix}0 … {prefix}2 (3)") for line in lines].count(True) == 1
+    assert lines[-1].endswith(f"  {prefix}3")
+    assert "3.00 MB" in lines[1]
