@@ -6,8 +6,10 @@ from typing import Literal
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench_madpipe.artefacts import pipebench_artefacts
 
 PIPEBENCH_API = 1
+__all__ = ["PIPEBENCH_API", "pipebench_artefacts", "pipebench_planners"]
 
 
 class MadPipeOptions(Value, frozen=True, kw_only=True):
