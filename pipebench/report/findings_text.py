@@ -73,7 +73,8 @@ def series_csv(figure: Figure) -> str:
         for curve in panel.curves:
             places: Iterable[tuple[float, float | str]] = [*curve.points, *((x, "") for x in curve.infeasible)]
             for x, y in sorted(places, key=lambda place: place[0]):
-                writer.writerow((panel.title, curve.label, curve.kind, f"{x:g}", y))
+                value = y if isinstance(y, str) else f"{y:.9g}"
+                writer.writerow((panel.title, curve.label, curve.kind, f"{x:g}", value))
     return out.getvalue()
 
 

@@ -9,7 +9,7 @@ from pipebench.report.chart.elements import PALE, SIZE, cross, line, marker, pat
 
 WIDTH, PLOT_HEIGHT = 380.0, 230.0
 LEFT, RIGHT, ABOVE, BELOW = 62.0, 14.0, 30.0, 48.0
-MOST_WIDER = 4
+MOST_WIDER = 3
 ROW = 14.0
 """Height of one row of the strip."""
 
@@ -76,6 +76,6 @@ def _curve(curve: Curve, across: Axis, up: Axis, wider: int) -> Iterator[str]:
     places = [(across.at(x), up.at(y)) for x, y in sorted(curve.points)]
     dashed = curve.kind == "estimate"
     if len(places) > 1:
-        yield path(places, curve.colour, dashed, 1.6 + 0.5 * wider)
+        yield path(places, curve.colour, dashed, 1.6 + 0.7 * wider)
     for x, y in places:
         yield marker(x, y, curve.colour, hollow=dashed, scale=1 + 0.12 * wider)

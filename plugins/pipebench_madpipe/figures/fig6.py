@@ -92,13 +92,15 @@ class Fig6:
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network, bandwidth and number of devices; dashed: estimates."""
         points = points_of(results)
-        groups = sorted({(p.network, p.bandwidth_gb_s, p.devices) for p in points.outcomes})
+        groups = points.places("network", "bandwidth_gb_s", "devices")
         panels = [
             Panel(
                 title=f"{network}, P = {devices}, {bandwidth:g} GB/s",
                 x_label="memory of a device (GB)",
                 y_label="period (ms)",
-                curves=tuple(_curves(points, _along(points, network, bandwidth, devices))),
+                curves=tuple(
+                    _curves(points, points.along(network=network, bandwidth_gb_s=bandwidth, devices=devices))
+                ),
             )
             for network, bandwidth, devices in groups
         ]
@@ -106,15 +108,9 @@ class Fig6:
         return Figure(title=title, panels=tuple(panels), notes=points.lost)
 
 
-def _along(points: Points, network: str, bandwidth: float, devices: int) -> list[Point]:
-    """The points of one panel by memory."""
-    place = (network, bandwidth, devices)
-    return sorted(p for p in points.outcomes if (p.network, p.bandwidth_gb_s, p.devices) == place)
-
-
 def _lines(points: Points) -> Iterator[list[Point]]:
-    for network, bandwidth, devices in sorted({(p.network, p.bandwidth_gb_s, p.devices) for p in points.outcomes}):
-        yield _along(points, network, bandwidth, devices)
+    for network, bandwidth, devices in points.places("network", "bandwidth_gb_s", "devices"):
+        yield points.along(network=network, bandwidth_gb_s=bandwidth, devices=devices)
 
 
 def _curves(points: Points, along: list[Point]) -> Iterator[Curve]:

@@ -72,13 +72,16 @@ class Fig7:
                 curves=tuple(
                     curve
                     for contender in CONTENDERS
-                    if contender is not IMPROVED and (curve := _curve(points, network, contender)).points
+                    if contender is not IMPROVED
+                    and ((curve := _curve(points, network, contender)).points or curve.infeasible)
                 ),
             )
             for network in points.networks
         ]
         title = "MadPipe, figure 7: periods over MadPipe's, geometric means over P and beta (above 1: slower)"
-        return Figure(title=title, panels=tuple(panels), notes=points.lost)
+        none = sum(points.infeasible(p, IMPROVED.key) for p in points.outcomes)
+        note = f"{IMPROVED.label} itself has no schedule in {none} of {len(points.outcomes)} cells: no ratio there"
+        return Figure(title=title, panels=tuple(panels), notes=(note, *points.lost))
 
 
 def _curve(points: Points, network: str, contender: Contender) -> Curve:

@@ -80,21 +80,16 @@ class Fig8:
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network, memory and bandwidth: speedup by number of devices."""
         points = points_of(results)
-        places = sorted({(p.network, p.bandwidth_gb_s, p.memory_gb) for p in points.outcomes})
         panels = []
-        for network, bandwidth, memory in places:
-            along = [
-                p
-                for p in points.outcomes
-                if (p.network, p.bandwidth_gb_s, p.memory_gb) == (network, bandwidth, memory)
-            ]
+        for network, bandwidth, memory in points.places("network", "bandwidth_gb_s", "memory_gb"):
+            along = points.along(network=network, bandwidth_gb_s=bandwidth, memory_gb=memory)
             if network in points.sequential and len({p.devices for p in along}) > 1:
                 panels.append(
                     Panel(
                         title=f"{network}, {memory:g} GB, {bandwidth:g} GB/s",
                         x_label="devices",
                         y_label="speedup over one device",
-                        curves=tuple(_curve(points, sorted(along), each) for each in _present(points, along)),
+                        curves=tuple(_curve(points, along, each) for each in _present(points, along)),
                     )
                 )
         title = "MadPipe, figure 8: speedup over sequential execution, U(1, L) / period"
@@ -122,10 +117,10 @@ def _scaling(points: Points) -> list[Case]:
     for contender in MADPIPES:
         steps = falls = 0
         efficiency: list[float] = []
-        for place in sorted({(p.network, p.memory_gb, p.bandwidth_gb_s) for p in points.outcomes}):
-            if place[1] < LARGE_GB:
+        for network, memory, bandwidth in points.places("network", "memory_gb", "bandwidth_gb_s"):
+            if memory < LARGE_GB:
                 continue
-            along = sorted(p for p in points.outcomes if (p.network, p.memory_gb, p.bandwidth_gb_s) == place)
+            along = points.along(network=network, memory_gb=memory, bandwidth_gb_s=bandwidth)
             known = [(p.devices, s) for p in along if (s := speedup(points, p, contender.key)) is not None]
             steps += max(0, len(known) - 1)
             falls += sum(after < before * (1 - 1e-9) for (_, before), (_, after) in pairwise(known))
@@ -140,19 +135,18 @@ def _scaling(points: Points) -> list[Case]:
 
 
 def _memory(points: Points) -> list[Case]:
-    places = sorted({(p.network, p.devices, p.bandwidth_gb_s) for p in points.outcomes})
     lines = [
-        sorted(p for p in points.outcomes if (p.network, p.devices, p.bandwidth_gb_s) == place) for place in places
+        points.along(network=network, devices=devices, bandwidth_gb_s=bandwidth)
+        for network, devices, bandwidth in points.places("network", "devices", "bandwidth_gb_s")
     ]
     return _ends(points, lines, lambda ratio: ratio < 1, "least memory / most")
 
 
 def _bandwidth(points: Points) -> list[Case]:
-    places = sorted({(p.network, p.devices, p.memory_gb) for p in points.outcomes})
-    lines = []
-    for place in places:
-        along = sorted(p for p in points.outcomes if (p.network, p.devices, p.memory_gb) == place)
-        lines.append(along[::-1])
+    lines = [
+        points.along(network=network, devices=devices, memory_gb=memory)[::-1]
+        for network, devices, memory in points.places("network", "devices", "memory_gb")
+    ]
     return _ends(points, lines, lambda ratio: ratio < DRAMATIC, "highest bandwidth / lowest")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.row import Row
@@ -39,6 +40,16 @@ class Points:
     outcomes: Mapping[Point, Mapping[str, Outcome]]
     sequential: Mapping[str, float] = field(default_factory=dict)
     lost: tuple[str, ...] = ()
+
+    def places(self, *axes: str) -> list[tuple[Any, ...]]:
+        """The distinct values of these axes, networks in the order in which they were run, numbers ascending."""
+        turn = {network: turn for turn, network in enumerate(self.networks)}
+        found = {tuple(getattr(point, axis) for axis in axes) for point in self.outcomes}
+        return sorted(found, key=lambda place: tuple(turn.get(value, value) for value in place))
+
+    def along(self, **at: Any) -> list[Point]:
+        """The points with these values, ascending."""
+        return sorted(p for p in self.outcomes if all(getattr(p, axis) == value for axis, value in at.items()))
 
     @property
     def networks(self) -> list[str]:
