@@ -45,7 +45,9 @@ class Work:
         return [Result(cell=self.cells[place], row=rows[place]) for place in sorted(rows)]
 
 
-def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False) -> Work:
+def work_of(
+    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False, parallel: bool = False
+) -> Work:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
     A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
@@ -62,13 +64,13 @@ def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return Work(cells, agenda(host, trials, store, fresh), places, refused)
+    return Work(cells, agenda(host, trials, store, fresh, parallel=parallel), places, refused)
 
 
-def run_cells(host: Host, work: Work, starting: Starting | None = None) -> Iterator[Finished]:
+def run_cells(host: Host, work: Work, where: Where, starting: Starting | None = None) -> Iterator[Finished]:
     """All trials, those of the store first; each is in the store before the next one starts."""
     yield from work.agenda.cached
-    yield from run_agenda(host, work.agenda, Where(), starting)
+    yield from run_agenda(host, work.agenda, where, starting)
 
 
 def _trial(host: Host, cell: Cell, workload: Workload) -> Trial:
@@ -142,15 +144,18 @@ def _wanted(cell: Cell) -> Wanted:
         name=" ".join(f"{axis}={value}" for axis, value in cell.at.items() if axis != "series"),
         model=parse_reference(cell.model) if cell.model else None,
         profile=parse_reference(cell.profile) if cell.profile else None,
+        profiler=cell.profiler,
         cluster=cell.cluster,
         devices=cell.devices,
         memory=cell.memory,
         bandwidth=cell.bandwidth,
+        link_mode=cell.link_mode,
         mini_batch=cell.mini_batch,
         mini_batch_per_device=cell.mini_batch_per_device,
         micro_batch=cell.micro_batch,
         tp=cell.tp,
         dp=cell.dp,
         pp=cell.pp,
+        reserve=cell.reserve,
         optimizer=cell.optimizer,
     )

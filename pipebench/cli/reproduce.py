@@ -10,6 +10,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.reproduce import Work
+    from pipebench.bench.sweep import Where
     from pipebench.domain.artefact import Figure, Finding, Result
     from pipebench.hooks.descriptors import Artefact
     from pipebench.hooks.manager import Host
@@ -21,9 +22,16 @@ if TYPE_CHECKING:
 @click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for chart, table, series and a store.")
 @click.option("--fresh", is_flag=True, help="Run what the store in --out holds already, too.")
+@click.option("--jobs", type=click.IntRange(1), help="Cells side by side (their search times mean nothing).")
 @click.option("--json", "as_json", is_flag=True, help="Findings, series and rows as JSON on stdout.")
 def command(
-    artefact: str, full: bool, profiles: tuple[str, ...], out: Path | None, fresh: bool, as_json: bool
+    artefact: str,
+    full: bool,
+    profiles: tuple[str, ...],
+    out: Path | None,
+    fresh: bool,
+    jobs: int | None,
+    as_json: bool,
 ) -> int:
     """Run ARTEFACT (such as madpipe/fig6) and put what was measured beside each of the paper's claims.
 
@@ -32,6 +40,7 @@ def command(
     from pipebench.bench.isolation.client import isolation
     from pipebench.bench.reproduce import work_of
     from pipebench.bench.store import Store
+    from pipebench.bench.sweep import Where
     from pipebench.report.findings_text import print_findings
 
     if fresh and out is None:
@@ -39,12 +48,14 @@ def command(
     host = open_host()
     described: Any = host.find("artefacts", artefact).component
     reproduction = host.load(described)()
-    isolation()
+    where = Where(jobs=jobs or 1)
+    if not where.parallel:
+        isolation()
     store = Store.open(out / "store") if out is not None else None
-    work = work_of(host, reproduction.suite(full, profiles), store, fresh)
+    work = work_of(host, reproduction.suite(full, profiles), store, fresh, where.parallel)
     show_new_warnings(host)
-    click.echo(about(work), err=True)
-    results, interrupted = _run(host, work)
+    click.echo(about(work, where.jobs) + ("" if out else " (nothing is kept without --out)"), err=True)
+    results, interrupted = _run(host, work, where)
     found, figure = reproduction.judge(results), reproduction.series(results)
     if out is not None:
         _write(out, described, results, found, figure)
@@ -59,12 +70,12 @@ def command(
     return _exit_code(results)
 
 
-def about(work: "Work") -> str:
+def about(work: "Work", jobs: int) -> str:
     """How many cells there are, how many are left, about how long they take."""
     left = len(work.agenda.to_run)
     known = f", {len(work.agenda.cached)} in the store" if work.agenda.cached else ""
     refused = f", {len(work.refused)} cannot be run" if work.refused else ""
-    return f"{len(work.cells)} cells{known}{refused}, {left} to run: about {duration(work.expected_s)}"
+    return f"{len(work.cells)} cells{known}{refused}, {left} to run: about {duration(work.expected_s / jobs)}"
 
 
 def duration(expected_s: float) -> str:
@@ -74,7 +85,7 @@ def duration(expected_s: float) -> str:
     return f"{expected_s / 60:.0f} min" if expected_s < 5400 else f"{expected_s / 3600:.1f} h"
 
 
-def _run(host: "Host", work: "Work") -> "tuple[list[Result], bool]":
+def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], bool]":
     from pipebench.bench.reproduce import run_cells
     from pipebench.cli.progress import Progress
 
@@ -82,7 +93,7 @@ def _run(host: "Host", work: "Work") -> "tuple[list[Result], bool]":
     interrupted = False
     with Progress(work.agenda) as progress:
         try:
-            for each in run_cells(host, work, progress.starting):
+            for each in run_cells(host, work, where, progress.starting):
                 finished.append(each)
                 if not each.cached:
                     progress.finished(each.outcome)

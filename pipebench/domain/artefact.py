@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.problem import Optimizer, RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.value import Value, require, require_count
@@ -22,17 +23,20 @@ class Cell(Value, frozen=True, kw_only=True):
     planner: str
     model: str | None = None
     profile: str | None = None
+    profiler: str = "analytic"
     input_bytes: float | None = None
     cluster: str = "flat"
     devices: int
     memory: str | None = None
     bandwidth: str | None = None
+    link_mode: LinkMode | None = None
     mini_batch: int | None = None
     mini_batch_per_device: int | None = None
     micro_batch: int | None = None
     tp: int | None = None
     dp: int | None = None
     pp: int | None = None
+    reserve: float = 0.0
     optimizer: Optimizer = "none"
     regime: RegimeMode | None = None
     scheduler: str | None = None

@@ -21,7 +21,7 @@ BASELINES = (
 )
 """The paper's baseline under the three readings of its memory estimate, each scheduled by 1F1B*."""
 PAPER = Contender("paper", "MadPipe, variant paper", "madpipe[variant=paper]", True, 3)
-IMPROVED = Contender("improved", "MadPipe", "madpipe", False, 4)
+IMPROVED = Contender("improved", "MadPipe, improved", "madpipe", False, 4)
 MADPIPES = (PAPER, IMPROVED)
 CONTIGUOUS = Contender("contiguous", "best contiguous, 1F1B*", "contiguous-exact", False, 5)
 CONTENDERS = (*BASELINES, CONTIGUOUS, PAPER, IMPROVED)
