@@ -6,7 +6,6 @@ import pytest
 
 from pipebench.hooks.manager import Host
 from pipebench.hooks.reproduction import Reproduction
-from pipebench_madpipe.artefacts import pipebench_artefacts
 from pipebench_madpipe.figures.fig6 import Fig6
 from pipebench_madpipe.figures.fig7 import Fig7
 from pipebench_madpipe.figures.fig8 import Fig8
@@ -66,10 +65,11 @@ def test_figure_8_has_each_network_on_one_device() -> None:
 
 def test_the_host_finds_them() -> None:
     host = Host()
-    for artefact in pipebench_artefacts():
-        loaded = host.load(artefact)()
+    assert list(host.slot("artefacts")) == [f"madpipe/{name}" for name in NAMES]
+    for name, registered in host.slot("artefacts").items():
+        loaded = host.load(registered.component)()
         assert loaded.claims
-        assert artefact.name == f"madpipe/{type(loaded).__name__.lower()}"
+        assert name == f"madpipe/{type(loaded).__name__.lower()}"
 
 
 def test_quotes_are_the_paper_s_words() -> None:
