@@ -106,9 +106,9 @@ def _links(
         strict=True,
     ):
         duration = taken.get((kind, source, target), 0)
-        ends = [tuple(sorted(plan.stages[stage].devices)) for stage in (source, target)]
-        if duration == 0 or ends[0] == ends[1]:
+        if duration == 0:  # as between stages on the same devices
             continue
+        ends = [tuple(sorted(plan.stages[stage].devices)) for stage in (source, target)]
         if shared:
             ends.sort()
         label = f"{named(ends[0])}{'-' if shared else '>'}{named(ends[1])}"
