@@ -46,11 +46,14 @@ class Search:
 
 
 @kernel
-def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) -> tuple[int, int, IntArray]:
+def decide(
+    chain: ChainArrays, period: int, least: int, most: int, memory: int, both_ways: bool
+) -> tuple[int, int, IntArray]:
     """Whether least … most stages of memory `memory` bytes each can run at `period` ns.
 
     Returns the fewest stages that can (0: none can), the number of states expanded, and their bounds,
-    shape (stages + 1,).
+    shape (stages + 1,). both_ways: a necessary condition on links that carry both directions at once, see
+    contiguous_bound; False: 1F1B*.
 
     delay[j, k] is the least delay in front of layer k when layers k … L-1, and the cut before k, form j
     stages. It is a multiple of the period (closed groups) less what is left in the open group, so that one
@@ -103,10 +106,13 @@ def decide(chain: ChainArrays, period: int, least: int, most: int, memory: int) 
                 behind = before + work if work <= room else closed * period + work
                 if first > 0:
                     transfer = chain.cut_ns[chain.hop[j], first]
-                    if transfer > period:
+                    if transfer > (2 * period if both_ways else period):
                         continue
                     reached = group * period
-                    behind = behind + transfer if behind + transfer <= reached else reached + transfer
+                    if both_ways or behind + transfer <= reached:
+                        behind += transfer
+                    else:
+                        behind = reached + transfer
                 if behind < delay[j + 1, first]:
                     delay[j + 1, first] = behind
                     stage_end[j + 1, first] = end
@@ -157,7 +163,7 @@ def contiguous_optimum(
     probes = states = 0
     period = high - 1
     while low < high and not stop():
-        count, expanded, found = decide(chain.arrays, period, stages.least, stages.most, memory)
+        count, expanded, found = decide(chain.arrays, period, stages.least, stages.most, memory, False)
         probes += 1
         states += expanded
         if count:
@@ -178,7 +184,7 @@ def least_memory(chain: Chain, stages: StageRange) -> int:
     low = 0
     while low < high:
         memory = (low + high) // 2
-        if decide(chain.arrays, period, stages.least, stages.most, memory)[0]:
+        if decide(chain.arrays, period, stages.least, stages.most, memory, False)[0]:
             high = memory
         else:
             low = memory + 1

@@ -5,7 +5,9 @@ from itertools import pairwise
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous_sweep import Sweep
+from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.linearise import crosses_twice
+from pipebench.algorithms.micro_batches import micro_batch_notices
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.algorithms.periodic import groups
 from pipebench.costs.model import CostModel
@@ -45,18 +47,21 @@ def contiguous_plan(
 
 
 def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] = ()) -> PlanResult:
-    """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch."""
+    """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch.
+
+    On links that carry both directions at once the plan may run faster than claimed: 1F1B* lets them take turns.
+    """
     bounds = found.partition.bounds
     live = [int(group) for group in groups(found.chain.items(bounds), found.partition.period_ns)[::2]]
     plan = contiguous_plan(model, found.chain, bounds, live)
     cluster = model.problem.cluster
-    scope = "contiguous, 1F1B*, one micro-batch size"
+    scope = "contiguous, one micro-batch size, "
+    scope += "1F1B*" if cluster.link_mode == "half" else "any periodic order"
     if not found.chain.one_level:
         scope += ", consecutive devices"
-    if cluster.link_mode != "half":
-        scope += ", one transfer at a time on a link"
     if found.memory < cluster.memory_bytes:
         scope += ", memory less the reserve"
+    optimal = found.lower_ns in (0, found.mini_batch_ns)
     return PlanResult(
         plan=plan,
         schedule=one_f_one_b_star(model, plan),
@@ -64,14 +69,17 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
         claimed_s=found.mini_batch_ns * NS,
         claimed_native=float(found.partition.period_ns),
         claimed_unit="ns a micro-batch",
-        lower_bound_s=found.lower_ns * NS,
-        bound_scope=scope,
-        termination="optimal" if found.complete else "limit",
-        notices=(*_notices(plan), *notices),
+        lower_bound_s=found.lower_ns * NS if found.lower_ns is not None else None,
+        bound_scope=scope if found.lower_ns is not None else "",
+        termination="optimal" if optimal else "heuristic" if found.complete else "limit",
+        notices=(*_notices(model, plan), *notices),
     )
 
 
-def _notices(plan: Plan) -> tuple[str, ...]:
-    if plan.routing == "direct":
-        return ()
-    return ("the graph is cut in topological order; tensors that skip stages are passed on from stage to stage",)
+def _notices(model: CostModel, plan: Plan) -> tuple[str, ...]:
+    relayed = "the graph is cut in topological order; tensors that skip stages are passed on from stage to stage"
+    return (
+        *((relayed,) if plan.routing == "relay" else ()),
+        *micro_batch_notices(model.problem),
+        *idle_devices(model.problem, plan),
+    )

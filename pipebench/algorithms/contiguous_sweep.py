@@ -11,6 +11,7 @@ from pipebench.algorithms.contiguous import (
     least_memory,
     shortest_period,
 )
+from pipebench.algorithms.contiguous_bound import both_ways_bound_ns, take_turns
 from pipebench.algorithms.contiguous_class import stage_range
 from pipebench.algorithms.linearise import CutRule, Layers, linearise
 from pipebench.algorithms.memory_limit import memory_limits
@@ -25,15 +26,16 @@ class Sweep:
     """The best partition of all micro-batch sizes.
 
     memory: bytes a device that it keeps to. mini_batch_ns: its period times the micro-batches of a
-    mini-batch. lower_ns: no partition of any size is below in that memory. complete: the searches ran to
-    their end.
+    mini-batch. lower_ns: no partition of any size is below in that memory, on links of mode `half` under 1F1B*,
+    else in any periodic order; None where nothing was proven (see contiguous_bound). complete: the searches ran
+    to their end.
     """
 
     chain: Chain
     partition: Partition
     memory: int
     mini_batch_ns: int
-    lower_ns: int
+    lower_ns: int | None
     complete: bool
 
 
@@ -53,7 +55,7 @@ def sweep(
     recompute = problem.pins.recompute or "none"
     chains = [build_chain(model, layers, size, recompute) for size in sizes]
     for memory in memory_limits(problem):
-        found = _over_sizes(problem, chains, stages, memory, count, stopped)
+        found = _over_sizes(model, chains, stages, memory, count, stopped)
         if found is not None or stopped():
             return found
     raise _infeasible(problem, chains, stages)
@@ -69,13 +71,14 @@ def _layers(model: CostModel, stages: StageRange, cuts: CutRule) -> Layers:
 
 
 def _over_sizes(
-    problem: Problem,
+    model: CostModel,
     chains: list[Chain],
     stages: StageRange,
     memory: int,
     count: Callable[[str, int], None],
     stopped: Callable[[], bool],
 ) -> Sweep | None:
+    problem = model.problem
     best: tuple[Chain, Partition] | None = None
     best_ns: int | None = None
     lowers: list[int] = []
@@ -94,7 +97,16 @@ def _over_sizes(
     if best is None or best_ns is None:
         return None
     lower_ns = min(best_ns, *lowers)
-    return Sweep(*best, memory, mini_batch_ns=best_ns, lower_ns=lower_ns, complete=lower_ns == best_ns)
+    complete = lower_ns == best_ns
+    proven: int | None = None
+    if not any(chain.work_ns(0, chain.length) for chain in chains):
+        proven = 0  # periods are 1 ns at least, a simulation takes no time
+    elif all(take_turns(model, chain.layers, chain.micro_batch) for chain in chains):
+        proven = lower_ns
+    elif problem.cluster.link_mode != "delay" and complete:
+        ordered = sorted(chains, key=lambda chain: chain is not best[0])
+        proven = both_ways_bound_ns(problem.mini_batch, ordered, stages, memory, best_ns, count, stopped)
+    return Sweep(*best, memory, mini_batch_ns=best_ns, lower_ns=proven, complete=complete)
 
 
 def _infeasible(problem: Problem, chains: list[Chain], stages: StageRange) -> InfeasibleProblem:

@@ -1,19 +1,94 @@
-"""Which micro-batch sizes a planner may choose from."""
+"""Which micro-batch sizes a planner may choose from, and what a user should know of that choice."""
 
+from collections.abc import Sequence
+from math import isqrt
+
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
+MOST_STEPS = 2**19
+"""sync: stages times micro-batches of a mini-batch for which schedules are made and simulated in memory."""
 
-def micro_batch_candidates(problem: Problem) -> tuple[int, ...]:
+
+def micro_batch_candidates(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[int, ...]:
     """Ascending sizes that divide the mini-batch; just the pinned one where one is pinned.
 
-    Several profiled sizes: those that divide. One profiled size: in sync every power of two (times are
-    proportional); in async that size, because a smaller one would cost nothing and prove nothing.
-    The mini-batch itself when nothing else divides it.
+    replicas: the numbers of replicas that a stage may have. A size is offered when one of them leaves each
+    replica a size whose times are known: a profiled one; in sync, where one size was profiled, any power of two
+    (times are proportional), but in async that size alone, because a smaller one would cost nothing and prove
+    nothing. The mini-batch itself where nothing else divides it.
+    Raises UnsupportedProblem when even the largest size makes too many micro-batches for a schedule (sync).
     """
-    mini_batch = problem.mini_batch
+    sizes = _sizes(problem, replicas)
+    most = _most_micro_batches(problem)
+    few = tuple(size for size in sizes if problem.mini_batch // size <= most)
+    if not few:
+        raise UnsupportedProblem(
+            f"a mini-batch of {problem.mini_batch} samples is {problem.mini_batch // sizes[-1]} micro-batches of "
+            f"{sizes[-1]}, the largest to choose from; a schedule on {problem.cluster.size} devices holds at most "
+            f"{most}",
+            "use a smaller mini-batch or a larger micro-batch",
+        )
+    return few
+
+
+def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[str, ...]:
+    """What limits the candidates besides the profile: nothing divides, one size only, too many micro-batches."""
     if problem.pins.micro_batch is not None:
-        return (problem.pins.micro_batch,)
-    profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
-    if len(profiled) == 1 and problem.regime.mode == "sync":
-        profiled = tuple(2**power for power in range(mini_batch.bit_length()))
-    return tuple(size for size in profiled if mini_batch % size == 0) or (mini_batch,)
+        return ()
+    sizes, few = _sizes(problem, replicas), micro_batch_candidates(problem, replicas)
+    profiled = _profiled(problem)
+    notices = []
+    if not any(_known(problem, size, replicas) for size in sizes):
+        notices.append(f"the micro-batch is the mini-batch: no profiled size ({_listed(profiled)}) divides it")
+    elif len(profiled) == 1 and problem.regime.mode == "async":
+        notices.append(
+            f"micro-batch: the one that was profiled, {profiled[0]} samples on a device; others would take times "
+            "in proportion and were not tried (pin one to do so)"
+        )
+    if len(few) < len(sizes):
+        most = _most_micro_batches(problem)
+        notices.append(f"micro-batches below {few[0]} were left out: more than {most} in a mini-batch")
+    return tuple(notices)
+
+
+def divisors(number: int, most: int) -> list[int]:
+    """Divisors of `number` up to `most`, ascending."""
+    low = [divisor for divisor in range(1, min(isqrt(number), most) + 1) if number % divisor == 0]
+    return sorted({*low, *(number // divisor for divisor in low if number // divisor <= most)})
+
+
+def _sizes(problem: Problem, replicas: Sequence[int]) -> tuple[int, ...]:
+    pinned, mini_batch = problem.pins.micro_batch, problem.mini_batch
+    if pinned is not None:
+        return (pinned,)
+    largest = mini_batch if _doubling(problem) else _profiled(problem)[-1] * max(replicas)
+    offered = (size for size in divisors(mini_batch, largest) if _known(problem, size, replicas))
+    return tuple(offered) or (mini_batch,)
+
+
+def _known(problem: Problem, size: int, replicas: Sequence[int]) -> bool:
+    """Whether some number of replicas gives each of them a size whose times are known."""
+    each = {-(-size // count) for count in replicas if count <= size}
+    if _doubling(problem):
+        return any(samples & (samples - 1) == 0 for samples in each)
+    return not each.isdisjoint(_profiled(problem))
+
+
+def _profiled(problem: Problem) -> tuple[int, ...]:
+    return problem.profile.on(problem.cluster.devices[0]).micro_batches
+
+
+def _doubling(problem: Problem) -> bool:
+    return len(_profiled(problem)) == 1 and problem.regime.mode == "sync"
+
+
+def _most_micro_batches(problem: Problem) -> int:
+    """Of a mini-batch, so that a schedule of as many stages as there can be is of bearable size."""
+    if problem.regime.mode == "async":
+        return problem.mini_batch
+    return max(1, MOST_STEPS // min(problem.cluster.size, len(problem.profile.graph.operators)))
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))

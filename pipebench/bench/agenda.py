@@ -1,16 +1,18 @@
 """What a comparison has to run: its trials, what a store holds of them, and what is left."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
+
+from msgspec.structs import replace
 
 from pipebench.bench.comparison import running_order
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.inputs import TrialInputs, trial_key
 from pipebench.bench.store.keys import trial_inputs
-from pipebench.bench.store.stored import StoredRow, planner_kind, stored_row
+from pipebench.bench.store.stored import StoredRow, script_text, stored_row
 from pipebench.bench.trial import Outcome, Trial
-from pipebench.domain.row import Status
+from pipebench.domain.row import Row, Status
 from pipebench.hooks.manager import Host
 
 FAILED: tuple[Status, ...] = ("crashed", "timeout", "memory")
@@ -30,7 +32,8 @@ class Finished:
 class Agenda:
     """All trials as a table shows them, those that a store holds already, and the rest in the order to run it.
 
-    again: those of the rest that the store has a row of, which the new one replaces.
+    again: those of the rest that the store has a row of, which the new one replaces. scripts: the texts of
+    planners that are files.
     """
 
     trials: Sequence[Trial]
@@ -38,7 +41,9 @@ class Agenda:
     cached: Sequence[Finished] = ()
     inputs: Sequence[TrialInputs] = ()
     again: frozenset[int] = frozenset()
+    scripts: Mapping[int, bytes | None] = field(default_factory=dict)
     store: Store | None = None
+    host: Host | None = None
 
     @property
     def failed(self) -> int:
@@ -47,16 +52,15 @@ class Agenda:
 
     def keep(self, position: int, outcome: Outcome) -> Outcome:
         """The outcome with its key, on disk where there is a store. Raises PipebenchError when it cannot be."""
-        if self.store is None:
+        if self.store is None or self.host is None:
             return outcome
         trial = self.trials[position]
+        if inputs_of(self.host, trial) != self.inputs[position]:
+            return _changed(outcome)
         stored = stored_row(trial, self.inputs[position], outcome.row)
-        text = Path(trial.planner.component.name).read_bytes() if planner_kind(trial) == "script" else None
-        again = position in self.again
+        text, again = self.scripts.get(position), position in self.again
         self.store.append(stored, outcome.problem, outcome.plan, outcome.schedule, script=text, replace=again)
-        return Outcome(
-            stored.row, outcome.problem, outcome.plan, outcome.schedule, outcome.traces, outcome.compile_s
-        )
+        return replace_fields(outcome, row=stored.row)
 
 
 def inputs_of(host: Host, trial: Trial) -> TrialInputs:
@@ -89,11 +93,21 @@ def agenda(
 
     found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
     kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
-    cached = [
-        Finished(position, Outcome(stored.row, trials[position].workload.problem(trials[position].regime)), True)
-        for position, stored in kept.items()
-    ]
+    cached = [_cached(position, trials[position], stored.row) for position, stored in kept.items()]
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
     )
-    return Agenda(trials, [position for position in order if position not in kept], cached, inputs, again, store)
+    to_run = [position for position in order if position not in kept]
+    scripts = {position: script_text(trials[position]) for position in to_run}
+    return Agenda(trials, to_run, cached, inputs, again, scripts, store, host)
+
+
+def _cached(position: int, trial: Trial, row: Row) -> Finished:
+    """The row under the name that was asked for: options that say the default are another name for the same."""
+    named = replace(row, planner=trial.planner.label)
+    return Finished(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)
+
+
+def _changed(outcome: Outcome) -> Outcome:
+    notice = "its source changed while it ran: the row is not stored"
+    return replace_fields(outcome, row=replace(outcome.row, notices=(*outcome.row.notices, notice)))

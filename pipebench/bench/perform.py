@@ -30,7 +30,7 @@ def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> N
         _search(services, planner, request, send)
     except InfeasibleProblem as error:
         report = SearchReport(
-            status="infeasible", reason=error.message, claimed_s=_claim(error.claimed_s), final=False
+            status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s), final=False
         )
         send(report)
         send(replace(report, smallest=_smallest(services, planner, request), final=True))
@@ -45,7 +45,12 @@ def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> N
 def failure(error: BaseException) -> SearchReport:
     """The report of a search that ended in an error."""
     status, reason = _verdict(error)
-    return SearchReport(status=status, reason=" ".join(reason.split()))
+    return SearchReport(status=status, reason=_line(reason))
+
+
+def _line(text: str) -> str:
+    """One line that can be written: a stranger's message may hold anything, half characters too."""
+    return " ".join(text.encode(errors="replace").decode().split())
 
 
 def _claim(seconds: object) -> float | None:
@@ -101,21 +106,23 @@ def _smallest(services: HostServices, planner: Ready, request: SearchRequest) ->
     """The least memory with which the planner finds a plan that the check accepts, and that plan."""
     found: list[Fitting] = []
 
-    def feasible(problem: Problem) -> bool:
+    def peak_bytes(problem: Problem) -> int:
+        """Of the plan that the planner finds, 0 where it finds none."""
         memory_bytes = problem.cluster.memory_bytes
         target = with_memory(request.target, memory_bytes)
         try:
             made, _ = search_once(services, planner, problem, target, request.scheduler)
         except (InfeasibleProblem, UnsupportedProblem):
-            return False
-        if judge(target, made.plan, made.schedule).status != "valid":
-            return False
+            return 0
+        verdict = judge(target, made.plan, made.schedule)
+        if verdict.status != "valid":
+            return 0
         found.append(Fitting(memory_bytes=memory_bytes, plan=made.plan, schedule=made.schedule))
-        return True
+        return max(1, *verdict.peak_bytes.values())
 
     deadline_s = math.inf if request.deadline_s is None else request.deadline_s
     try:
-        smallest_memory(request.planning, feasible, request.bound_memory_bytes, deadline_s)
+        smallest_memory(request.planning, peak_bytes, request.bound_memory_bytes, deadline_s)
     except KeyboardInterrupt:
         raise
     except BaseException:  # the row is about the problem as asked; the search for more memory is a courtesy

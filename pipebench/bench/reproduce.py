@@ -91,6 +91,7 @@ def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:
     regime = cell.regime or "sync"
     problem = workload.problem(regime)
     return Row(
+        workload=workload.name,
         model=workload.model,
         profile=problem.profile.name,
         cluster=problem.cluster.name,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.micro_batches_adapted import adapted
 from pipebench.bench.calibration import calibrate
 from pipebench.bench.clock import Duration, timed
 from pipebench.bench.components import Ready
@@ -45,8 +46,8 @@ def search_once(
     """One search. The duration is the planner's and the scheduler's; looking at what they return is not in it.
 
     planning and scoring are the same problem unless the planner is adapted to another regime: then its
-    partition is taken and the scheduler of the scoring regime orders it. What is in flight is the scheduler's
-    business too, where it is not the planner's own.
+    partition is taken, with the micro-batch that suits it there, and the scheduler of the scoring regime orders
+    it. What is in flight is the scheduler's business too, where it is not the planner's own.
     """
     context = services.context(planner)
     plan_for = planner.load()
@@ -54,12 +55,17 @@ def search_once(
         returned, duration = timed(lambda: plan_for(planning, context))
     _check_time(services)
     result = exact_result(planner.label, returned)
-    counters = exact_counters(planner.label, context.counters)
     assert isinstance(planner.component, Planner)
-    adapted = planning.regime.mode != scoring.regime.mode
     default = planner.component.default_scheduler.get(scoring.regime.mode, "")
-    plan = _without_flight(result.plan) if adapted or scheduler not in (None, default) else result.plan
-    if result.schedule is not None and scheduler is None and not adapted:
+    plan = result.plan
+    if planning.regime.mode != scoring.regime.mode:
+        plan, choice = timed(lambda: adapted(scoring, result.plan, context))
+        duration += choice
+        result = _without_claims(result, plan)
+    elif scheduler not in (None, default):
+        plan = _without_flight(plan)
+    counters = exact_counters(planner.label, context.counters)
+    if result.schedule is not None and scheduler is None:
         return Found(result, plan, result.schedule, result.scheduler or "own", counters), duration
     name = scheduler or default
     if not name:
@@ -103,3 +109,11 @@ def _check_time(services: HostServices) -> None:
 def _without_flight(plan: Plan) -> Plan:
     """The partition alone: how many micro-batches are in flight is the scheduler's business."""
     return replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+
+
+def _without_claims(result: PlanResult, plan: Plan) -> PlanResult:
+    """A partition in another regime: what was claimed, proven and scheduled was for the planner's own."""
+    sizes = [sorted({stage.micro_batch for stage in stages}) for stages in (result.plan.stages, plan.stages)]
+    was, now = (", ".join(map(str, each)) for each in sizes)
+    changed = (f"adapted with micro-batch {now}, planned with {was}",) if was != now else ()
+    return PlanResult(plan=result.plan, notices=(*result.notices, *changed))

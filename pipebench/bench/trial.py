@@ -1,5 +1,6 @@
 """One trial: search in a child process, check and score here. It always ends in a row."""
 
+import os
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,16 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 
-SEARCH_MEMORY_BYTES = 8 * 10**9
+MOST_SEARCH_MEMORY_BYTES = 8 * 10**9
+
+
+def _search_memory_bytes() -> int:
+    """Half of the machine, so that the system never has to choose whom to kill; at most 8 GB."""
+    machine: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(MOST_SEARCH_MEMORY_BYTES, machine // 2)
+
+
+SEARCH_MEMORY_BYTES = _search_memory_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
     assert isinstance(component, Planner)
     return {
         "model": trial.workload.model,
+        "workload": trial.workload.name,
         "profile": scoring.profile.name,
         "cluster": scoring.cluster.name,
         "devices": scoring.cluster.size,

@@ -21,17 +21,20 @@ class Workload:
     optimizer: Optimizer = "none"
     pins: Pins = field(default_factory=Pins)
     name: str = ""
+    _problems: dict[RegimeMode, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def problem(self, mode: RegimeMode) -> Problem:
-        """The problem in one regime."""
-        regime = Regime(mode=mode, precision=self.profile.precision, optimizer=self.optimizer)
-        return Problem(
-            profile=self.profile,
-            cluster=self.cluster,
-            mini_batch=self.mini_batch,
-            regime=regime,
-            pins=self.pins,
-        )
+        """The problem in one regime; the same object each time, because to hash it takes milliseconds."""
+        if mode not in self._problems:
+            regime = Regime(mode=mode, precision=self.profile.precision, optimizer=self.optimizer)
+            self._problems[mode] = Problem(
+                profile=self.profile,
+                cluster=self.cluster,
+                mini_batch=self.mini_batch,
+                regime=regime,
+                pins=self.pins,
+            )
+        return self._problems[mode]
 
 
 def default_mini_batch(profile: Profile, cluster: Cluster) -> int:

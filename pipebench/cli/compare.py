@@ -77,6 +77,7 @@ def command(
     from pipebench.bench.selection import Selection, chosen_suites
     from pipebench.bench.store import Store
     from pipebench.bench.suites import settle
+    from pipebench.domain.document import Rows
     from pipebench.hooks.syntax import split_list
 
     if (fresh or retry_failed) and out is None:
@@ -97,7 +98,8 @@ def command(
     finished, interrupted = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
     if as_json:
-        print_json({"rows": rows, "cached": [each.outcome.row.key for each in finished if each.cached]})
+        cached = tuple(each.outcome.row.key for each in finished if each.cached)
+        print_json(Rows(rows=tuple(rows), cached=cached))
     elif rows:
         _print(finished, request.timeout_s)
     if interrupted:

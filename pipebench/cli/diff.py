@@ -16,7 +16,8 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 def command(before: str, after: str, as_json: bool, exit_code: bool) -> int:
     """Compare two plans (operators moved, stages split, memory moved), or two sets of results.
 
-    BEFORE and AFTER: two plan files, or two of rows.json, a folder of `compare --out`, a store, a packed store.
+    BEFORE and AFTER: two plan files, or two sets of results: a store (a folder of `compare --out`),
+    a packed one, or what `compare --json` printed.
     Search times are shown for information; they never make two sets differ.
     """
     from pipebench.bench.difference.sides import PlanSide, ResultsSide, open_side

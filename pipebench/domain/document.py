@@ -32,9 +32,13 @@ class PlannedProblem(Value, frozen=True, kw_only=True):
 
 
 class Rows(Value, frozen=True, kw_only=True):
-    """The rows of one comparison."""
+    """The rows of one comparison; cached: the keys of those that a store held already.
+
+    What `compare --json` prints is this without an envelope, and is read as well.
+    """
 
     rows: tuple[Row, ...]
+    cached: tuple[str, ...] = ()
 
 
 KINDS: dict[str, Any] = {
@@ -56,6 +60,11 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     pipebench: str
     version: int
     content: msgspec.Raw
+
+
+class _BareRows(msgspec.Struct, forbid_unknown_fields=True):
+    rows: msgspec.Raw
+    cached: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 def encode(kind: str, value: Any, indent: int = 0) -> bytes:
@@ -115,7 +124,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 def _open(data: bytes, source: str) -> _Envelope:
     try:
-        envelope = msgspec.json.decode(data, type=_Envelope)
+        envelope = _bare_rows(data) or msgspec.json.decode(data, type=_Envelope)
     except msgspec.ValidationError as error:
         if "unknown field" in str(error):
             raise PipebenchError(f"{source}: {error}") from None
@@ -133,6 +142,14 @@ def _open(data: bytes, source: str) -> _Envelope:
             "install a newer pipebench" if envelope.version > VERSION else None,
         )
     return envelope
+
+
+def _bare_rows(data: bytes) -> _Envelope | None:
+    try:
+        msgspec.json.decode(data, type=_BareRows)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return _Envelope("rows", VERSION, msgspec.Raw(data))
 
 
 def _with_path(message: str) -> str:

@@ -50,7 +50,9 @@ def heading(row: Row) -> str:
 
 
 def subject(row: Row) -> str:
-    """The profile; the model with its options where that says more (mmt[branches=8], not mmt)."""
+    """What a grid calls it; else the profile, or the model where that says more (mmt[branches=8], not mmt)."""
+    if "=" in row.workload:
+        return row.workload
     if row.model == row.profile:
         return row.profile
     return row.model if row.model.startswith(row.profile) else f"{row.profile} of {row.model}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.score import mini_batch_ns
 from pipebench.costs.model import CostModel
@@ -13,9 +14,12 @@ from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 
 
-def best_plan(planner: str, problem: Problem, plans: Sequence[Plan], context: Context) -> PlanResult:
+def best_plan(
+    planner: str, problem: Problem, plans: Sequence[Plan], context: Context, notices: tuple[str, ...] = ()
+) -> PlanResult:
     """The plan of the shortest mini-batch among those that fit; all of them chains in the order listed.
 
+    The first of equals. notices: what to say besides the devices that stay idle.
     Raises InfeasibleProblem with what the smallest of them needs when none fits.
     """
     model = CostModel(problem)
@@ -36,7 +40,12 @@ def best_plan(planner: str, problem: Problem, plans: Sequence[Plan], context: Co
             if time_ns is not None and (best is None or time_ns < best[0]):
                 best = (time_ns, plan)
         if best is not None:
-            return PlanResult(plan=best[1], claimed_s=best[0] / NS_PER_S, termination=termination)
+            return PlanResult(
+                plan=best[1],
+                claimed_s=best[0] / NS_PER_S,
+                termination=termination,
+                notices=notices + idle_devices(problem, best[1]),
+            )
     least = min(needs)
     if least <= limits[-1]:
         raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {limits[-1]} bytes")

@@ -1,6 +1,6 @@
 """The planner `data-parallel`: the whole model on every device."""
 
-from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -14,6 +14,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     """One stage with a replica on every device, at the micro-batch of the shortest mini-batch.
 
     Each update accumulates the gradients of mini_batch / micro_batch micro-batches and all-reduces them once.
+    Micro-batches are shared out among the replicas, so they go up to the largest profiled size on every device.
     Every replica gets at least one sample: a micro-batch below the number of devices uses that many devices.
     Raises UnsupportedProblem for pins that one stage cannot honour, InfeasibleProblem when no micro-batch fits.
     """
@@ -24,14 +25,15 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     devices = problem.cluster.size
     if (pins.data_parallel or 1) > devices:
         raise InfeasibleProblem(f"{pins.data_parallel} replicas are pinned, there are {devices} devices")
+    counts = (pins.data_parallel,) if pins.data_parallel else range(1, devices + 1)
     plans = []
-    for micro_batch in micro_batch_candidates(problem):
+    for micro_batch in micro_batch_candidates(problem, counts):
         replicas = pins.data_parallel or min(devices, micro_batch)
         if replicas <= micro_batch:
             plans.append(_one_stage(problem, micro_batch, replicas))
     if not plans:
         raise InfeasibleProblem(f"no micro-batch gives each of {pins.data_parallel} replicas a sample")
-    return best_plan("data-parallel", problem, plans, context)
+    return best_plan("data-parallel", problem, plans, context, micro_batch_notices(problem, counts))
 
 
 def _one_stage(problem: Problem, micro_batch: int, replicas: int) -> Plan:

@@ -34,7 +34,7 @@ def pipebench_planners() -> Iterable[Planner]:
         ),
         Planner(
             name="contiguous-exact",
-            summary="the contiguous plan of the shortest period under 1F1B*, proven optimal for whole stages",
+            summary="the contiguous plan of the shortest period under 1F1B*; proven optimal on half-duplex links",
             load="pipebench_baselines.contiguous_exact:plan",
             options=ContiguousOptions,
             capabilities=Capabilities(graphs="dag", regimes=("async",), recompute=True),
@@ -47,7 +47,12 @@ def pipebench_planners() -> Iterable[Planner]:
                 "no planner of the paper: the optimum over all cuts of a chain of layers into stages of one "
                 "device, with the memory that the paper's 1F1B* groups (Proposition 1) show to be necessary",
                 "cut behind any operator of the topological order, tensors that cross several cuts are passed on",
-                "the micro-batch is swept; the paper takes it as given",
+                "planned as if a link carried one transfer at a time, both directions in turn, as in the paper: "
+                "the optimum is proven where links do (link_mode half) and no tensor lacks a gradient. On "
+                "full-duplex links the plan may run faster than claimed, and the bound given is that of any "
+                "periodic order of contiguous stages; on links without contention (delay) no bound is given",
+                "the micro-batch is swept over the profiled sizes that divide the mini-batch (where one size was "
+                "profiled, that one); the paper takes it as given",
             ),
         ),
     )

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place
 from pipebench.domain.errors import InfeasibleProblem
@@ -37,12 +37,12 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     contents = [tuple(op for group in groups[a:b] for op in group) for a, b in pairwise(cuts)]
     plans = [
         _plan(problem, contents, replicas, micro_batch)
-        for micro_batch in micro_batch_candidates(problem)
+        for micro_batch in micro_batch_candidates(problem, (replicas,))
         if micro_batch >= replicas
     ]
     if not plans:
         raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
-    return best_plan("uniform", problem, plans, context)
+    return best_plan("uniform", problem, plans, context, micro_batch_notices(problem, (replicas,)))
 
 
 def _plan(problem: Problem, contents: list[tuple[int, ...]], replicas: int, micro_batch: int) -> Plan:

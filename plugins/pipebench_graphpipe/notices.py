@@ -1,7 +1,6 @@
 """What a user should know about a plan besides the plan."""
 
 from pipebench.algorithms.series_parallel import Decomposition
-from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 
 
@@ -13,9 +12,3 @@ def linearised(problem: Problem, decomposition: Decomposition) -> tuple[str, ...
         f"{len(region)} operators put in a line"
         for region in decomposition.linearised
     )
-
-
-def unused_devices(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """A notice when some devices stay idle."""
-    idle = problem.cluster.size - plan.devices_used
-    return (f"{idle} of {problem.cluster.size} devices are not used",) if idle else ()

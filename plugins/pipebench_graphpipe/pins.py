@@ -1,5 +1,6 @@
 """What GraphPipe may choose on a problem: replicas; and what it has to refuse."""
 
+from pipebench.algorithms.replica_counts import near_profiled, replica_counts
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
@@ -22,12 +23,17 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"graphpipe plans for devices of one type, these are {', '.join(kinds)}")
 
 
+def all_counts(problem: Problem) -> tuple[int, ...]:
+    """Numbers of replicas that some stage may have at some micro-batch, ascending."""
+    pinned = problem.pins.data_parallel
+    return replica_counts(problem.cluster.size) if pinned is None else (pinned,)
+
+
 def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
     """Numbers of replicas for a stage, ascending; empty where the pinned one is too many.
 
-    Powers of two, at least one sample for each replica.
+    Powers of two and divisors of the number of devices that leave each replica at least one sample and, where
+    there are any such, no more samples than were profiled.
     """
-    most, pinned = min(problem.cluster.size, micro_batch), problem.pins.data_parallel
-    if pinned is not None:
-        return (pinned,) if pinned <= most else ()
-    return tuple(2**power for power in range(most.bit_length()))
+    most = min(problem.cluster.size, micro_batch)
+    return near_profiled(problem, micro_batch, [count for count in all_counts(problem) if count <= most])

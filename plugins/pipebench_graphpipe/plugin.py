@@ -13,18 +13,21 @@ PIPEBENCH_API = 1
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
     """objective: which micro-batch wins, that of the shortest simulated mini-batch or of the smallest bottleneck
     time per sample (tps). targets: target periods for each micro-batch, spaced evenly in ratio from the
-    smallest that works to 6 times it; 1 is the paper. tolerance: at which ratio of worked to failed target the
-    bisection ends, above 1; 0 goes on to the last nanosecond. memo: solve branches that are the same but for
-    their names once.
+    smallest that works to 6 times it; 1 is the paper. near: partitions whose bottleneck is at most this share
+    above the smallest compete by simulated mini-batch, at the two best micro-batches; 0: the first of the
+    smallest is taken. tolerance: at which ratio of worked to failed target the bisection ends, above 1; 0 goes
+    on to the last nanosecond. memo: solve branches that are the same but for their names once.
     """
 
     objective: Literal["simulated", "tps"] = "simulated"
     targets: int = 1
+    near: float = 0.04
     tolerance: float = 0.005
     memo: bool = True
 
     def __post_init__(self) -> None:
         require(1 <= self.targets <= 100, f"targets is {self.targets}, it must be from 1 to 100")
+        require(0 <= self.near < 1, f"near is {self.near}, it must be from 0 to below 1")
         require(0 <= self.tolerance < 1, f"tolerance is {self.tolerance}, it must be from 0 to below 1")
 
 
@@ -48,8 +51,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "one micro-batch size and 1F1B for all stages (the paper's default); a stage keeps as many "
                 "micro-batches in flight as the longest path of stages from it to a sink",
                 "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
-                "stage forward and back at its own replicas on the slowest link level that all devices span, and "
-                "the all-reduce spread over the micro-batches",
+                "stage forward and back at its own replicas (a neighbour with fewer receives more slowly than "
+                "that) on one link level with the slowest bandwidth and the largest latency of all that the "
+                "devices span, and the all-reduce spread over the micro-batches",
                 "an operator that two parts of the decomposition share belongs to a stage of one branch (or of a "
                 "group of whole branches), the other branches follow or precede it; the paper leaves this open",
                 "branches in order of weight; runs of whole branches may form one stage; the paper pairs branches",
@@ -57,9 +61,22 @@ def pipebench_planners() -> Iterable[Planner]:
                 "the bisection starts at the plan found without a target and from a proven bound, in ratio",
                 "graphs that are not series-parallel: the smallest region with one way in and one way out is put "
                 "in a line; the paper converts them without saying how",
-                "at most all devices are used; replica counts are powers of two",
+                "at most all devices are used; replica counts are powers of two and divisors of the number of "
+                "devices",
                 "the micro-batch of the shortest simulated mini-batch wins (appendix A.2 sweeps it); "
-                "objective=tps takes the smallest bottleneck",
+                "objective=tps takes the smallest bottleneck. Sizes are those that leave replicas a profiled size "
+                "(powers of two of samples where one size was profiled); unless it is pinned, a stage takes as "
+                "many replicas as leave none more samples than were profiled; sizes that a proven bound shows to "
+                "be slower than the best so far are left out",
+                "near, beyond the paper: at the two best micro-batches partitions whose bottleneck is within 4 % "
+                "of the smallest, and equally deep ones (the paper does not say which it takes), compete by "
+                "simulated mini-batch; near=0 takes the first of the smallest bottleneck",
+                "the paper's objective, the bottleneck, leaves out how long the pipeline fills and drains at each "
+                "update and the all-reduce behind it, so the plan may lose to plain data parallelism, which is in "
+                "its space",
+                "a stage holds whole branches of a fork, or parts of one branch with what is before or behind it, "
+                "but not parts of several; where devices do not divide among the branches a plan of such mixed "
+                "stages (PipeDream's with execution=graph) can be better",
                 "targets above 1 sweeps relaxed targets, which the paper does not",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -45,11 +46,17 @@ class Trail:
         return replace(self, stages=(*stages, *self.stages))
 
 
-class Retrace:
-    """Retraces solutions of one feasibility question."""
+NEVER = np.iinfo(np.int64).max
 
-    def __init__(self, search: Feasibility) -> None:
-        self.search = search
+Prefer = Literal["first", "last", "short"]
+"""Of the stages from one start that lead to the same depth: that which ends first, last, or takes least time."""
+
+
+class Retrace:
+    """Retraces solutions of one feasibility question. period_ns: of each slot and choice of replicas."""
+
+    def __init__(self, search: Feasibility, period_ns: IntArray, prefer: Prefer = "first") -> None:
+        self.search, self.period_ns, self.prefer = search, period_ns, prefer
 
     def from_position(self, solved: Solved, position: int, devices: int) -> Trail:
         """From an element on, with at most so many devices."""
@@ -165,12 +172,18 @@ class Retrace:
 
     def _stage(self, solved: Solved, row: int, ends: range, depth: int, devices: int) -> tuple[int, int] | None:
         """Where a stage of that depth may end and its choice of replicas; None when no single stage does it."""
-        for end in ends:
-            for choice, used in enumerate(self.search.replicas.tolist()):
-                fits = used <= devices and depth <= self.search.limits[row + end, choice]
-                if fits and solved.reached[end, devices - used] + 1 == depth:
-                    return end, choice
-        return None
+        choices = int(np.searchsorted(self.search.replicas, devices, side="right"))
+        slots = slice(row + ends.start, row + ends.stop)
+        left = devices - self.search.replicas[:choices]
+        behind = solved.reached[ends.start : ends.stop, left]
+        fits = (behind + 1 == depth) & (self.search.limits[slots, :choices] >= depth)
+        if not fits.any():
+            return None
+        if self.prefer == "short":
+            at = int(np.where(fits, self.period_ns[slots, :choices], NEVER).argmin())
+        else:
+            at = int(fits.argmax()) if self.prefer == "first" else fits.size - 1 - int(fits[::-1, ::-1].argmax())
+        return ends.start + at // choices, at % choices
 
     def _operators(self, chain: Chain, first: int, end: int) -> Operators:
         """Operators of a stage that starts before element `first` and ends before a solution row."""

@@ -1,39 +1,37 @@
 """The search at every micro-batch size of one problem."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipebench.algorithms.chain_dp import Depths
 from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches_bound import least_period_ns
 from pipebench.algorithms.series_parallel import Decomposition, decompose
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.compiler import Compiler
+from pipebench_graphpipe.figures import Size, columns_of
 from pipebench_graphpipe.measure import graph_arrays
-from pipebench_graphpipe.pins import replica_choices
+from pipebench_graphpipe.pins import all_counts, replica_choices
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.stage_costs import StageCosts, stage_costs
-from pipebench_graphpipe.target_search import Partition, TargetSearch, least_period_ns
+from pipebench_graphpipe.target_search import Partition, TargetSearch
 
 MOST_STAGES = 5_000_000
 """A larger space would not fit in memory."""
+MOST_CELLS = 2**24
+"""Sizes are measured together while their tables have no more figures than this."""
 WIDEST_TARGET = 6.0
 """Relaxed targets go up to so many times the smallest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A micro-batch size with its tables and a proven least period."""
-
-    costs: StageCosts
-    least_ns: int
-
-
 class Search:
-    """What does not depend on the memory limit: the decomposition, the space, the costs at each size."""
+    """What does not depend on the memory limit: the decomposition, the space, the costs at each size.
+
+    least_ns: for each micro-batch size the least ns of a mini-batch that any plan could take (proven), the most
+    promising size first.
+    """
 
     def __init__(self, problem: Problem, options: GraphPipeOptions, context: Context) -> None:
         self.problem, self.options, self.context = problem, options, context
@@ -54,36 +52,64 @@ class Search:
             )
         self._model = model
         self._program, self._arrays = compiler.program.arrays(), graph_arrays(graph)
-        self.micro_batches = [size for size in micro_batch_candidates(problem) if replica_choices(problem, size)]
+        offered = micro_batch_candidates(problem, all_counts(problem))
+        self._replicas = {size: counts for size in offered if (counts := replica_choices(problem, size))}
+        by_bound = sorted(
+            (self._micro_batches(size) * self._least_period_ns(size), size) for size in self._replicas
+        )
+        self.least_ns = {size: least for least, size in by_bound}
+        self._measured: dict[int, StageCosts] = {}
 
-    def size(self, micro_batch: int) -> Size:
-        """The tables at a micro-batch size. They are large, so none are kept."""
-        replicas = replica_choices(self.problem, micro_batch)
-        again = self.recompute == "stage"
-        costs = stage_costs(self._model, self._program, self.slots, self._arrays, micro_batch, replicas, again)
-        return Size(costs, least_period_ns(self._model, micro_batch, replicas, self.problem.cluster.size))
+    def costs(self, micro_batch: int) -> StageCosts:
+        """The tables at a micro-batch size. They are large: only those that were measured together are kept."""
+        if micro_batch not in self._measured:
+            sizes: list[Size] = []
+            ordered = list(self.least_ns)
+            for size in ordered[ordered.index(micro_batch) :]:
+                more = [*sizes, (size, self._replicas[size])]
+                if sizes and self.slots * columns_of(more) > MOST_CELLS:
+                    break
+                sizes = more
+            again = self.recompute == "stage"
+            made = stage_costs(self._model, self._program, self.slots, self._arrays, sizes, again)
+            self._measured = {costs.micro_batch: costs for costs in made}
+        return self._measured[micro_batch]
 
-    def partitions(self, size: Size, memory_bytes: int) -> list[Partition]:
-        """The partition of the smallest bottleneck, and those of relaxed targets; empty when nothing fits."""
-        search = TargetSearch(self.chain, size.costs, self._live(size, memory_bytes), self.problem.cluster.size)
-        best = search.smallest(size.least_ns, self.options.tolerance, self.context.out_of_time)
-        found = [] if best is None else [best]
-        if best is not None:
-            for number in range(1, self.options.targets):
-                factor = WIDEST_TARGET ** (number / (self.options.targets - 1))
-                relaxed = search.within(int(best.bottleneck_ns * factor))
-                if relaxed is not None and all(relaxed.stages != other.stages for other in found):
-                    found.append(relaxed)
+    def smallest(self, micro_batch: int, memory_bytes: int) -> Partition | None:
+        """The partition of the smallest bottleneck; None when nothing fits."""
+        search = self._target_search(micro_batch, memory_bytes)
+        least_ns = self._least_period_ns(micro_batch)
+        best = search.smallest(least_ns, self.options.tolerance, self.context.out_of_time)
+        self._count(search)
+        return best
+
+    def near(self, best: Partition, memory_bytes: int) -> list[Partition]:
+        """Other partitions at its size whose bottleneck is as small, within the option `near`."""
+        search = self._target_search(best.costs.micro_batch, memory_bytes)
+        found = search.near(best, self.options.near)
         self._count(search)
         return found
 
-    def smallest_memory(self, size: Size, memory_bytes: int) -> int:
+    def relaxed(self, best: Partition, memory_bytes: int) -> list[Partition]:
+        """The partitions of relaxed targets at its size, as many as the option `targets` asks for."""
+        search = self._target_search(best.costs.micro_batch, memory_bytes)
+        found: list[Partition] = []
+        for number in range(1, self.options.targets):
+            factor = WIDEST_TARGET ** (number / (self.options.targets - 1))
+            within = search.within(int(best.bottleneck_ns * factor))
+            if within is not None and all(within.partition.stages != other.stages for other in (best, *found)):
+                found.append(within.partition)
+        self._count(search)
+        return found
+
+    def smallest_memory(self, micro_batch: int, memory_bytes: int) -> int:
         """Bytes of device memory, at most 1 % above the least, that plans at a size need; more than given."""
-        least, works = memory_bytes, int(size.costs.once_bytes[self.whole].min())
-        works += int(size.costs.each_bytes[self.whole].max())
+        costs = self.costs(micro_batch)
+        least, works = memory_bytes, int(costs.once_bytes[self.whole].min())
+        works += int(costs.each_bytes[self.whole].max())
         while works - least > max(1, least // 100) and not self.context.out_of_time():
             middle = (least + works) // 2
-            search = TargetSearch(self.chain, size.costs, self._live(size, middle), self.problem.cluster.size)
+            search = self._target_search(micro_batch, middle)
             if search.within(None) is None:
                 least = middle
             else:
@@ -91,8 +117,20 @@ class Search:
             self._count(search)
         return works
 
-    def _live(self, size: Size, memory_bytes: int) -> Depths:
-        live = size.costs.most_live(memory_bytes)
+    def _target_search(self, micro_batch: int, memory_bytes: int) -> TargetSearch:
+        costs = self.costs(micro_batch)
+        live = self._live(costs, memory_bytes)
+        return TargetSearch(self.chain, costs, live, self.problem.cluster.size)
+
+    def _micro_batches(self, micro_batch: int) -> int:
+        return self.problem.mini_batch // micro_batch
+
+    def _least_period_ns(self, micro_batch: int) -> int:
+        counts = self._replicas[micro_batch]
+        return least_period_ns(self._model, micro_batch, counts, self.problem.cluster.size)
+
+    def _live(self, costs: StageCosts, memory_bytes: int) -> Depths:
+        live = costs.most_live(memory_bytes)
         if self.problem.pins.pipeline == 1:
             whole = np.zeros_like(live)
             whole[self.whole] = live[self.whole]

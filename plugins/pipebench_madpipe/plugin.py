@@ -46,13 +46,17 @@ def pipebench_planners() -> Iterable[Planner]:
                 "cuts=layers cuts only where at most one tensor crosses, as the paper",
                 "each hop between neighbouring devices has its own level; what a layer stores is the profile's "
                 "figure, not the layer's input",
-                "the micro-batch is swept; the paper takes it as given",
+                "a link carries one transfer at a time, both directions in turn, on every cluster, as in the "
+                "paper; on full-duplex links the plan may run faster than claimed, and the bound given is that of "
+                "any periodic order of contiguous stages, on links without contention there is none",
+                "the micro-batch is swept over the profiled sizes that divide the mini-batch (where one size was "
+                "profiled, that one); the paper takes it as given",
             ),
         ),
     )
 
 
-PAPER = (
+TITLE = (
     "Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for Pipelined Model "
     "Parallelism"
 )
@@ -79,8 +83,8 @@ def pipebench_artefacts() -> Iterable[Artefact]:
             name=f"madpipe/{name}",
             summary=summary,
             load=f"pipebench_madpipe.figures.{name}:{name.capitalize()}",
-            reference=f"{PAPER}, hal-03025305, {where}",
-            paper=PAPER,
+            reference=f"{TITLE}, hal-03025305, {where}",
+            paper=TITLE,
             deviations=FIGURE_DEVIATIONS,
         )
         for name, summary, where in FIGURES

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
+from pipebench.algorithms.micro_batches_bound import least_period_ns
 from pipebench.algorithms.score import mini_batch_ns
+from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan
@@ -18,7 +21,7 @@ from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import Partition, Search
 from pipebench_pipedream.plans import plan_of
 from pipebench_pipedream.plugin import PipeDreamOptions
-from pipebench_pipedream.space import refuse_unsupported, replica_choices
+from pipebench_pipedream.space import all_counts, refuse_unsupported, replica_choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +42,45 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     refuse_unsupported(problem, options.form)
     refuse_reading(problem, options.memory)
     order = linear_order(problem.profile.graph, options.order)
-    sizes = micro_batch_candidates(problem)
-    costs = {
-        size: IntervalCosts(problem, order, replicas)
-        for size in sizes
-        if (replicas := replica_choices(problem, size))
-    }
+    sizes = micro_batch_candidates(problem, all_counts(problem))
+    bounds = _bounds(problem, sizes)
+    costs: dict[int, IntervalCosts] = {}
     unscheduled: list[int] = []
     for limit_bytes in memory_limits(problem):
         best: _Candidate | None = None
-        for done, (size, table) in enumerate(costs.items()):
+        for done, (bound_ns, size) in enumerate(bounds):
             if best is None:
                 context.check_deadline()
+            elif best.time_ns < bound_ns:
+                context.count("sizes_left_out", len(bounds) - done)
+                break
             elif context.out_of_time():
                 return _result(problem, best, "limit", options.memory)
-            context.report(done / len(costs), f"micro-batch {size}")
-            partition = _partition(table, size, limit_bytes, context)
+            context.report(done / len(bounds), f"micro-batch {size}")
+            if size not in costs:
+                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size))
+            partition = _partition(costs[size], size, limit_bytes, context)
             if partition is None:
                 continue
-            made = plan_of(table, partition, size, options.execution)
+            made = plan_of(costs[size], partition, size, options.execution)
             time_ns = mini_batch_ns(problem, made, context)
             if time_ns is None:
                 unscheduled.append(_claim_ns(problem, size, partition.bottleneck_ns))
-            elif best is None or time_ns < best.time_ns:
+            elif best is None or (time_ns, size) < (best.time_ns, best.plan.stages[0].micro_batch):
                 best = _Candidate(time_ns, made, partition.bottleneck_ns)
         if best is not None:
             return _result(problem, best, "heuristic", options.memory)
     raise _infeasible(problem, sizes, unscheduled)
+
+
+def _bounds(problem: Problem, sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """The least ns of a mini-batch at each size that leaves a choice of replicas; the most promising first."""
+    model = CostModel(problem)
+    return sorted(
+        (problem.mini_batch // size * least_period_ns(model, size, counts, problem.cluster.size), size)
+        for size in sizes
+        if (counts := replica_choices(problem, size))
+    )
 
 
 def _partition(costs: IntervalCosts, micro_batch: int, limit_bytes: int, context: Context) -> Partition | None:
@@ -83,13 +98,14 @@ def _claim_ns(problem: Problem, micro_batch: int, bottleneck_ns: int) -> int:
 
 
 def _result(problem: Problem, best: _Candidate, termination: Termination, reading: MemoryReading) -> PlanResult:
+    notices = micro_batch_notices(problem, all_counts(problem)) + idle_devices(problem, best.plan)
     return PlanResult(
         plan=best.plan,
         claimed_s=_claim_ns(problem, best.plan.stages[0].micro_batch, best.bottleneck_ns) / NS_PER_S,
         claimed_native=float(best.bottleneck_ns),
         claimed_unit="ns a micro-batch (bottleneck)",
         termination=termination,
-        notices=reading_notices(problem, reading),
+        notices=(*reading_notices(problem, reading), *notices),
     )
 
 

@@ -42,8 +42,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "spread over its micro-batches; the paper takes the larger of compute and weight synchronisation, "
                 "the released optimizer adds them but divides the synchronisation by the replicas a second time",
                 "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
-                "one link level, the slowest that all devices span, all-reduces on the level that the replicas "
-                "span; paper and code optimise level by level",
+                "one link level, with the slowest bandwidth and the largest latency of all that the devices span, "
+                "for transfers wherever stages are cut; all-reduces on the levels that as many devices from the "
+                "first on span; paper and code optimise level by level",
                 "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the "
                 "downstream replicas only, and charges cuts only when a compression ratio is given",
                 "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); "
@@ -58,12 +59,18 @@ def pipebench_planners() -> Iterable[Planner]:
                 "times weights and activations, so the last stage is free, and neither gradient nor buffers; the "
                 "plan is checked and scheduled with all of them, so it may turn out not to fit",
                 "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; "
-                "replica counts are powers of two that divide the micro-batch",
+                "replica counts are powers of two and divisors of the number of devices that divide the "
+                "micro-batch, and all devices",
+                "sync: the bottleneck leaves out how long the pipeline fills and drains at each update and the "
+                "all-reduce behind it, so the plan may lose to plain data parallelism, which is in its space",
                 "at most all devices are used; the paper and the code by default use all of them",
                 "operators are cut in one linear order, given by `order`; the released optimizer cuts at the "
                 "antichains that it reaches from one source",
                 "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; "
-                "the paper takes it as given",
+                "the paper takes it as given. Sizes are those that leave replicas a profiled size (powers of two "
+                "of samples where one size was profiled, in async that size); unless it is pinned, a stage takes "
+                "as many replicas as leave none more samples than were profiled; sizes that a proven bound shows "
+                "to be slower than the best so far are left out",
                 "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; "
                 "the paper runs its own 1F1B with a fixed number of mini-batches in flight",
             ),

@@ -1,5 +1,6 @@
 """What PipeDream may choose on a problem: replicas, stages; and what it has to refuse."""
 
+from pipebench.algorithms.replica_counts import near_profiled, replica_counts
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
@@ -22,16 +23,25 @@ def refuse_unsupported(problem: Problem, form: str) -> None:
         raise UnsupportedProblem(f"pipedream plans for devices of one type, these are {', '.join(kinds)}")
 
 
-def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
-    """Numbers of replicas for a stage at that micro-batch, ascending; empty where the pinned one is too many.
+def all_counts(problem: Problem) -> tuple[int, ...]:
+    """Numbers of replicas that some stage may have at some micro-batch, ascending.
 
-    async: every number. sync: powers of two that divide the micro-batch. A replica
-    computes at least one sample.
+    async: every number. sync: powers of two and divisors of the number of devices.
     """
     devices, pinned = problem.cluster.size, problem.pins.data_parallel
     if pinned is not None:
-        return (pinned,) if pinned <= min(devices, micro_batch) else ()
-    choices = range(1, min(devices, micro_batch) + 1)
-    if problem.regime.mode == "async":
-        return tuple(choices)
-    return tuple(count for count in choices if count & (count - 1) == 0 and micro_batch % count == 0)
+        return (pinned,)
+    return tuple(range(1, devices + 1)) if problem.regime.mode == "async" else replica_counts(devices)
+
+
+def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
+    """Numbers of replicas for a stage at that micro-batch, ascending; empty where the pinned one is too many.
+
+    Those of all_counts that compute at least one sample each, in sync all devices and such as divide the
+    micro-batch; where there are any, those that leave a replica no more samples than were profiled.
+    """
+    devices = problem.cluster.size
+    counts = [count for count in all_counts(problem) if count <= min(devices, micro_batch)]
+    if problem.pins.data_parallel is None and problem.regime.mode == "sync":
+        counts = [count for count in counts if micro_batch % count == 0 or count == devices]
+    return near_profiled(problem, micro_batch, counts)

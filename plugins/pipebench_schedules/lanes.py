@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pipebench.algorithms.micro_batches import MOST_STEPS
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
@@ -13,8 +14,9 @@ from pipebench.domain.schedule import ALL_REDUCE, Lane
 def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int]:
     """Micro-batches of each stage in one mini-batch.
 
-    Raises UnsupportedProblem when stages share devices (this scheduler has no order for them), InvalidValue
-    when a micro-batch does not divide the mini-batch of one copy of the pipeline.
+    Raises UnsupportedProblem when stages share devices (this scheduler has no order for them) or there are
+    more micro-batches than can be listed, InvalidValue when a micro-batch does not divide the mini-batch of one
+    copy of the pipeline.
     """
     _, lane_of = lanes_of(plan)
     for position, lane in enumerate(lane_of):
@@ -33,6 +35,11 @@ def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int
                 f"pipeline do not divide a mini-batch of {problem.mini_batch}"
             )
         counts.append(count)
+    if sum(counts) > MOST_STEPS:
+        raise UnsupportedProblem(
+            f"{scheduler} orders at most {MOST_STEPS} stages x micro-batches, this plan has {sum(counts)}",
+            "use larger micro-batches or a smaller mini-batch",
+        )
     return counts
 
 

@@ -13,22 +13,33 @@ from typing import Any
 KILLS = 20
 SUITE = """
 name = "killed"
-summary = "eighty quick trials"
+summary = "sixty quick trials"
 planners = ["data-parallel", "uniform", "pipedream", "contiguous-exact"]
 
 [[workloads]]
 profile = "resnet50"
-devices = [2, 3, 4, 6, 8]
-memory = ["8GB", "12GB", "16GB", "24GB"]
+devices = [2, 4, 8]
+memory = ["4GB", "8GB", "12GB", "16GB", "24GB"]
 mini_batch = 16
 """
-QUALITY = ("planner", "scheduler", "problem_id", "status", "plan_id", "schedule_id", "simulated_s", "bound_s", "gap")
+QUALITY = (
+    "planner",
+    "scheduler",
+    "problem_id",
+    "status",
+    "plan_id",
+    "schedule_id",
+    "simulated_s",
+    "bound_s",
+    "gap",
+)
 
 
 def sweep(folder: Path, store: str) -> "subprocess.Popen[bytes]":
+    """A sweep that has the machine to itself: with a lock of its own it is never tagged as parallel."""
     command = [sys.executable, "-m", "pipebench", "compare", "--suite", str(folder / "killed.toml")]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([*command, "--out", str(folder / store)], stdout=quiet, stderr=quiet, env=os.environ)
+    quiet, environment = subprocess.DEVNULL, os.environ | {"TMPDIR": str(folder)}
+    return subprocess.Popen([*command, "--out", str(folder / store)], stdout=quiet, stderr=quiet, env=environment)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -48,7 +59,7 @@ def kill(process: "subprocess.Popen[bytes]", store: Path, draw: random.Random) -
     else:
         while process.poll() is None and size(store) == before:
             time.sleep(0.002)
-        time.sleep(draw.uniform(0.0, 0.15))
+        time.sleep(draw.uniform(0.0, 0.1))
     process.send_signal(signal.SIGKILL)
     return process.wait(60) == -signal.SIGKILL
 
@@ -66,6 +77,6 @@ def test_a_store_survives_twenty_kills(tmp_path: Path) -> None:
     assert killed == KILLS
     assert sweep(tmp_path, "killed").wait(300) in (0, 5)
     disturbed, alone = rows(tmp_path / "killed"), rows(tmp_path / "alone")
-    assert len(alone) == 80
+    assert len(alone) == 60
     assert len(disturbed) == len({row["key"] for row in disturbed})
     assert quality(disturbed) == quality(alone)

@@ -121,7 +121,7 @@ def test_feasibility_is_monotone_in_period_and_memory(problem: Problem, at: int,
     chain, memory = chain_of(problem), problem.cluster.memory_bytes
 
     def feasible(period: int, memory: int) -> bool:
-        return decide(chain.arrays, period, 1, problem.cluster.size, memory)[0] > 0
+        return decide(chain.arrays, period, 1, problem.cluster.size, memory, False)[0] > 0
 
     if feasible(at, memory):
         assert feasible(at + longer, memory)

@@ -32,7 +32,7 @@ def _run(client: Any, payloads: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     futures = [client.submit(work, payload, pure=False) for payload in payloads]
     positions = {future.key: position for position, future in enumerate(futures)}
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             try:
                 delivery: bytes = future.result()
             except Exception as error:  # distributed gives the worker's own error, or its own for a lost worker

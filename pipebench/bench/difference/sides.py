@@ -11,7 +11,7 @@ from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.native import read_any_document
 
-WHAT_FITS = "give two plan files, or two of: rows.json, a folder of `compare --out`, a store, a packed store"
+WHAT_FITS = "give two plan files, or two of: a folder of `compare --out`, a packed store, rows of `compare --json`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Results wherever they are kept: a store, a packed store, or the folder of `compare --out`."""
+"""Results wherever they are kept: a store, a packed store, or the rows of `compare --json`."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,7 +9,6 @@ from pipebench.bench.store.archive import Archive
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.manifest import MANIFEST, ROWS
 from pipebench.bench.store.objects import Objects
-from pipebench.bench.store.plan_files import PlanFiles
 from pipebench.bench.store.stored import StoredRow
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -18,8 +17,7 @@ from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.native import read_document
 
-ROWS_DOCUMENT, PLANS = "rows.json", "plans"
-HINT = "give a store, a packed store (.zip), or the folder or rows.json of `compare --out`"
+HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 
 
 class Behind(Protocol):
@@ -37,7 +35,7 @@ class Behind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows (the last one of each key) and what stands behind them; iterating gives the rows.
+    """Rows, the last one of each trial whatever its code was, and what is behind them; iterating gives the rows.
 
     stored: the lines of a store that the rows come from, in the same order; empty where the rows were never in
     one, and then no trial can be run again. notices: what was found damaged.
@@ -60,12 +58,8 @@ def open_results(path: str | Path) -> Results:
     """
     place = Path(path)
     if place.is_dir():
-        if (place / MANIFEST).exists():
-            store = Store.open(place, create=False, writable=False)
-            return _from_lines(str(path), store.rows(), store, store.notices)
-        if not (place / ROWS_DOCUMENT).exists():
-            raise PipebenchError(f"{str(path)!r} holds neither {MANIFEST} nor {ROWS_DOCUMENT}", HINT)
-        return _from_document(str(path), place / ROWS_DOCUMENT)
+        store = Store.open(place, create=False, writable=False)
+        return _from_lines(str(path), store.rows(), store, store.notices)
     if not place.exists():
         raise PipebenchError(f"there are no results at {str(path)!r}", HINT)
     if place.name in (MANIFEST, ROWS):
@@ -79,13 +73,32 @@ def open_results(path: str | Path) -> Results:
 
 
 def _from_lines(source: str, lines: list[StoredRow], behind: Behind, notices: list[str]) -> Results:
-    latest = tuple({stored.key: stored for stored in lines}.values())
-    return Results(source, tuple(stored.row for stored in latest), behind, latest, tuple(notices))
+    latest = {stored.key: stored for stored in lines}
+    newest = tuple({_asked(stored): stored for stored in latest.values()}.values())
+    older = len(latest) - len(newest)
+    told = (f"{source}: {older} rows of older code are left out",) if older else ()
+    return Results(source, tuple(stored.row for stored in newest), behind, newest, (*notices, *told))
+
+
+def _asked(stored: StoredRow) -> Hashable:
+    """The same for a trial that was asked for again after its code, or a package, had changed."""
+    inputs = stored.inputs
+    limits = inputs.repeat, inputs.timeout_s, inputs.memory_bytes
+    components = stored.planner, stored.scheduler, stored.executors
+    return inputs.problem_id, components, inputs.seed, inputs.repetition, limits
 
 
 def _from_document(source: str, file: Path) -> Results:
     rows: tuple[Row, ...] = read_document(file, "rows").rows
-    return Results(source, rows, PlanFiles(file.parent / PLANS))
+    return Results(source, rows, Objects(_Nothing(), source))
+
+
+class _Nothing:
+    """Rows alone have nothing behind them."""
+
+    def read(self, name: str) -> None:
+        """No object of any name."""
+        del name
 
 
 def _is_zip(file: Path) -> bool:

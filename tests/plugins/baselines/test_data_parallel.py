@@ -59,7 +59,7 @@ def test_the_best_micro_batch_wins() -> None:
     device = msgspec.structs.replace(device, micro_batches=(1, 2, 4, 8), operators=operators)
     profile = msgspec.structs.replace(problem.profile, costs=(device,))
     problem = msgspec.structs.replace(problem, profile=profile)
-    assert data_parallel(problem, context()).plan.stages[0].micro_batch == 8
+    assert data_parallel(problem, context()).plan.stages[0].micro_batch == 16
     small = msgspec.structs.replace(problem, cluster=cluster(4, memory=80 + 6 + 5))
     assert data_parallel(small, context()).plan.stages[0].micro_batch == 4
 
@@ -95,6 +95,30 @@ def test_infeasible_problems_say_what_is_missing() -> None:
         data_parallel(pinned(two_operators("sync"), data_parallel=5), context())
     with pytest.raises(InfeasibleProblem, match="4 replicas"):
         data_parallel(pinned(two_operators("sync"), data_parallel=4, micro_batch=2), context())
+
+
+def test_all_devices_are_used_beyond_the_largest_profiled_micro_batch() -> None:
+    # Profiled up to 8 samples: 64 devices take micro-batches of up to 512, 8 samples each.
+    problem = two_operators("sync", devices=64, mini_batch=1024)
+    device = problem.profile.costs[0]
+    operators = tuple(
+        msgspec.structs.replace(c, forward_s=(5e-9, 6e-9, 8e-9, 12e-9), backward_s=(5e-9, 6e-9, 8e-9, 12e-9))
+        for c in device.operators
+    )
+    device = msgspec.structs.replace(device, micro_batches=(1, 2, 4, 8), operators=operators)
+    problem = msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, costs=(device,)))
+    for mini_batch, devices, micro_batch in ((1024, 64, 512), (1000, 64, 500), (64, 64, 64), (2 * 7 * 8, 7, 56)):
+        machines = cluster(devices, memory=10**9)
+        result = data_parallel(
+            msgspec.structs.replace(problem, mini_batch=mini_batch, cluster=machines), context()
+        )
+        (stage,) = result.plan.stages
+        assert (stage.data_parallel, stage.micro_batch, result.notices) == (devices, micro_batch, ())
+
+
+def test_idle_devices_are_said() -> None:
+    result = data_parallel(two_operators("sync", devices=8, mini_batch=4), context())
+    assert result.notices == ("4 of 8 devices are not used",)
 
 
 def test_without_services_the_closed_form_chooses() -> None:

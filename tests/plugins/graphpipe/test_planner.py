@@ -14,6 +14,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.search import Search
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel, with_memory
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -93,6 +94,49 @@ def test_relaxed_targets_can_be_better() -> None:
         for problem in map(series_parallel, range(8))
     ]
     assert max(gains) > 1.01
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_partitions_of_nearly_the_smallest_bottleneck_compete_by_time(seed: int) -> None:
+    problem = pinned(series_parallel(seed), micro_batch=2)
+    smallest, near = run(problem, near=0), run(problem, near=0.3)
+    assert time_ns(problem, near.plan) <= time_ns(problem, smallest.plan)
+    assert smallest.claimed_s is not None
+    assert near.claimed_s is not None
+    assert smallest.claimed_s <= near.claimed_s <= 1.3 * smallest.claimed_s + 1e-9
+
+
+def test_partitions_of_nearly_the_smallest_bottleneck_can_be_better() -> None:
+    problems = [pinned(series_parallel(seed), micro_batch=2) for seed in range(8)]
+    gains = [
+        time_ns(problem, run(problem, near=0).plan) / time_ns(problem, run(problem).plan) for problem in problems
+    ]
+    assert min(gains) >= 1
+    assert max(gains) > 1.01
+
+
+@pytest.mark.parametrize("objective", ["simulated", "tps"])
+@pytest.mark.parametrize("seed", range(6))
+def test_sizes_are_left_out_only_where_they_cannot_win(seed: int, objective: str) -> None:
+    problem = series_parallel(seed)
+    called = context(GraphPipeOptions(objective=objective, near=0))  # type: ignore[arg-type]
+    found = plan(problem, called)
+    alone = [run(pinned(problem, micro_batch=size), near=0, objective=objective) for size in (1, 2, 4, 8)]
+    if objective == "tps":
+        assert found.claimed_s == min(result.claimed_s or 0 for result in alone)
+    else:
+        assert time_ns(problem, found.plan) == min(time_ns(problem, result.plan) for result in alone)
+    assert objective == "simulated" or called.counters["sizes_left_out"] >= 1
+
+
+def test_all_devices_may_be_replicas_whatever_their_number() -> None:
+    # One operator that all-reduces nothing: one stage on all devices, 4 samples each, is the best there is.
+    problem = problem_on(random.Random(1), 1, [], 6, 10**6)
+    problem = msgspec.structs.replace(problem, mini_batch=48)
+    result = run(problem)
+    assert [stage.data_parallel for stage in result.plan.stages] == [6]
+    assert result.plan.stages[0].micro_batch == 48
+    assert result.notices == ()
 
 
 def test_it_works_without_other_components() -> None:
@@ -208,12 +252,13 @@ def test_a_passed_deadline_stops_it_or_keeps_what_there_is(monkeypatch: pytest.M
     late.deadline_s = 0.0
     with pytest.raises(DeadlineReached):
         plan(problem, late)
-    # The time runs out after the first micro-batch size.
+    # The time runs out after the first micro-batch size, the one that promises most.
+    first = next(iter(Search(problem, GraphPipeOptions(), context(GraphPipeOptions())).least_ns))
     asked = iter([False] * 4 + [True] * 1000)
     monkeypatch.setattr(Context, "out_of_time", lambda self: next(asked))
     result = plan(problem, context(GraphPipeOptions()))
     assert result.termination == "limit"
-    assert result.plan.stages[0].micro_batch == 1
+    assert result.plan.stages[0].micro_batch == first
     assert check_plan(problem, result.plan).status == "valid"
 
 
@@ -223,7 +268,9 @@ def test_a_graph_too_large_to_tabulate_is_refused(monkeypatch: pytest.MonkeyPatc
         run(series_parallel(1))
 
 
-@pytest.mark.parametrize("options", [{"targets": 0}, {"targets": 101}, {"tolerance": 1.0}, {"tolerance": -0.1}])
+@pytest.mark.parametrize(
+    "options", [{"targets": 0}, {"targets": 101}, {"tolerance": 1.0}, {"tolerance": -0.1}, {"near": -1}]
+)
 def test_wrong_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match=next(iter(options))):
         GraphPipeOptions(**options)  # type: ignore[arg-type]

@@ -82,19 +82,22 @@ def test_every_stage_in_the_space_costs_what_the_model_says(
     compiler = Compiler(graph, model.times.costs.operators, memo=True)
     compiler.chain(decompose(graph.successors).tree)
     program, slots, replicas = compiler.program.arrays(), compiler.program.slots, (1, 2, 4)
-    costs = stage_costs(model, program, slots, graph_arrays(graph), 4, replicas, recompute=recompute == "stage")
+    sizes = [(1, (1,)), (4, replicas), (8, (2, 4))]
+    made = list(stage_costs(model, program, slots, graph_arrays(graph), sizes, recompute=recompute == "stage"))
+    assert [(costs.micro_batch, costs.replicas) for costs in made] == sizes
     convexity = Convexity(graph.successors)
     measured = set()
     for slot, operators in sets_of(program):
         assert slot not in measured
         measured.add(slot)
         assert convexity.is_convex(sorted(operators))
-        for choice, used in enumerate(replicas):
-            plan = alone(problem, operators, used, 4, recompute)
-            assert costs.period_ns[slot, choice] == period_ns(problem, model, plan, 0)
-            memory = model.stage_memory(plan, 0, model.messages(plan))
-            for live in (1, 2):
-                assert costs.bytes_at(slot, choice, live) == memory.peak(live)
+        for costs in made:
+            for choice, used in enumerate(costs.replicas):
+                plan = alone(problem, operators, used, costs.micro_batch, recompute)
+                assert costs.period_ns[slot, choice] == period_ns(problem, model, plan, 0)
+                memory = model.stage_memory(plan, 0, model.messages(plan))
+                for live in range(1, min(3, costs.micro_batches + 1)):
+                    assert costs.bytes_at(slot, choice, live) == memory.peak(live)
     assert measured == set(range(slots))
 
 
@@ -105,7 +108,7 @@ def test_most_live_is_where_memory_ends() -> None:
     compiler = Compiler(graph, model.times.costs.operators, memo=True)
     compiler.chain(decompose(graph.successors).tree)
     program = compiler.program.arrays()
-    costs = stage_costs(model, program, compiler.program.slots, graph_arrays(graph), 1, (1,))
+    (costs,) = stage_costs(model, program, compiler.program.slots, graph_arrays(graph), [(1, (1,))])
     for memory in (30, 60, 120, 240):
         for slot, most in enumerate(costs.most_live(memory)[:, 0].tolist()):
             fitting = [live for live in range(1, 9) if costs.bytes_at(slot, 0, live) <= memory]

@@ -29,7 +29,7 @@ def several_sizes(seed: int, mode: RegimeMode, devices: int = 4) -> Problem:
     """A problem of 16 samples whose operators are slow at small micro-batches."""
     problem = msgspec.structs.replace(random_problem(seed, mode, devices, 4), mini_batch=16)
     device = problem.profile.costs[0]
-    sizes = (1, 2, 4, 8)
+    sizes = (1, 2, 4, 8, 16)
     operators = tuple(
         msgspec.structs.replace(
             costs,
@@ -79,7 +79,7 @@ def test_plans_stay_within_tight_memory(seed: int, execution: str, mode: RegimeM
 @pytest.mark.parametrize("seed", range(4))
 def test_the_micro_batch_is_the_best_of_all(seed: int, mode: RegimeMode) -> None:
     problem = several_sizes(seed, mode)
-    alone = [time_ns(problem, run(pinned(problem, micro_batch=size)).plan) for size in (1, 2, 4, 8)]
+    alone = [time_ns(problem, run(pinned(problem, micro_batch=size)).plan) for size in (1, 2, 4, 8, 16)]
     assert time_ns(problem, run(problem).plan) == min(alone)
     assert len(set(alone)) > 1
 
@@ -171,6 +171,36 @@ def test_async_stages_of_a_graph_are_a_relayed_chain() -> None:
     result = run(apart)
     assert len(result.plan.stages) == 2
     assert check_schedule(apart, result.plan, scheduled(apart, result.plan)).status == "valid"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_beyond_those_profiled_are_shared_by_replicas(mode: RegimeMode) -> None:
+    # A launch of 50 ns a kernel, profiled for one and two samples; 16 samples on 8 devices are two each.
+    problem = dag_problem([60] * 3, [60] * 3, [(0, (1,), 1), (1, (2,), 1)], cluster(8), mode=mode, mini_batch=32)
+    device = problem.profile.costs[0]
+    operators = tuple(
+        msgspec.structs.replace(costs, forward_s=(60e-9, 70e-9), backward_s=(60e-9, 70e-9))
+        for costs in device.operators
+    )
+    device = msgspec.structs.replace(device, micro_batches=(1, 2), operators=operators)
+    problem = msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, costs=(device,)))
+    result = run(problem)
+    assert sum(stage.data_parallel for stage in result.plan.stages) == 8
+    assert result.plan.stages[0].micro_batch > 2
+    for stage in result.plan.stages:
+        assert stage.micro_batch <= 2 * stage.data_parallel
+    seven = run(msgspec.structs.replace(problem, cluster=cluster(7), mini_batch=28))
+    assert seven.plan.devices_used == 7
+    assert not any("devices are not used" in notice for notice in seven.notices)
+
+
+def test_sizes_that_cannot_win_are_left_out() -> None:
+    # The same time at every size: four micro-batches or more cannot beat the mini-batch as one, two might.
+    on = cluster(2)
+    problem = dag_problem([9] * 3, [9] * 3, [(0, (1,), 1)], on, mini_batch=8, micro_batches=(1, 2, 4, 8))
+    called = context(PipeDreamOptions())
+    assert pipedream(problem, called).plan.stages[0].micro_batch == 8
+    assert called.counters["sizes_left_out"] == 2
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,0 +1,100 @@
+"""Trials side by side, on this machine and on a Dask cluster, give what they give one by one."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SUITE = """
+name = "forty"
+summary = "forty cells"
+planners = ["data-parallel", "uniform", "pipedream", "contiguous-exact"]
+
+[[workloads]]
+profile = "resnet50"
+devices = [2, 3, 4, 6, 8]
+memory = ["4GB", "16GB"]
+mini_batch = 16
+"""
+TIMES = {"search_cpu_s", "search_wall_s", "search_cold_s", "search_samples", "search_ratio", "search_peak_bytes"}
+SURROUNDINGS = TIMES | {"parallel", "environment", "output", "notices", "key"}
+
+
+def compare(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "pipebench", "compare", "--suite", str(folder / "forty.toml"), *options]
+    return subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=300, check=False)
+
+
+def quality(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
+    assert done.returncode in (0, 5), done.stderr
+    return [
+        {name: value for name, value in row.items() if name not in SURROUNDINGS}
+        for row in json.loads(done.stdout)["rows"]
+    ]
+
+
+@contextmanager
+def cluster(folder: Path, workers: int) -> Iterator[str]:
+    """A scheduler and worker processes on this machine; gives the address."""
+    file = folder / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    started = [subprocess.Popen([*scheduler, "--scheduler-file", str(file)], **quiet)]
+    try:
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
+        own = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder / "dask")]
+        started += [subprocess.Popen([*worker, *own], **quiet) for _ in range(workers)]
+        yield json.loads(file.read_text())["address"]
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("sweep")
+    (made / "forty.toml").write_text(SUITE)
+    return made
+
+
+@pytest.fixture(scope="module")
+def serial(folder: Path) -> list[dict[str, Any]]:
+    return quality(compare(folder))
+
+
+def test_two_workers_of_this_machine(folder: Path, serial: list[dict[str, Any]]) -> None:
+    done = compare(folder, "--jobs", "2", "--out", str(folder / "store"))
+    assert len(serial) == 40
+    assert quality(done) == serial
+    assert all(row["parallel"] for row in json.loads(done.stdout)["rows"])
+    again = compare(folder, "--jobs", "2", "--out", str(folder / "store"))
+    assert "40 cached, 0 to run" in again.stderr
+    assert quality(again) == serial
+
+
+def test_two_workers_of_a_dask_cluster(folder: Path, serial: list[dict[str, Any]]) -> None:
+    pytest.importorskip("distributed")
+    with cluster(folder, workers=2) as address:
+        done = compare(folder, "--backend", "dask", "--scheduler-address", address)
+    assert quality(done) == serial
+    assert all(row["parallel"] for row in json.loads(done.stdout)["rows"])
+
+
+def test_a_dask_address_nobody_listens_on_is_one_line(folder: Path) -> None:
+    pytest.importorskip("distributed")
+    store = folder / "unused"
+    done = compare(folder, "--scheduler-address", "tcp://127.0.0.1:9", "--out", str(store))
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if not line.endswith("to run")]
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in line
+    assert (store / "rows.jsonl").read_bytes() == b""

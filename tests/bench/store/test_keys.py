@@ -1,0 +1,320 @@
+"""Keys: what changes them, and what does not."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.bench.components import ready_planner
+from pipebench.bench.store import StoredRow, TrialInputs, keys, trial_key
+from pipebench.bench.store.inputs import ComponentInputs
+from pipebench.bench.store.keys import trial_inputs
+from pipebench.bench.store.stored import planner_kind, script_text, stored_row, workload_of
+from pipebench.bench.trial import Trial
+from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+from tests.bench import ready
+from tests.bench.store.made import PROBLEM, inputs, stored
+from tests.bench.store.plugin_made import Plugins
+
+NUMBERS = iter(range(10**6))
+
+
+class Made(Plugins):
+    """Two planners, two schedulers and an executor, each in a package of its own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        self.number = next(NUMBERS)  # the import system remembers packages by name
+        self.mine = self._package("mine")
+        self.other = self._package("other")
+        self.simulator = self._package("simulator")
+        self.first = self._package("first")
+        self.second = self._package("second")
+        self.planner("mine", f"mine{self.number}.planner:plan")
+        self.planner("other", f"other{self.number}.planner:plan")
+        self.executor("simulate", f"simulator{self.number}.planner:plan")
+        self.scheduler("1f1b", f"first{self.number}.planner:plan")
+        self.scheduler("second", f"second{self.number}.planner:plan")
+
+    def _package(self, name: str) -> Path:
+        self.write(f"{name}{self.number}/__init__.py")
+        return self.write(f"{name}{self.number}/planner.py", f"NAME = {name + '!'!r}")
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    return Made(tmp_path, monkeypatch)
+
+
+def trial(host: Host, text: str = "mine", **fields: Any) -> Trial:
+    return Trial(ready.workload(PROBLEM), "sync", ready_planner(host, parse_reference(text)), **fields)
+
+
+def key(host: Host, text: str = "mine", **fields: Any) -> str:
+    return trial_key(trial_inputs(host, trial(host, text, **fields), PROBLEM.problem_id))
+
+
+def edit(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + f"# {text}\n")
+
+
+def test_the_key_of_these_inputs_never_changes() -> None:
+    """A refactor that changes this makes every store on earth run everything again."""
+    frozen = TrialInputs(
+        problem_id="p" * 64,
+        regime="async",
+        planner=ComponentInputs(name="mine", options={"depth": 2, "share": 0.5, "on": True}, source="a" * 64),
+        scheduler=ComponentInputs(name="1f1b*", options={}, source="b" * 64),
+        executors=(ComponentInputs(name="simulate", options={}, source="c" * 64),),
+        called={"schedulers/1f1b": "d" * 64, "executors/simulate": "c" * 64},
+        seed=7,
+        repeat=3,
+        repetition=2,
+        timeout_s=60.0,
+        memory_bytes=8 * 10**9,
+        host="e" * 64,
+        versions={"python": "3.11", "numpy": "2.1.0"},
+    )
+    assert trial_key(frozen) == "092264058754f62d13c1b5c9e6c6904d9be38011c06e2fded618da778feb35ec"
+
+
+def test_the_order_of_names_does_not_matter() -> None:
+    forwards = inputs(planner=ComponentInputs(name="mine", options={"a": 1, "b": 2.0}, source="s"))
+    backwards = inputs(planner=ComponentInputs(name="mine", options={"b": 2, "a": 1.0}, source="s"))
+    assert trial_key(forwards) == trial_key(backwards)
+    assert trial_key(inputs(versions={"a": "1", "b": "2"})) == trial_key(inputs(versions={"b": "2", "a": "1"}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"problem_id": "0" * 64},
+        {"regime": "async"},
+        {"planner": ComponentInputs(name="mine", options={"depth": 3, "greedy": True}, source="a" * 64)},
+        {"planner": ComponentInputs(name="mine", options={"depth": 2, "greedy": True}, source="0" * 64)},
+        {"scheduler": ComponentInputs(name="1f1b", source="a" * 64)},
+        {"executors": ()},
+        {"called": {}},
+        {"seed": 5},
+        {"repeat": 2},
+        {"repetition": 1},
+        {"timeout_s": 299.0},
+        {"memory_bytes": 1},
+        {"host": "0" * 64},
+        {"versions": {"python": "3.11", "numpy": "2.1"}},
+    ],
+)
+def test_every_input_changes_the_key(changed: dict[str, Any]) -> None:
+    assert trial_key(inputs(**changed)) != trial_key(inputs())
+
+
+def test_no_code_of_a_component_runs(made: Made) -> None:
+    key(made.host(), scheduler="second")
+    assert all(made.never_imported(f"{name}{made.number}") for name in ("mine", "first", "second", "simulator"))
+
+
+def test_an_edited_planner_has_another_key_and_the_others_keep_theirs(made: Made) -> None:
+    host = made.host()
+    mine, other = key(host, "mine"), key(host, "other")
+    edit(made.mine, "better")
+    assert key(host, "mine") != mine
+    assert key(host, "other") == other
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_the_key_follows_the_content_and_not_the_time(made: Made, undo: bool) -> None:
+    host, before = made.host(), made.mine.read_text()
+    first = key(host)
+    made.mine.write_text(before + "#")
+    assert key(host) != first
+    made.mine.write_text(before)
+    os.utime(made.mine, (1, 1))
+    assert key(host) == first
+
+
+def test_every_file_of_the_package_counts(made: Made) -> None:
+    host = made.host()
+    seen = {key(host)}
+    made.write(f"mine{made.number}/deep/er/kernel.py")
+    seen.add(key(host))
+    made.write(f"mine{made.number}/native.so")
+    seen.add(key(host))
+    made.mine.rename(made.mine.with_name("planner2.py"))
+    seen.add(key(host))
+    assert len(seen) == 4
+    made.write(f"mine{made.number}/__pycache__/planner.py")
+    made.write(f"mine{made.number}/notes.txt")
+    made.write(f"mine{made.number}/.hidden/planner.py")
+    assert key(host) in seen
+
+
+def test_schedulers_and_executors_that_take_part_count(made: Made) -> None:
+    host = made.host()
+    plain, chosen = key(host), key(host, scheduler="second")
+    assert plain != chosen
+    edit(made.second, "x")
+    assert key(host) == plain
+    assert key(host, scheduler="second") != chosen
+    edit(made.first, "x")  # 1f1b is what the planner takes by default
+    assert key(host) != plain
+    plain = key(host)
+    edit(made.simulator, "x")
+    assert key(host) != plain
+
+
+def test_a_component_that_the_planner_names_counts(made: Made) -> None:
+    made.mine.write_text('HELPER = "other"\nBEST = "second"\n')
+    host = made.host()
+    before = key(host)
+    edit(made.other, "x")
+    after = key(host)
+    assert after != before
+    edit(made.second, "x")
+    assert key(host) != after
+
+
+def test_what_is_named_is_followed(made: Made) -> None:
+    made.mine.write_text('HELPER = "other"\n')
+    made.other.write_text('HELPER = "second"\n')
+    host = made.host()
+    before = key(host)
+    edit(made.second, "x")
+    assert key(host) != before
+
+
+def test_a_component_named_in_an_option_counts(made: Made) -> None:
+    host = made.host()
+    before = key(host, "mine[helper=second]")
+    edit(made.second, "x")
+    assert key(host, "mine[helper=second]") != before
+    before = key(host, scheduler="second[helper=other]")
+    edit(made.other, "x")
+    assert key(host, scheduler="second[helper=other]") != before
+
+
+def test_the_simulator_counts_for_planners_that_ask_it(made: Made) -> None:
+    host = made.host()
+    before = key(host, executors=())
+    edit(made.simulator, "x")
+    assert key(host, executors=()) != before
+
+
+def test_a_broken_component_that_is_named_is_no_obstacle(made: Made) -> None:
+    made.mine.write_text('HELPER = "broken"\n')
+    made.planner("broken", "nowhere_to_be_found.planner:plan")
+    assert key(made.host())
+    with pytest.raises(PipebenchError, match="source of 'nowhere_to_be_found"):
+        key(made.host(), "broken")
+
+
+def test_defaults_written_out_are_the_same_trial(made: Made) -> None:
+    host = made.host()
+    assert key(host, "mine[depth=2]") == key(host, "mine") == key(host, "mine[helper=,depth=2]")
+    assert key(host, "mine[depth=3]") != key(host, "mine")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"repeat": 4}, {"repetition": 1}, {"seed": 1}, {"timeout_s": 1.0}, {"memory_bytes": 0}, {"executors": ()}],
+)
+def test_limits_and_settings_count(made: Made, fields: dict[str, Any]) -> None:
+    assert key(made.host(), **fields) != key(made.host())
+
+
+def test_versions_of_what_a_planner_imports_are_kept(made: Made) -> None:
+    host = made.host()
+    found = trial_inputs(host, trial(host), PROBLEM.problem_id).versions
+    assert {"python", "numpy", "numba", "networkx", "PuLP", "highspy"} == set(found)
+    assert found["python"].count(".") == 1
+    made.mine.write_text("import os\nimport pytest.raises\ndef plan(): import hypothesis\n")
+    found = trial_inputs(host, trial(host), PROBLEM.problem_id).versions
+    assert found["pytest"] == pytest.__version__
+    assert found["hypothesis"]
+
+
+def test_the_code_that_scores_counts(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(made.host())
+    monkeypatch.setattr(keys, "host_source", lambda: "0" * 64)
+    assert key(made.host()) != before
+
+
+def test_a_planner_without_source_needs_one(made: Made) -> None:
+    plan = Trial(ready.workload(PROBLEM), "sync", ready.planner(lambda: None, "plan.json"))
+    with pytest.raises(ValueError, match="planner_source"):
+        trial_inputs(made.host(), plan, PROBLEM.problem_id)
+    one, two = (trial_inputs(made.host(), plan, PROBLEM.problem_id, source) for source in ("1", "2"))
+    assert trial_key(one) != trial_key(two)
+    assert planner_kind(plan) == "plan"
+    assert script_text(plan) is None
+
+
+def test_a_script_is_known_by_its_text(made: Made, tmp_path: Path) -> None:
+    host, script = made.host(), tmp_path / "mine.py"
+    script.write_text("def plan(problem, context): ...\n")
+    before = trial(host, str(script))
+    assert planner_kind(before) == "script"
+    assert script_text(before) == b"def plan(problem, context): ...\n"
+    first = key(host, str(script))
+    edit(script, "x")
+    assert key(host, str(script)) != first
+
+
+def test_programs_are_known_by_their_file_and_words(made: Made, tmp_path: Path) -> None:
+    host, program = made.host(), tmp_path / "run.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert planner_kind(trial(host, f"cmd:{program}")) == "program"
+    first = key(host, f"cmd:{program}")
+    assert key(host, f"cmd:{program} --fast") != first
+    edit(program, "x")
+    assert key(host, f"cmd:{program}") != first
+    through = key(host, f"cmd:sh {program} --fast")
+    edit(program, "y")
+    assert key(host, f"cmd:sh {program} --fast") != through
+    missing = trial(host, f"cmd:{program}")
+    program.unlink()
+    with pytest.raises(PipebenchError, match="there is no"):
+        trial_inputs(host, missing, PROBLEM.problem_id)
+
+
+def test_a_stored_row_says_how_to_run_its_trial_again(made: Made) -> None:
+    host = made.host()
+    asked = trial(host, "mine[depth=3]", scheduler="second", seed=5, repeat=2)
+    found = trial_inputs(host, asked, PROBLEM.problem_id)
+    line = stored_row(asked, found, stored(1, key="").row)
+    assert isinstance(line, StoredRow)
+    assert line.key == line.row.key == trial_key(found)
+    assert (line.planner, line.scheduler, line.executors) == ("mine[depth=3]", "second", ("simulate",))
+    assert line.planner_kind == "plugin"
+    again = Trial(
+        replace(workload_of(line.row, PROBLEM), model="test"),
+        line.row.regime,
+        ready_planner(host, parse_reference(line.planner)),
+        line.scheduler,
+        line.executors,
+        repeat=line.inputs.repeat,
+        timeout_s=line.inputs.timeout_s,
+        memory_bytes=line.inputs.memory_bytes,
+        seed=line.inputs.seed,
+    )
+    assert again.workload.problem("sync") == PROBLEM
+    assert trial_key(trial_inputs(host, again, PROBLEM.problem_id)) == line.key
+
+
+def test_keys_of_the_shipped_planners_take_no_time() -> None:
+    host = Host()
+    trials = [
+        Trial(ready.workload(PROBLEM), "sync", ready_planner(host, parse_reference(n)))
+        for n in host.slot("planners")
+    ]
+    found = {trial_key(trial_inputs(host, each, PROBLEM.problem_id)) for each in trials}
+    assert len(found) == len(trials)
+    began = time.process_time()
+    for each in trials:
+        trial_key(trial_inputs(host, each, PROBLEM.problem_id))
+    assert (time.process_time() - began) / len(trials) < 0.005
