@@ -32,6 +32,9 @@ def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> N
         report = SearchReport(
             status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s), final=False
         )
+        if request.repeat == 0:  # the plan alone was asked for
+            send(replace(report, final=True))
+            return
         send(report)
         send(replace(report, smallest=_smallest(services, planner, request), final=True))
     except KeyboardInterrupt:

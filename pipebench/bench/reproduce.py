@@ -1,7 +1,9 @@
 """An artefact's cells run as trials: what a store holds is not run again, what cannot be run is a row too."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as replace_fields
 
 from pipebench.bench.agenda import Agenda, Finished, agenda
 from pipebench.bench.comparison import home_regime
@@ -17,6 +19,7 @@ from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.domain.row import Row
+from pipebench.formats.pipedream_layers import join_layers
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
@@ -112,21 +115,46 @@ class _Workloads:
     def __init__(self, host: Host) -> None:
         self._builder = WorkloadBuilder(host)
         self._made: dict[str, Workload] = {}
-        self._scaled: dict[tuple[int, float], tuple[Profile, Profile]] = {}
+        self._profiles: dict[Hashable, tuple[Profile, Profile]] = {}
 
     def workload(self, cell: Cell) -> Workload:
-        key = repr((_wanted(cell), cell.input_bytes))
+        key = repr((_wanted(cell), cell.input_bytes, cell.chain))
         if key not in self._made:
             made = self._builder.workload(_wanted(cell))
-            self._made[key] = made if cell.input_bytes is None else self._with_inputs(made, cell.input_bytes)
+            self._made[key] = replace(made, profile=self._profile(made.profile, cell))
         return self._made[key]
 
-    def _with_inputs(self, made: Workload, input_bytes: float) -> Workload:
-        profile = made.profile
-        key = id(profile), input_bytes
-        if key not in self._scaled:
-            self._scaled[key] = profile, scaled(profile, input_bytes / _input_bytes(profile))
-        return replace(made, profile=self._scaled[key][1])
+    def _profile(self, profile: Profile, cell: Cell) -> Profile:
+        key = id(profile), cell.input_bytes, cell.chain, cell.micro_batch
+        if key not in self._profiles:
+            made = profile
+            if cell.input_bytes is not None:
+                made = scaled(made, cell.input_bytes / _input_bytes(made))
+            if cell.chain:
+                made = _as_chain(made, cell.micro_batch)
+            self._profiles[key] = profile, made
+        return self._profiles[key][1]
+
+
+def _as_chain(profile: Profile, micro_batch: int | None) -> Profile:
+    """One operator for each layer. Raises PipebenchError where the profile does not have the one size needed."""
+    costs = profile.costs[0]
+    sizes = costs.micro_batches
+    if len(sizes) > 1:
+        if micro_batch not in sizes:
+            raise PipebenchError(
+                f"profile {profile.name!r} has micro-batches {', '.join(map(str, sizes))}, not {micro_batch}",
+                "profile that size, or one size alone",
+            )
+        at = sizes.index(micro_batch)
+        operators = tuple(
+            replace_fields(c, forward_s=(c.forward_s[at],), backward_s=(c.backward_s[at],), weight_gradient_s=())
+            for c in costs.operators
+        )
+        costs = replace_fields(costs, micro_batches=(sizes[at],), operators=operators)
+    plain = tuple(replace_fields(operator, axes={}) for operator in profile.graph.operators)
+    graph, joined = join_layers(replace_fields(profile.graph, operators=plain), costs)
+    return replace_fields(profile, graph=graph, costs=(joined,))
 
 
 def _input_bytes(profile: Profile) -> float:

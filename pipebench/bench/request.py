@@ -15,6 +15,8 @@ class SearchRequest(Value, frozen=True, kw_only=True):
     """One search. planner: as on the command line, options included. planning: the problem for the planner;
     scoring: the problem for the scheduler when it differs (an adapted plan), else None.
 
+    repeat: warm searches to time; 0: the plan alone, and where there is none, no search for the memory that would
+    do.
     deadline_s: a reading of time.monotonic(), which all processes of a machine share. bound_memory_bytes: a
     proven minimum, from where the smallest memory is searched when there is no plan.
     """

@@ -16,6 +16,8 @@ class Cell(Value, frozen=True, kw_only=True):
 
     at: where in the figure it stands, by the names that the artefact uses (network, devices, memory, …).
     input_bytes: the profile is scaled so that its inputs have so many bytes a sample (None: as it is).
+    chain: the profile's operators are joined to the layers between single-tensor cuts, each of which keeps what
+    enters it (MadPipe, section 4.1), at the pinned micro-batch.
     repeat: warm searches to time, 0 where the plan alone matters. expected_s: about how long the trial takes.
     """
 
@@ -25,6 +27,7 @@ class Cell(Value, frozen=True, kw_only=True):
     profile: str | None = None
     profiler: str = "analytic"
     input_bytes: float | None = None
+    chain: bool = False
     cluster: str = "flat"
     devices: int
     memory: str | None = None

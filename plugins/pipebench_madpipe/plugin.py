@@ -68,6 +68,8 @@ FIGURES = (
 FIGURE_DEVIATIONS = (
     "profiles are computed from shapes for a V100 at 1000 x 1000, unless files are given; the paper measured, "
     "on a platform that it does not name",
+    "every profile is joined to the paper's chain: layers between single-tensor cuts, each of which stores what "
+    "enters it, a_{l-1}; a real layer keeps more",
     "files are scaled to images of 1000 x 1000: times and activations by the ratio of pixels",
     "the paper plots its series and prints no values: its claims can be tested, its curves cannot",
     "steps of P and M are ours: the paper gives the ranges",
