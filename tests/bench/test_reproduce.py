@@ -35,7 +35,7 @@ def profile_of(made: Cell) -> Profile:
     [("resnet50", 39, 8.8), ("resnet101", 73, 13.2), ("inception_v3", 33, 5.8), ("densenet121", 77, 10.6)],
 )
 def test_networks_that_ship_are_the_chains_that_a_study_measured(name: str, layers: int, stored_gb: float) -> None:
-    """Layers and sum of a_{l-1} at batch 8 of PipeDream's profiles at 1000 x 1000; two differ by a layer or two."""
+    """Layers and sum of a_{l-1} at batch 8 of PipeDream's profiles at 1000 x 1000; two differ slightly."""
     made = profile_of(cell(name))
     assert len(made.graph.operators) == pytest.approx(layers, abs=2)
     stored = 8 * sum(costs.saved_bytes_per_sample for costs in made.costs[0].operators) / 1e9
