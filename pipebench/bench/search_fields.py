@@ -16,7 +16,7 @@ def search_fields(done: Searched) -> dict[str, Any]:
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
     if report.status != "found":
-        return fields
+        return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
     notices = result.notices if report.samples else (*result.notices, COLD)

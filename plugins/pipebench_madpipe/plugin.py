@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
 
 PIPEBENCH_API = 1
 
@@ -53,4 +53,41 @@ def pipebench_planners() -> Iterable[Planner]:
                 "profiled, that one); the paper takes it as given",
             ),
         ),
+    )
+
+
+TITLE = (
+    "Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for Pipelined Model "
+    "Parallelism"
+)
+FIGURES = (
+    ("fig6", "periods over memory for ResNet-50, estimates and schedules", "figure 6"),
+    ("fig7", "PipeDream's period over MadPipe's, four networks", "figure 7"),
+    ("fig8", "speedup over one device, four networks", "figure 8"),
+)
+FIGURE_DEVIATIONS = (
+    "profiles are computed from shapes for a V100 at 1000 x 1000, unless files are given; the paper measured, "
+    "on a platform that it does not name",
+    "every profile is joined to the paper's chain: layers between single-tensor cuts, each of which stores what "
+    "enters it, a_{l-1}; a real layer keeps more",
+    "files are scaled to images of 1000 x 1000: times and activations by the ratio of pixels",
+    "the paper plots its series and prints no values: its claims can be tested, its curves cannot",
+    "steps of P and M are ours: the paper gives the ranges",
+    "the paper's sentence on PipeDream's memory can be read in three ways; all three are run and named",
+)
+
+
+@hookimpl
+def pipebench_artefacts() -> Iterable[Artefact]:
+    """Figures 6, 7 and 8 of the paper."""
+    return (
+        Artefact(
+            name=f"madpipe/{name}",
+            summary=summary,
+            load=f"pipebench_madpipe.figures.{name}:{name.capitalize()}",
+            reference=f"{TITLE}, hal-03025305, {where}",
+            paper=TITLE,
+            deviations=FIGURE_DEVIATIONS,
+        )
+        for name, summary, where in FIGURES
     )
