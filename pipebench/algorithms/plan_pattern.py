@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipebench.algorithms.busiest import largest_load
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.pattern import Pattern
 from pipebench.algorithms.stage_order import transfers_of
@@ -65,13 +66,14 @@ def plan_pattern(model: CostModel, plan: Plan, within_reserve: bool = True) -> P
     for a, b in _dependencies(model, plan, number, hops):
         after[a].append(b)
         arcs.add(a, b, duration[a])
-    _hold_together(arcs, after, duration)
+    resource = _resources(model, operations, duration, lane_of)
+    _hold_together(arcs, after, duration, largest_load(duration, resource.tolist()))
     memory = _Memory(model, plan, -1 if not within_reserve else 0)
     _limit_live(plan, number, duration, arcs, memory)
     columns = np.array(arcs.rows, np.int64).reshape(-1, 4).T
     pattern = Pattern(
         np.array(duration, np.int64),
-        _resources(model, operations, duration, lane_of),
+        resource,
         *(np.ascontiguousarray(column) for column in columns),
         *_events(plan, number, lane_of, shared, memory),
     )
@@ -132,7 +134,7 @@ def _dependencies(
     return found
 
 
-def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequence[int]) -> None:
+def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequence[int], busiest: int) -> None:
     """Bound every distance without loss: what lies a period behind all that precedes it can be moved forward.
 
     In a chain that holds between neighbours, so that one buffer is enough between stages on one device.
@@ -142,9 +144,11 @@ def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequen
         for a, b in pairwise(order):
             arcs.add(b, a, 1 - duration[a], -1)
         return
+    # Every operation spans at most the periods that its duration takes, and waits less than one.
+    periods = len(after) + -(-sum(duration) // busiest)
     for b in range(1, len(after)):
-        arcs.add(b, 0, -sum(duration), -len(after))
-        arcs.add(0, b, -sum(duration), -len(after))
+        arcs.add(b, 0, 0, -periods)
+        arcs.add(0, b, 0, -periods)
 
 
 class _Memory:

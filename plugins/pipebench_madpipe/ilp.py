@@ -13,10 +13,10 @@ import highspy
 import numpy as np
 import pulp
 
+from pipebench.algorithms.busiest import busiest_ns
 from pipebench.algorithms.pattern import Pattern
 from pipebench.algorithms.pattern_search import pairs_of, tighten_order
 from pipebench.costs.quantise import IntArray
-from pipebench_madpipe.busiest import busiest_ns
 
 TOLERANCE = 1e-9
 Status = Literal["optimal", "limit", "infeasible", "unsolved"]
@@ -109,7 +109,12 @@ def solve(pattern: Pattern, seconds: float, nodes: int = 0) -> IlpAnswer:
         primal_feasibility_tolerance=TOLERANCE,
         **limits,
     )
-    program.problem.solve(solver)
+    try:
+        program.problem.solve(solver)
+    except KeyError:
+        # PuLP 3.3 has no name for HiGHS's status at a limit of nodes; it has read the solution by then.
+        if program.problem.solverModel.getModelStatus() not in _LIMITS:
+            raise
     model = program.problem.solverModel
     info, status = model.getInfo(), model.getModelStatus()
     has_plan = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
@@ -157,9 +162,12 @@ def _exact(program: _Program) -> tuple[int, IntArray]:
     nothing = -1, np.zeros(0, np.int64)
     if rate <= 0 or not _fits(pattern, pairs, turns):
         return nothing
-    near = int(program.unit / rate * (1 + 1e-6)) + len(pattern.duration)
-    period, instants = tighten_order(pattern, pairs, turns, program.unit, near)
-    return (int(period), instants) if len(instants) else nothing
+    near = round(program.unit / rate)
+    for start in (near, near + 1, int(near * (1 + 1e-6)) + len(pattern.duration)):
+        period, instants = tighten_order(pattern, pairs, turns, program.unit, start)
+        if len(instants):
+            return int(period), instants
+    return nothing
 
 
 def _fits(pattern: Pattern, pairs: IntArray, turns: IntArray) -> bool:
