@@ -13,6 +13,8 @@ from pipebench.algorithms.pattern import Pattern
 from pipebench.costs.quantise import IntArray
 
 FOUND, NONE, GAVE_UP = 1, 0, -1
+PERIODS = 8
+"""How many periods may take all their nodes in one search."""
 
 
 @kernel
@@ -245,9 +247,10 @@ def shortest_pattern(pattern: Pattern, low: int, below: int, most_nodes: int) ->
     """The shortest period in low … below - 1 at which a schedule exists.
 
     Returns the period (-1: none found), a period below which none exists (equal to the first when that is
-    proven shortest), nodes, and the instants, (n,). most_nodes limits each period that is tried: one where the
-    search gives up counts as not found, not as impossible. What is feasible at a period is feasible at every
-    longer one (all instants stretched), so the bisection is exact unless it gives up.
+    proven shortest), nodes, and the instants, (n,). most_nodes limits each period that is tried, and PERIODS
+    times that all of them: one where the search gives up counts as not found, not as impossible, and when all
+    are spent the best so far is returned. What is feasible at a period is feasible at every longer one (all
+    instants stretched), so the bisection is exact unless the search gives up.
     """
     best = -1
     instants = np.zeros(0, np.int64)
@@ -256,8 +259,10 @@ def shortest_pattern(pattern: Pattern, low: int, below: int, most_nodes: int) ->
     high = below
     target = low
     while low < high:
-        status, visited, found = schedule_at(pattern, target, most_nodes)
+        status, visited, found = schedule_at(pattern, target, min(most_nodes, PERIODS * most_nodes - nodes))
         nodes += visited
+        if nodes >= PERIODS * most_nodes and best >= 0 and status != FOUND:
+            break
         if status == FOUND:
             best, instants = tighten_period(pattern, found, low, target)
             high = best

@@ -72,12 +72,13 @@ def _stage_bytes(chain: ChainArrays) -> tuple[IntArray, IntArray, IntArray, IntA
                 if chain.again_next[entry] < end:
                     read -= chain.again_bytes[entry]
             saved = chain.saved[end] - chain.saved[first]
-            weights[first, end] = held
-            workspace[first, end] = scratch
-            floor[first, end] = held + scratch + saved
+            weights[end, first] = held
+            workspace[end, first] = scratch
+            floor[end, first] = held + scratch + saved
             if chain.recompute:
-                once[first, end] = saved
-                each[first, end] = chain.inputs[first] + read
+                once[end, first] = saved
+                each[end, first] = chain.inputs[first] + read
             else:
-                each[first, end] = saved
-    return weights, workspace, each, once, floor
+                each[end, first] = saved
+    # Searches go through the stages with one end: these lie side by side.
+    return weights.T, workspace.T, each.T, once.T, floor.T

@@ -19,13 +19,15 @@ BOUND = Estimate(tight=True, in_place=True)
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look where the bound is not met: target periods, allocations at each, nodes to schedule the
-    first allocation and each other one at one period, and nodes for the moves from one allocation.
+    """How hard to look where the bound is not met: target periods, labels for all of them, allocations at each,
+    nodes to schedule the first allocation and each other one at one period, and nodes for the moves from one
+    allocation.
     """
 
     targets: int = 12
+    labels: int = 100_000
     wanted: int = 8
-    first_nodes: int = 2000
+    first_nodes: int = 300
     nodes: int = 300
     move_nodes: int = 3000
 
@@ -85,12 +87,14 @@ class ClassSearch:
     def _targets(self, of: Class, below: int) -> int:
         """Schedule what the estimate admits at periods between the bound and the best."""
         seen: set[Allocation] = set()
+        made = 0
         for step in range(self.effort.targets):
-            if not self._open(below):
+            if not self._open(below) or made >= self.effort.labels:
                 break
             period = self.lower_ns + (below - 1 - self.lower_ns) * step // self.effort.targets
             found, labels, _ = allocations_at(of, period, BOUND, self.effort.wanted)
             self._count(labels=labels, probes=1)
+            made += labels
             for allocation in found:
                 if allocation not in seen and self._open(below):
                     seen.add(allocation)

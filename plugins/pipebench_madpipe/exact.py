@@ -20,6 +20,8 @@ from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import scheduled_plan
 
 NS = 1e-9
+ACCURACY = 1000
+"""How close the least memory of a message is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _least_memory(task: _Task, chain: Chain) -> int:
         return least_memory(chain, task.stages)
     table = stage_table(chain)
     low, high = 0, least_memory(chain, task.stages)
-    while low < high:
+    while high - low > high // ACCURACY:
         middle = (low + high) // 2
         of = Class(table, middle, task.stages.least, task.stages.most)
         if allocations_at(of, longest_period(chain), BOUND, 1)[2]:

@@ -16,8 +16,8 @@ from pipebench_madpipe.estimate import FITS, STOP, Estimate, Front, add_stage, p
 FREE, USED, BESIDE = 0, 1, 2
 """No stage is special yet; some stage is; the leftmost one is."""
 # Columns of a label; AFTER is the next one of the same layer, normals and state, -1 the last.
-DELAY, LOAD, HELD, PEAK, CURRENT, GROUP, FIRST, STATE, PARENT, AFTER, ALIVE = range(11)
-COLUMNS = 11
+DELAY, LOAD, HELD, PEAK, CURRENT, GROUP, FIRST, STATE, PARENT, AFTER = range(10)
+COLUMNS = 10
 
 
 @kernel
@@ -37,15 +37,24 @@ def _dominates(one: IntArray, other: IntArray) -> bool:
 
 
 @kernel
-def _covered(labels: IntArray, head: int, fresh: IntArray) -> bool:
-    """Whether a label of the list dominates `fresh`; those that it dominates are struck out."""
-    other = head
+def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
+    """Whether a label of the list that starts at heads[at] dominates `fresh`; those that it dominates leave."""
+    before, other = -1, heads[at]
     while other >= 0:
-        if labels[other, ALIVE] == 1:
-            if _dominates(labels[other], fresh):
-                return True
-            if _dominates(fresh, labels[other]):
-                labels[other, ALIVE] = 0
+        if _dominates(labels[other], fresh):
+            if before >= 0:
+                # What dominates once dominates often: it moves to the front.
+                labels[before, AFTER] = labels[other, AFTER]
+                labels[other, AFTER] = heads[at]
+                heads[at] = other
+            return True
+        if _dominates(fresh, labels[other]):
+            if before >= 0:
+                labels[before, AFTER] = labels[other, AFTER]
+            else:
+                heads[at] = labels[other, AFTER]
+        else:
+            before = other
         other = labels[other, AFTER]
     return False
 
@@ -96,7 +105,7 @@ def reach(
     work = table.forward + table.backward
     labels = np.empty((1024, COLUMNS), np.int64)
     labels[0] = 0
-    labels[0, FIRST], labels[0, PARENT], labels[0, AFTER], labels[0, ALIVE] = length, -1, -1, 1
+    labels[0, FIRST], labels[0, PARENT], labels[0, AFTER] = length, -1, -1
     labels[0, STATE] = FREE if least > 1 else USED
     count = 1
     head = np.full((length + 1, most, 3), -1, np.int64)
@@ -111,9 +120,6 @@ def reach(
             for state in range(3):
                 label = head[end, used, state]
                 while label >= 0 and found < wanted and complete:
-                    if labels[label, ALIVE] == 0:
-                        label = labels[label, AFTER]
-                        continue
                     row = labels[label]
                     origin = Front(row[DELAY], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
                     for kind in range(2):
@@ -126,14 +132,19 @@ def reach(
                             continue
                         reached = used if special else used + 1
                         after = BESIDE if special else (FREE if state == FREE else USED)
-                        for first in range(end - 1, -1, -1):
+                        # What is left must fit into the time of the normal GPUs left and of the special one.
+                        time_left = (normals - reached + 1) * period - origin.load
+                        if special:
+                            nearest = end - 1 if work[end] <= time_left else -1
+                        else:
+                            nearest = min(end, np.searchsorted(work, time_left, side="right")) - 1
+                        for first in range(nearest, -1, -1):
                             status, front = add_stage(
                                 table, memory, period, estimate, behind, first, end, special, beside
                             )
                             if status == STOP:
                                 break
-                            left = table.forward[first] + table.backward[first]
-                            if status != FITS or left > (normals - reached + 1) * period - front.load:
+                            if status != FITS:
                                 continue
                             if first == 0 and least > 1 and reached + (after != FREE) < least:
                                 continue
@@ -145,12 +156,12 @@ def reach(
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
                             fresh[PEAK], fresh[CURRENT] = front.peak, front.current
                             fresh[GROUP] = -(-front.delay // period)
-                            if _covered(labels, head[first, reached, after], fresh):
+                            if _covered(labels, head[first, reached], after, fresh):
                                 continue
                             if out_of_memory(table, work, memory, period, front, first, normals - reached):
                                 continue
                             fresh[FIRST], fresh[STATE], fresh[PARENT] = first, after, label
-                            fresh[AFTER], fresh[ALIVE] = head[first, reached, after], 1
+                            fresh[AFTER] = head[first, reached, after]
                             head[first, reached, after] = count
                             if first == 0 and found < wanted:
                                 ends[found] = count
