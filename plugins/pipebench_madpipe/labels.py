@@ -137,7 +137,7 @@ def reach(
                         if special:
                             nearest = end - 1 if work[end] <= time_left else -1
                         else:
-                            nearest = min(end, np.searchsorted(work, time_left, side="right")) - 1
+                            nearest = min(end, int(np.searchsorted(work, time_left, side="right"))) - 1
                         for first in range(nearest, -1, -1):
                             status, front = add_stage(
                                 table, memory, period, estimate, behind, first, end, special, beside
