@@ -231,18 +231,14 @@ def tighten_order(
     return period, instants
 
 
-@kernel
 def tighten_period(pattern: Pattern, instants: IntArray, low: int, period: int) -> tuple[int, IntArray]:
     """The same for the order that these instants have at `period`."""
     pairs = pairs_of(pattern)
-    turns = np.empty(len(pairs), np.int64)
-    for i in range(len(pairs)):
-        a, b = pairs[i, 0], pairs[i, 1]
-        turns[i] = (instants[b] - instants[a] - pattern.duration[a]) // period
+    a, b = pairs[:, 0], pairs[:, 1]
+    turns = (instants[b] - instants[a] - pattern.duration[a]) // period
     return tighten_order(pattern, pairs, turns, low, period)
 
 
-@kernel
 def shortest_pattern(pattern: Pattern, low: int, below: int, most_nodes: int) -> tuple[int, int, int, IntArray]:
     """The shortest period in low … below - 1 at which a schedule exists.
 

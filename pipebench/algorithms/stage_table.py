@@ -38,10 +38,16 @@ def stage_table(chain: Chain) -> StageTable:
     if not chain.one_level:
         raise ValueError("the links of this cluster are of several levels")
     arrays = chain.arrays
+    # Searches go through the stages with one end: these lie side by side.
+    weights, workspace, each, once, floor = (by_end.T for by_end in _stage_bytes(arrays))
     return StageTable(
         arrays.work - chain.backward,
         chain.backward,
-        *_stage_bytes(arrays),
+        weights,
+        workspace,
+        each,
+        once,
+        floor,
         arrays.saved * (not arrays.recompute),
         chain.cut_forward[0],
         chain.cut_backward[0],
@@ -80,5 +86,4 @@ def _stage_bytes(chain: ChainArrays) -> tuple[IntArray, IntArray, IntArray, IntA
                 each[end, first] = chain.inputs[first] + read
             else:
                 each[end, first] = saved
-    # Searches go through the stages with one end: these lie side by side.
-    return weights.T, workspace.T, each.T, once.T, floor.T
+    return weights, workspace, each, once, floor

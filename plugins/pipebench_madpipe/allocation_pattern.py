@@ -21,7 +21,14 @@ def allocation_pattern(
     one before it within a period, which loses nothing: what comes before can be moved later by whole periods.
     """
     stages = len(special)
-    shared = np.sum(special) > 1
+    inside = np.empty(stages, np.int64)
+    specials = 0
+    for stage in range(stages):
+        if special[stage]:
+            inside[specials] = stage
+            specials += 1
+    shared = specials > 1
+    inside = inside[: specials if shared else 0]
     forward = np.empty(stages, np.int64)
     backward = np.empty(stages, np.int64)
     duration = np.empty(4 * stages, np.int64)
@@ -77,8 +84,10 @@ def allocation_pattern(
         arc_from[arcs], arc_to[arcs] = operation + 1, operation
         arc_ns[arcs], arc_periods[arcs] = 1 - duration[operation], -1
         arcs += 1
-    inside = np.flatnonzero(special) if shared else np.zeros(0, np.int64)
-    lane_start = np.array([0, len(inside)]) if shared else np.zeros(1, np.int64)
+    lane_start = np.zeros(2 if shared else 1, np.int64)
+    if shared:
+        lane_start[1] = specials
+    lane_forward, lane_backward = np.empty(len(inside), np.int64), np.empty(len(inside), np.int64)
     each = np.empty(len(inside), np.int64)
     event_operation = np.empty(2 * len(inside), np.int64)
     event_room = np.empty(2 * len(inside), np.int64)
@@ -86,6 +95,7 @@ def allocation_pattern(
     for i in range(len(inside)):
         stage = inside[i]
         workspace = table.workspace[bounds[stage], bounds[stage + 1]]
+        lane_forward[i], lane_backward[i] = forward[stage], backward[stage]
         each[i] = table.each[bounds[stage], bounds[stage + 1]]
         event_operation[events], event_room[events] = forward[stage], memory - held - workspace
         events += 1
@@ -102,8 +112,8 @@ def allocation_pattern(
         arc_ns[:arcs].copy(),
         arc_periods[:arcs].copy(),
         lane_start,
-        forward[inside],
-        backward[inside],
+        lane_forward,
+        lane_backward,
         each,
         np.zeros(events, np.int64),
         event_operation[:events].copy(),

@@ -60,6 +60,19 @@ def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> boo
 
 
 @kernel
+def _below(ascending: IntArray, value: int) -> int:
+    """How many entries are below the value. By hand: numba takes seconds to compile numpy's."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def out_of_memory(
     table: StageTable, work: IntArray, memory: int, period: int, front: Front, first: int, normals: int
 ) -> bool:
@@ -74,8 +87,7 @@ def out_of_memory(
     group = max(1, -(-front.delay // period))
     while end > 0:
         # Layers up to `reached` work away are in this group at least.
-        start = np.searchsorted(work, work[first] - (group * period - front.delay), side="left")
-        start = min(start, end)
+        start = min(_below(work, work[first] - (group * period - front.delay)), end)
         need += (group - 1) * table.saved[end] - (group - 1) * table.saved[start]
         if need > room:
             return True
@@ -137,7 +149,7 @@ def reach(
                         if special:
                             nearest = end - 1 if work[end] <= time_left else -1
                         else:
-                            nearest = min(end, int(np.searchsorted(work, time_left, side="right"))) - 1
+                            nearest = min(end, _below(work, time_left + 1)) - 1
                         for first in range(nearest, -1, -1):
                             status, front = add_stage(
                                 table, memory, period, estimate, behind, first, end, special, beside

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.pattern_search import FOUND, schedule_at, shortest_pattern
 from pipebench.algorithms.stage_table import StageTable
 from pipebench.costs.quantise import IntArray
@@ -15,7 +14,6 @@ MOVES = 4
 """Kinds of move: shift a cut, change a stage's kind, join two stages, split one."""
 
 
-@kernel
 def _moved(bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int) -> tuple[IntArray, BoolArray]:
     """The allocation after a move; with no stages when there is no such move."""
     none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
@@ -51,14 +49,12 @@ def _moved(bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: 
     return at, where
 
 
-@kernel
 def devices_of(special: BoolArray) -> int:
     """GPUs used."""
     inside = int(np.sum(special))
     return len(special) - inside + (1 if inside > 0 else 0)
 
 
-@kernel
 def schedule_below(
     table: StageTable, memory: int, low: int, below: int, bounds: IntArray, special: BoolArray, most_nodes: int
 ) -> tuple[int, IntArray, int]:
@@ -78,7 +74,6 @@ def schedule_below(
     return period, shorter, nodes + visited
 
 
-@kernel
 def improve(
     table: StageTable,
     memory: int,
