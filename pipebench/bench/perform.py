@@ -100,7 +100,7 @@ def _search(services: HostServices, planner: Ready, request: SearchRequest, send
         return search_once(services, planner, request.planning, target, request.scheduler)[1]
 
     samples: list[Sample] = []
-    for sample in search_again(again, request.repeat, cold.wall_s, request.deadline_s):
+    for sample in search_again(again, request.repeat, cold.wall_s - compilation.seconds, request.deadline_s):
         samples.append(sample)
     send(replace(report, samples=tuple(samples), final=True))
 

@@ -9,7 +9,7 @@ from pipebench.bench.agenda import Agenda, Finished, agenda
 from pipebench.bench.comparison import home_regime
 from pipebench.bench.components import ready_planner, ready_scheduler
 from pipebench.bench.store.folder import Store
-from pipebench.bench.sweep import Starting, Where, run_agenda
+from pipebench.bench.sweep import Watcher, Where, run_agenda
 from pipebench.bench.trial import Trial
 from pipebench.bench.wanted import Wanted
 from pipebench.bench.workload import Workload
@@ -70,10 +70,10 @@ def work_of(
     return Work(cells, agenda(host, trials, store, fresh, parallel=parallel), places, refused)
 
 
-def run_cells(host: Host, work: Work, where: Where, starting: Starting | None = None) -> Iterator[Finished]:
+def run_cells(host: Host, work: Work, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
     """All trials, those of the store first; each is in the store before the next one starts."""
     yield from work.agenda.cached
-    yield from run_agenda(host, work.agenda, where, starting)
+    yield from run_agenda(host, work.agenda, where, watcher)
 
 
 def _trial(host: Host, cell: Cell, workload: Workload) -> Trial:

@@ -93,7 +93,7 @@ def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], boo
     interrupted = False
     with Progress(work.agenda) as progress:
         try:
-            for each in run_cells(host, work, where, progress.starting):
+            for each in run_cells(host, work, where, progress):
                 finished.append(each)
                 if not each.cached:
                     progress.finished(each.outcome)
