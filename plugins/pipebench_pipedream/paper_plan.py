@@ -99,7 +99,7 @@ def _refuse(problem: Problem, options: PipeDreamOptions) -> None:
         raise UnsupportedProblem(f"{what}: form=bs knows one link level", "use levels=flat or form=k")
     if options.form == "bs" and options.idle:
         raise UnsupportedProblem(f"{what}: form=bs uses every device", "use form=k with idle=true")
-    if options.memory == "decreasing" or (options.memory == "released" and options.cost == "paper"):
+    if options.memory == "p" or (options.memory == "released" and options.cost == "paper"):
         raise UnsupportedProblem(f"{what} has no memory={options.memory}")
 
 

@@ -46,9 +46,13 @@ DEVIATIONS = (
     "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); sync: what "
     "leaves a stage is added to it, forward and back, at the stage's own replicas, each tensor once (the form "
     "in which GraphPipe describes its SPP baseline)",
-    "async memory is MadPipe's reading E1 extended to replicas: three weight copies, message buffers, and "
-    "ceil(devices from here on / replicas) live micro-batches with the stage itself counted; the released "
-    "optimizer leaves the stage itself out (the last stage is free), and has neither gradient nor buffers",
+    "async memory=decreasing (default) is MadPipe's reading E1 extended to replicas: three weight copies, "
+    "message buffers, and ceil(devices from here on / replicas) live micro-batches with the stage itself counted",
+    "async memory=p is reading E0, the words of MadPipe's section 5.1: the same with ceil(all devices / replicas) "
+    "live micro-batches in every stage",
+    "async memory=released is reading E2, the released optimizer's: ceil(devices behind / replicas) times weights "
+    "and activations, so the last stage is free, and neither gradient nor buffers; the plan is checked and "
+    "scheduled with all of them, so it may turn out not to fit",
     "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; replica "
     "counts are powers of two and divisors of the number of devices that divide the micro-batch, and all "
     "devices",
@@ -74,15 +78,17 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
     before it starts the next, `level` goes by the longest distance from the inputs. form: the search, `k` a
     dynamic program (suite: over stage counts) or `bs` a bisection on the target (same bottleneck). execution
     (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors. replication: `none`
-    gives every stage one device.
+    gives every stage one device. memory (async): how many micro-batches a stage is taken to hold: `p` as many as
+    there are devices (E0), `decreasing` one for each device from its own to the last (E1), `released` as the
+    released optimizer counts (E2: its own not, no gradients, no buffers). cost=paper takes `decreasing`, times
+    weights and activations; cost=released checks memory with `released` only, as the optimizer does when asked.
 
     The rest is for cost=paper and cost=released. states: where stages may be cut, in the line (`chain`), at every
     downset (`antichain`: several sources hang on a virtual root), or where the published walk comes from the
     first source (`first-source`). branches: `joined` makes one unit of the operators of a branch (published as a
     step before the optimizer). communication: whether cuts cost time, None as the model has it (paper `charged`,
     released `free`). levels: `nested` optimises link level by link level, `flat` takes the slowest. idle: devices
-    may stay idle. memory: `p` the paper's (ceil(devices from the stage on / replicas) times weights and
-    activations; not checked in cost=released), `released` the published check, without the stage itself.
+    may stay idle.
     """
 
     cost: Literal["suite", "paper", "released"] = "suite"
@@ -95,7 +101,7 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
     communication: Literal["charged", "free"] | None = None
     levels: Literal["flat", "nested"] = "flat"
     idle: bool = False
-    memory: Literal["p", "decreasing", "released"] = "p"
+    memory: Literal["p", "decreasing", "released"] = "decreasing"
 
 
 @hookimpl

@@ -11,7 +11,6 @@ OWN_MODEL_ONLY = {
     "communication": None,
     "levels": "flat",
     "idle": False,
-    "memory": "p",
 }
 """Options that only cost=paper and cost=released have, with their defaults."""
 

@@ -27,7 +27,7 @@ def run(problem: Problem, mode: str = "", **options: Any) -> PlanResult:
         "states": "antichain",
         "communication": "charged" if "acr1" in flags else None,
         "replication": "none" if "straight" in flags else "any",
-        "memory": "released" if "mem" in mode else "p",
+        "memory": "released" if "mem" in mode else "decreasing",
         "idle": "idle" in flags,
         **options,
     }
