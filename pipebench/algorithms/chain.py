@@ -58,6 +58,8 @@ class Chain:
 
     Stage times, transfers and memory of every interval equal those of CostModel on the plan that places the
     stages on consecutive devices, the last stage on the last device (anywhere, on a cluster of one level).
+    backward: prefix sums of the backward part of arrays.work, shape (L + 1,). cut_forward, cut_backward: the
+    parts of arrays.cut_ns, same shape.
     """
 
     layers: Layers
@@ -65,6 +67,9 @@ class Chain:
     recompute: Recompute
     arrays: ChainArrays
     one_level: bool
+    backward: IntArray
+    cut_forward: IntArray
+    cut_backward: IntArray
 
     @property
     def length(self) -> int:
@@ -135,19 +140,27 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         [(model.tensor_bytes(t, micro_batch), model.gradient_bytes(t, micro_batch)) for t in tensors]
         for tensors in ((), *layers.crossing, ())
     ]
-    cut_ns = [
-        [sum(message_ns(level, size, 1, 1) for pair in cut for size in pair) for cut in sent]
-        for level in levels or cluster.levels[:1]
-    ]
+    cut_forward, cut_backward = (
+        np.array(
+            [
+                [sum(message_ns(level, pair[way], 1, 1) for pair in cut) for cut in sent]
+                for level in levels or cluster.levels[:1]
+            ],
+            np.int64,
+        )
+        for way in (0, 1)
+    )
     held, shared = _held_once(_weights(model, layers))
     read, again = _held_once(_model_inputs(model, layers, micro_batch))
+    if recompute == "stage":
+        backward = backward + forward
     arrays = ChainArrays(
-        work=_prefix(forward * (2 if recompute == "stage" else 1) + backward),
+        work=_prefix(forward + backward),
         held=_prefix(held),
         saved=_prefix(saved),
         cut_held=np.array([sum(map(sum, cut)) for cut in sent], np.int64),
         workspace=np.array([max(costs[op].workspace_bytes for op in ops) for ops in layers.operators], np.int64),
-        cut_ns=np.array(cut_ns, np.int64),
+        cut_ns=cut_forward + cut_backward,
         hop=np.array(hop, np.int64),
         shared_start=_prefix([len(entries) for entries in shared]),
         shared_bytes=np.array([size for entries in shared for size, _ in entries], np.int64),
@@ -159,7 +172,9 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         again_next=np.array([after for entries in again for _, after in entries], np.int64),
         recompute=recompute == "stage",
     )
-    return Chain(layers, micro_batch, recompute, arrays, len(levels) <= 1)
+    return Chain(
+        layers, micro_batch, recompute, arrays, len(levels) <= 1, _prefix(backward), cut_forward, cut_backward
+    )
 
 
 def _prefix(values: "IntArray | list[int]") -> IntArray:

@@ -44,19 +44,23 @@ def list_downsets(successors: Sequence[Sequence[int]], limit: int) -> list[int]:
 
     Raises UnsupportedProblem when there are more than `limit`.
     """
-    before = _reversed(descendants(successors))
-    everything = (1 << len(successors)) - 1
-    level = {0}
+    before = [0] * len(successors)
+    for node, after in enumerate(successors):
+        for successor in after:
+            before[successor] |= 1 << node
+    level = {0: sum(1 << node for node, needed in enumerate(before) if not needed)}
     listed: list[int] = []
     while level:
         listed += sorted(level)
         if len(listed) > limit:
             raise UnsupportedProblem(f"the graph has more than {limit} downsets")
-        larger: set[int] = set()
-        for downset in level:
-            for node in members(everything & ~downset):
-                if not before[node] & ~downset:
-                    larger.add(downset | 1 << node)
+        larger: dict[int, int] = {}
+        for downset, ready in level.items():
+            for node in members(ready):
+                grown = downset | 1 << node
+                if grown not in larger:
+                    fresh = sum(1 << after for after in set(successors[node]) if not before[after] & ~grown)
+                    larger[grown] = ready & ~(1 << node) | fresh
             if len(listed) + len(larger) > limit:
                 raise UnsupportedProblem(f"the graph has more than {limit} downsets")
         level = larger

@@ -5,7 +5,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE_S = 30.0
@@ -13,9 +13,12 @@ POLL_S = 0.02
 
 
 @contextlib.contextmanager
-def machine_to_itself(patience_s: float = PATIENCE_S) -> Iterator[bool]:
-    """Hold the machine for one trial; False when another run still had it after that many seconds."""
-    with _held(fcntl.LOCK_EX, patience_s) as held:
+def machine_to_itself(patience_s: float = PATIENCE_S, waiting: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold the machine for one trial; False when another run still had it after that many seconds.
+
+    waiting: called once when the machine is not free at once.
+    """
+    with _held(fcntl.LOCK_EX, patience_s, waiting) as held:
         yield held
 
 
@@ -27,13 +30,18 @@ def machine_shared() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held(kind: int, patience_s: float) -> Iterator[bool]:
+def _held(kind: int, patience_s: float, waiting: Callable[[], None] | None = None) -> Iterator[bool]:
     try:
         descriptor = os.open(_lock_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
         yield True  # no folder for the lock: nobody else can hold it either
         return
     try:
+        if (free := _wait(descriptor, kind, 0.0)) or patience_s <= 0:
+            yield free
+            return
+        if waiting is not None:
+            waiting()
         yield _wait(descriptor, kind, time.monotonic() + patience_s)
     finally:
         os.close(descriptor)

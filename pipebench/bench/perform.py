@@ -29,7 +29,12 @@ def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> N
     try:
         _search(services, planner, request, send)
     except InfeasibleProblem as error:
-        report = SearchReport(status="infeasible", reason=_line(error.message), final=False)
+        report = SearchReport(
+            status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s), final=False
+        )
+        if request.repeat == 0:  # the plan alone was asked for
+            send(replace(report, final=True))
+            return
         send(report)
         send(replace(report, smallest=_smallest(services, planner, request), final=True))
     except KeyboardInterrupt:
@@ -49,6 +54,11 @@ def failure(error: BaseException) -> SearchReport:
 def _line(text: str) -> str:
     """One line that can be written: a stranger's message may hold anything, half characters too."""
     return " ".join(text.encode(errors="replace").decode().split())
+
+
+def _claim(seconds: object) -> float | None:
+    """A planner's claim as a number, None where it is none."""
+    return float(seconds) if isinstance(seconds, float | int) and math.isfinite(seconds) else None
 
 
 def _verdict(error: BaseException) -> tuple[SearchStatus, str]:
@@ -90,7 +100,7 @@ def _search(services: HostServices, planner: Ready, request: SearchRequest, send
         return search_once(services, planner, request.planning, target, request.scheduler)[1]
 
     samples: list[Sample] = []
-    for sample in search_again(again, request.repeat, cold.wall_s, request.deadline_s):
+    for sample in search_again(again, request.repeat, cold.wall_s - compilation.seconds, request.deadline_s):
         samples.append(sample)
     send(replace(report, samples=tuple(samples), final=True))
 

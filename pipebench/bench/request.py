@@ -15,6 +15,8 @@ class SearchRequest(Value, frozen=True, kw_only=True):
     """One search. planner: as on the command line, options included. planning: the problem for the planner;
     scoring: the problem for the scheduler when it differs (an adapted plan), else None.
 
+    repeat: warm searches to time; 0: the plan alone, and where there is none, no search for the memory that would
+    do.
     deadline_s: a reading of time.monotonic(), which all processes of a machine share. bound_memory_bytes: a
     proven minimum, from where the smallest memory is searched when there is no plan.
     """
@@ -52,7 +54,7 @@ class Fitting(Value, frozen=True, kw_only=True):
 
 class SearchReport(Value, frozen=True, kw_only=True):
     """What came of a search. `found`: result (without its schedule), plan and schedule are there; else reason says
-    why not.
+    why not. claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
 
     plan differs from result.plan where a partition is adapted to another regime. cold_s: wall seconds of the
     first search. samples: the warm ones, in order. compile_s: spent in the compiler, inside cold_s.
@@ -61,6 +63,7 @@ class SearchReport(Value, frozen=True, kw_only=True):
 
     status: SearchStatus
     reason: str = ""
+    claimed_s: float | None = None
     result: PlanResult | None = None
     plan: Plan | None = None
     schedule: Schedule | None = None

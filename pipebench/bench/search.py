@@ -77,11 +77,14 @@ def search_once(
 
 
 def search_again(
-    search: Callable[[], Duration], repeat: int, cold_s: float, deadline_s: float | None
+    search: Callable[[], Duration], repeat: int, once_s: float, deadline_s: float | None
 ) -> Iterator[Sample]:
-    """Warm searches, each right after the calibrations; none for a search over 10 s or past the deadline."""
-    for _ in range(0 if cold_s > LONG_SEARCH_S else repeat):
-        if deadline_s is not None and time.monotonic() + cold_s > deadline_s:
+    """Warm searches, each right after the calibrations; none for a search over 10 s or past the deadline.
+
+    once_s: what the first search took beside compiling.
+    """
+    for _ in range(0 if once_s > LONG_SEARCH_S else repeat):
+        if deadline_s is not None and time.monotonic() + once_s > deadline_s:
             return
         beside = calibrate()
         spent = search()

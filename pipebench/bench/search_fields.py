@@ -16,7 +16,7 @@ def search_fields(done: Searched) -> dict[str, Any]:
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
     if report.status != "found":
-        return fields
+        return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
     notices = result.notices if report.samples else (*result.notices, COLD)
@@ -39,8 +39,8 @@ def _times(report: SearchReport) -> dict[str, Any]:
     samples = report.samples
     if not samples:
         return {
-            "search_cpu_s": report.cold_cpu_s,
-            "search_wall_s": report.cold_s,
+            "search_cpu_s": max(0.0, report.cold_cpu_s - report.compile_s),
+            "search_wall_s": max(0.0, report.cold_s - report.compile_s),
             "search_cold_s": report.cold_s,
         }
     return {

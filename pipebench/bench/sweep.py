@@ -1,18 +1,27 @@
 """Run many trials: what a store holds already is not run again, and what is finished is kept at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pipebench.bench.agenda import Agenda, Finished
 from pipebench.bench.assignment import assigned, delivered
 from pipebench.bench.backends.dask import on_dask
 from pipebench.bench.backends.loky import on_loky
-from pipebench.bench.exclusive import machine_shared, machine_to_itself
+from pipebench.bench.exclusive import PATIENCE_S, machine_shared, machine_to_itself
 from pipebench.bench.store.sources import host_source
 from pipebench.bench.trial import Outcome, Trial, run_trial
 from pipebench.hooks.manager import Host
 
-Starting = Callable[[Trial], None]
+
+class Watcher(Protocol):
+    """Who is told how a sweep goes."""
+
+    def starting(self, trial: Trial) -> None:
+        """A trial is about to run (not told of those that run side by side)."""
+
+    def waiting(self) -> None:
+        """Another run of pipebench has the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +37,25 @@ class Where:
         return self.jobs > 1 or self.dask_address is not None
 
 
-def run_agenda(host: Host, agenda: Agenda, where: Where, starting: Starting | None = None) -> Iterator[Finished]:
-    """Run what is left; `starting` is told of each trial before it runs (side by side: of none).
+def run_agenda(host: Host, agenda: Agenda, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
+    """Run what is left of the trials.
 
     Each outcome is in the store, on disk, before it is given and before the next trial starts.
     """
-    running = _side_by_side(host, agenda, where) if where.parallel else _one_by_one(host, agenda, starting)
+    running = _side_by_side(host, agenda, where) if where.parallel else _one_by_one(host, agenda, watcher)
     for position, outcome in running:
         yield Finished(position, agenda.keep(position, outcome))
 
 
-def _one_by_one(host: Host, agenda: Agenda, starting: Starting | None) -> Iterator[tuple[int, Outcome]]:
+def _one_by_one(host: Host, agenda: Agenda, watcher: Watcher | None) -> Iterator[tuple[int, Outcome]]:
+    patience_s = PATIENCE_S
     for position in agenda.to_run:
         trial = agenda.trials[position]
-        if starting is not None:
-            starting(trial)
-        with machine_to_itself() as alone:
+        if watcher is not None:
+            watcher.starting(trial)
+        with machine_to_itself(patience_s, watcher.waiting if watcher else None) as alone:
             yield position, run_trial(host, trial if alone else replace(trial, parallel=True))
+        patience_s = PATIENCE_S if alone else 0.0  # who did not go away once will not for each trial
 
 
 def _side_by_side(host: Host, agenda: Agenda, where: Where) -> Iterator[tuple[int, Outcome]]:

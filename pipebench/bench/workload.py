@@ -11,7 +11,8 @@ from pipebench.domain.profile import Profile
 class Workload:
     """Profile, cluster, mini-batch and pins; `problem` adds the regime.
 
-    name: what a suite calls it, of a grid with the values of its lists; empty outside suites.
+    name: what a suite calls it, of a grid with the values of its lists; empty outside suites. notices: what was
+    taken from the profile's file, and what its reader assumed.
     """
 
     model: str
@@ -21,6 +22,7 @@ class Workload:
     optimizer: Optimizer = "none"
     pins: Pins = field(default_factory=Pins)
     name: str = ""
+    notices: tuple[str, ...] = ()
     _problems: dict[RegimeMode, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def problem(self, mode: RegimeMode) -> Problem:

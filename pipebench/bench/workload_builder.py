@@ -5,6 +5,7 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
+from pipebench.bench.file_setting import with_file_setting
 from pipebench.bench.plugin_formats import plugin_formats
 from pipebench.bench.profiling import build_graph, profiled
 from pipebench.bench.wanted import Wanted
@@ -34,12 +35,14 @@ class WorkloadBuilder:
 
     def workload(self, wanted: Wanted) -> Workload:
         """The workload. Raises PipebenchError for names, files and numbers that are wrong or do not fit."""
+        notices: tuple[str, ...] = ()
         if wanted.model is not None:
             cluster = self._cluster(wanted, DEFAULT_DEVICE_TYPE)
             profile, label = self._profile_of_model(wanted, wanted.model, cluster), str(wanted.model)
         else:
             assert wanted.profile is not None
             profile = self._profile(wanted.profile)
+            wanted, notices = with_file_setting(wanted, profile)
             cluster, label = self._cluster(wanted, profile.device_types[0]), profile.name
         samples = wanted.samples
         workload = Workload(
@@ -56,6 +59,7 @@ class WorkloadBuilder:
                 reserve=wanted.reserve,
             ),
             name=wanted.name,
+            notices=notices,
         )
         _check(workload)
         return workload

@@ -95,15 +95,15 @@ def command(
         click.echo(f"warning: {notice}", err=True)
     show_new_warnings(host)
     plan = agenda(host, trials(request), store, fresh, retry_failed, where.parallel)
-    finished, interrupted = _run(host, plan, where)
+    finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached))
     elif rows:
         _print(finished, request.timeout_s)
-    if interrupted:
-        raise PipebenchError(f"interrupted after {len(rows)} finished trials", exit_code=ExitCode.INTERRUPTED)
+    if stopped is not None:
+        raise stopped
     return _exit_code(rows, fail_on)
 
 
@@ -130,21 +130,24 @@ def _said(choice: dict[str, Any]) -> Any:
     )
 
 
-def _run(host: "Host", plan: "Agenda", where: "Where") -> "tuple[list[Finished], bool]":
-    """All that is finished, in the order of the table, and whether the user stopped it."""
+def _run(host: "Host", plan: "Agenda", where: "Where") -> "tuple[list[Finished], PipebenchError | None]":
+    """All that is finished, in the order of the table, and what stopped the rest: the user, or a full disk."""
     from pipebench.bench.sweep import run_agenda
     from pipebench.cli.progress import Progress
 
     finished = list(plan.cached)
-    interrupted = False
+    stopped: PipebenchError | None = None
     with Progress(plan) as progress:
         try:
-            for each in run_agenda(host, plan, where, progress.starting):
+            for each in run_agenda(host, plan, where, progress):
                 finished.append(each)
                 progress.finished(each.outcome)
         except KeyboardInterrupt:
-            interrupted = True
-    return sorted(finished, key=lambda each: each.position), interrupted
+            done = f"interrupted after {len(finished)} finished trials"
+            stopped = PipebenchError(done, exit_code=ExitCode.INTERRUPTED)
+        except PipebenchError as error:
+            stopped = error
+    return sorted(finished, key=lambda each: each.position), stopped
 
 
 def _print(finished: "list[Finished]", timeout_s: float) -> None:

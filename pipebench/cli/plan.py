@@ -69,7 +69,7 @@ def command(
     )
     agenda = Agenda([trial], [0])
     with Progress(agenda) as progress:
-        (finished,) = run_agenda(host, agenda, Where(), progress.starting)
+        (finished,) = run_agenda(host, agenda, Where(), progress)
         progress.finished(finished.outcome)
     outcome = finished.outcome
     row = outcome.row

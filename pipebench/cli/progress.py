@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pipebench.bench.compilation import CompilationWatch
+from pipebench.bench.exclusive import PATIENCE_S
 from pipebench.cli.application import console
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Progress:
     def __init__(self, plan: "Agenda") -> None:
         self._plan = plan
         self._compile_s = 0.0
+        self._waited = False
 
     def __enter__(self) -> "Progress":
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -43,6 +45,16 @@ class Progress:
         """Say which trial runs now."""
         what = f"{trial.planner.label} on {trial.workload.name or trial.workload.model} ({trial.regime})"
         self._bar.update(self._task, description=what)
+
+    def waiting(self) -> None:
+        """Said once: from then on every trial may have to."""
+        if not self._waited:
+            self._waited = True
+            self._console.print(
+                f"another pipebench run has this machine: waiting up to {PATIENCE_S:g} s, then running beside it",
+                markup=False,
+                soft_wrap=True,
+            )
 
     def finished(self, outcome: "Outcome") -> None:
         """One more is done."""

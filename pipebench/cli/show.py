@@ -70,6 +70,9 @@ def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
 def _plan(kind: str, value: Any) -> None:
     from pipebench.check import check_plan
     from pipebench.cli.verdict import verdict_of
+    from pipebench.domain.schedule import PeriodicSchedule
+    from pipebench.report.pattern import pattern_of
+    from pipebench.report.pattern_text import LEGEND, pattern_lines
     from pipebench.report.plan_text import print_plan
 
     del kind
@@ -85,8 +88,12 @@ def _plan(kind: str, value: Any) -> None:
     wrong = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
     if wrong:
         out.print(wrong, markup=False, soft_wrap=True)
-    if check_plan(problem, value.plan).status == "valid":
-        print_plan(out, problem, value.plan, verdict)
+    if check_plan(problem, value.plan).status != "valid":
+        return
+    print_plan(out, problem, value.plan, verdict)
+    if isinstance(value.schedule, PeriodicSchedule):
+        for line in (*pattern_lines(pattern_of(problem, value.plan, value.schedule), out.width), LEGEND):
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def _rows(kind: str, value: Any) -> None:

@@ -40,7 +40,13 @@ def workload_options(function: F) -> F:
 
 
 def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
-    """The workloads of the options above. Raises PipebenchError for names, files and numbers that are wrong."""
+    """The workloads of the options above; what was assumed in reading their files goes to stderr.
+
+    Raises PipebenchError for names, files and numbers that are wrong.
+    """
     from pipebench.bench.selection import Selection, select
 
-    return select(host, Selection(**choice))
+    workloads = select(host, Selection(**choice))
+    for notice in dict.fromkeys(notice for workload in workloads for notice in workload.notices):
+        click.echo(f"note: {notice}", err=True)
+    return workloads

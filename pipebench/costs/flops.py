@@ -53,6 +53,7 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "batch_norm": _normalisation,
     "concat": _none,
     "conv2d": _contraction,
+    "dropout": _volume,
     "flatten": _none,
     "layer_norm": _normalisation,
     "linear": _contraction,

@@ -46,7 +46,14 @@ class UnsupportedProblem(PipebenchError):
 
 
 class InfeasibleProblem(PipebenchError):
-    """The planner proved, or gave up after searching its whole class, that no plan of its class fits."""
+    """The planner proved, or gave up after searching its whole class, that no plan of its class fits.
+
+    claimed_s: seconds of a mini-batch that the planner expected of a partition which then could not be scheduled.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, claimed_s: float | None = None) -> None:
+        super().__init__(message, hint)
+        self.claimed_s = claimed_s
 
 
 class PluginNotLoaded(PipebenchError):

@@ -14,7 +14,8 @@ class Row(Value, frozen=True, kw_only=True):
     """Everything that is known of one trial; a field that does not apply is None.
 
     workload: what a suite calls the problem, with the values of its grid; empty outside suites.
-    Times are seconds for one mini-batch (search times: seconds of search). bound_s is the suite's proven
+    Times are seconds for one mini-batch (search times: seconds of search). claimed_s of an infeasible row: what
+    the planner expected of a partition that could not be scheduled. bound_s is the suite's proven
     bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
     device, memory_bytes the largest of them.
 

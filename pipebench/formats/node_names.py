@@ -1,7 +1,16 @@
-"""Names of operators from the labels of a file, which may repeat."""
+"""Names of models from those of files, and of operators from the labels in a file, which may repeat."""
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+
+FORMATS = (".piper", ".tarnawski", ".layers")
+
+
+def model_name(source: str) -> str:
+    """The name of the file without its ends: bert of a/bert.piper.json."""
+    stem = Path(source).stem
+    return next((stem.removesuffix(end) for end in FORMATS if stem.endswith(end) and stem != end), stem)
 
 
 def unique_names(labelled: Sequence[tuple[int, str]]) -> dict[int, str]:

@@ -19,7 +19,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
-from pipebench.formats.node_names import unique_names
+from pipebench.formats.node_names import model_name, unique_names
 from pipebench.formats.piper_document import Edge, Node, PiperDocument, Tmpc, parse_piper
 from pipebench.formats.profile_format import ProfileFormat
 
@@ -52,7 +52,7 @@ def read(data: bytes, source: str, options: Any) -> Profile:
     names = unique_names([(node.identifier, node.name) for node in document.nodes])
     tensors = _Tensors(document, names)
     try:
-        graph = _graph(Path(source).stem, document, names, tensors)
+        graph = _graph(model_name(source), document, names, tensors)
         costs = DeviceCosts(
             device_type=chosen.device,
             micro_batches=(1,),

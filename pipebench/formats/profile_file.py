@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.profile import Profile
-from pipebench.formats import native_profile, pipedream, piper, tarnawski
+from pipebench.formats import layer_table, native_profile, pipedream, piper, tarnawski
 from pipebench.formats.files import read_file
 from pipebench.formats.profile_format import ProfileFormat
 from pipebench.hooks.syntax import Reference, typed_options
@@ -13,8 +13,10 @@ from pipebench.hooks.syntax import Reference, typed_options
 FORMATS: tuple[ProfileFormat, ...] = (
     piper.FORMAT,
     tarnawski.FORMAT,
+    layer_table.JSON,
     native_profile.FORMAT,
     pipedream.FORMAT,
+    layer_table.CSV,
 )
 """Formats that are read, asked in this order. A new one is a module with a FORMAT, and its entry here."""
 

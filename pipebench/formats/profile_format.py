@@ -8,6 +8,14 @@ from pipebench.domain.profile import Profile
 from pipebench.domain.value import Value
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file, and one line for each thing that it cannot carry and that was left out."""
+
+    data: bytes
+    lost: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFormat:
     """One kind of profile file.

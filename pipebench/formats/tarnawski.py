@@ -16,6 +16,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
+from pipebench.formats.node_names import model_name
 from pipebench.formats.profile_format import ProfileFormat
 from pipebench.formats.tarnawski_document import TarnawskiDocument, parse_tarnawski
 from pipebench.formats.tarnawski_fold import Folded, fold
@@ -49,7 +50,7 @@ def read(data: bytes, source: str, options: Any) -> Profile:
     folded = fold(document)
     rate = _rate(document)
     try:
-        graph = build_graph(Path(source).stem, document, folded, rate)
+        graph = build_graph(model_name(source), document, folded, rate)
         accelerator = _costs(graph, folded, chosen.device)
         return Profile(
             name=graph.name,

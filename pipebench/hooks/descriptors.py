@@ -110,9 +110,12 @@ class Format(Component):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artefact(Component):
-    """judge(rows) -> list of verdicts on a paper's claims; suite: the TOML of what to run."""
+    """() -> hooks.reproduction.Reproduction. name: the paper's short name and the figure, as in madpipe/fig6.
 
-    suite: str = ""
+    paper: title and authors, for the head of a report; `reference` is what to cite.
+    """
+
+    paper: str = ""
 
 
 SLOTS: dict[str, type[Component]] = {

@@ -47,5 +47,5 @@ def pipebench_formats() -> Iterable[Format]:
 
 @hookspec
 def pipebench_artefacts() -> Iterable[Artefact]:
-    """Artefacts: a paper's figure or table, its suite and its claims."""
+    """Artefacts: a paper's figures and tables, each with what to run, the paper's claims and a judge of rows."""
     return ()

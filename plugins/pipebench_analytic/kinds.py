@@ -58,6 +58,12 @@ def _max_pool(operator: Operator, element_bytes: int) -> float:
     return float(INDEX_BYTES * prod(operator.dims[dim] for dim in ("channels", "height", "width")))
 
 
+def _dropout(operator: Operator, element_bytes: int) -> float:
+    """Which features are kept, a byte each."""
+    del element_bytes
+    return float(prod(operator.dims.values()))
+
+
 def _layer_norm(operator: Operator, element_bytes: int) -> float:
     """Mean and reciprocal deviation of each token."""
     del element_bytes
@@ -73,6 +79,7 @@ KINDS: dict[str, Kind] = {
     "batch_norm": Kind(forward=Passes(2, 1), backward=Passes(3, 2), reads_inputs=True),
     "concat": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     "conv2d": Kind(contraction=True, reads_inputs=True),
+    "dropout": Kind(forward=Passes(1, 1), backward=Passes(1, 1), extra_bytes=_dropout),
     "flatten": Kind(),
     "layer_norm": Kind(forward=Passes(1, 1), backward=Passes(3, 2), reads_inputs=True, extra_bytes=_layer_norm),
     "linear": Kind(contraction=True, reads_inputs=True),

@@ -112,6 +112,14 @@ class IntervalCosts:
             room[choice] = np.where(free >= 0, live, 0)
         return room
 
+    def released_micro_batches(self, micro_batch: int, limit_bytes: int) -> IntArray:
+        """How many copies of weights and saved activations, nothing else, fit within the limit."""
+        copies = np.empty((len(self.replicas), self.places + 1, self.places + 1), dtype=np.int64)
+        for choice, local in enumerate(self._samples(micro_batch)):
+            each = self._at_samples(local)[1] + self._parameters
+            copies[choice] = np.where(each > 0, limit_bytes // np.maximum(each, 1), UNLIMITED)
+        return copies
+
     def _memory_at(self, samples: int) -> tuple[IntArray, IntArray]:
         """Message buffers and workspace, and what each live micro-batch saves, of every interval in bytes."""
         operators = self.model.times.costs.operators

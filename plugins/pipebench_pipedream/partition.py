@@ -7,6 +7,7 @@ import numpy as np
 
 from pipebench.costs.quantise import IntArray
 from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.memory import MemoryReading, room
 from pipebench_pipedream.stage_count import UNREACHED, smallest_bottleneck
 from pipebench_pipedream.target_search import NONE, within_target
 
@@ -24,7 +25,8 @@ class Partition:
 class Search:
     """One search: for one micro-batch size and one memory limit, over at most `devices` devices.
 
-    stages: exactly so many (None: any number, only form `k` can fix it).
+    stages: exactly so many (None: any number, only form `k` can fix it). memory: how the micro-batches that a
+    stage holds are estimated.
     """
 
     costs: IntervalCosts
@@ -32,13 +34,14 @@ class Search:
     limit_bytes: int
     devices: int
     stages: int | None = None
+    memory: MemoryReading = "decreasing"
 
     def run(self, form: Literal["k", "bs"]) -> tuple[Partition | None, int, int]:
         """The partition of the smallest bottleneck, None where none fits; states reached, transitions tried."""
         tables = _Tables(
             self.costs.period_ns(self.micro_batch),
             self.costs.compute_ns(self.micro_batch),
-            self.costs.live_micro_batches(self.micro_batch, self.limit_bytes),
+            room(self.costs, self.memory, self.micro_batch, self.limit_bytes, self.devices),
             np.array(self.costs.replicas, dtype=np.int64),
         )
         return self._by_stage_count(tables) if form == "k" else self._by_target(tables)

@@ -15,11 +15,13 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
+from pipebench_pipedream import paper_plan
 from pipebench_pipedream.intervals import IntervalCosts
+from pipebench_pipedream.memory import reading_notices, refuse_reading
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import Partition, Search
 from pipebench_pipedream.plans import plan_of
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamOptions, Replication
 from pipebench_pipedream.space import all_counts, refuse_unsupported, replica_choices
 
 
@@ -38,12 +40,15 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     """
     options = context.options
     assert isinstance(options, PipeDreamOptions)
-    refuse_unsupported(problem, options.form)
+    refuse_unsupported(problem, options)
+    if options.cost != "suite":
+        return paper_plan.plan(problem, options, context)
+    refuse_reading(problem, options.memory)
     order = linear_order(problem.profile.graph, options.order)
-    sizes = micro_batch_candidates(problem, all_counts(problem))
-    bounds = _bounds(problem, sizes)
+    sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
+    bounds = _bounds(problem, sizes, options.replication)
     costs: dict[int, IntervalCosts] = {}
-    unscheduled = 0
+    unscheduled: list[int] = []
     for limit_bytes in memory_limits(problem):
         best: _Candidate | None = None
         for done, (bound_ns, size) in enumerate(bounds):
@@ -53,62 +58,69 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 context.count("sizes_left_out", len(bounds) - done)
                 break
             elif context.out_of_time():
-                return _result(problem, best, "limit")
+                return _result(problem, best, "limit", options)
             context.report(done / len(bounds), f"micro-batch {size}")
             if size not in costs:
-                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size))
+                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size, options.replication))
             partition = _partition(costs[size], size, limit_bytes, context)
             if partition is None:
                 continue
             made = plan_of(costs[size], partition, size, options.execution)
             time_ns = mini_batch_ns(problem, made, context)
             if time_ns is None:
-                unscheduled += 1
+                unscheduled.append(_claim_ns(problem, size, partition.bottleneck_ns))
             elif best is None or (time_ns, size) < (best.time_ns, best.plan.stages[0].micro_batch):
                 best = _Candidate(time_ns, made, partition.bottleneck_ns)
         if best is not None:
-            return _result(problem, best, "heuristic")
+            return _result(problem, best, "heuristic", options)
     raise _infeasible(problem, sizes, unscheduled)
 
 
-def _bounds(problem: Problem, sizes: Sequence[int]) -> list[tuple[int, int]]:
+def _bounds(problem: Problem, sizes: Sequence[int], replication: Replication) -> list[tuple[int, int]]:
     """The least ns of a mini-batch at each size that leaves a choice of replicas; the most promising first."""
     model = CostModel(problem)
     return sorted(
         (problem.mini_batch // size * least_period_ns(model, size, counts, problem.cluster.size), size)
         for size in sizes
-        if (counts := replica_choices(problem, size))
+        if (counts := replica_choices(problem, size, replication))
     )
 
 
 def _partition(costs: IntervalCosts, micro_batch: int, limit_bytes: int, context: Context) -> Partition | None:
     problem = costs.problem
-    search = Search(costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline)
-    partition, states, transitions = search.run(context.options.form)
+    options = context.options
+    search = Search(costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline, options.memory)
+    partition, states, transitions = search.run(options.form)
     context.count("states", states)
     context.count("transitions", transitions)
     return partition
 
 
-def _result(problem: Problem, best: _Candidate, termination: Termination) -> PlanResult:
-    micro_batches = problem.mini_batch // best.plan.stages[0].micro_batch
+def _claim_ns(problem: Problem, micro_batch: int, bottleneck_ns: int) -> int:
+    return problem.mini_batch // micro_batch * bottleneck_ns
+
+
+def _result(problem: Problem, best: _Candidate, termination: Termination, options: PipeDreamOptions) -> PlanResult:
+    counts = all_counts(problem, options.replication)
+    notices = micro_batch_notices(problem, counts) + idle_devices(problem, best.plan)
     return PlanResult(
         plan=best.plan,
-        claimed_s=micro_batches * best.bottleneck_ns / NS_PER_S,
+        claimed_s=_claim_ns(problem, best.plan.stages[0].micro_batch, best.bottleneck_ns) / NS_PER_S,
         claimed_native=float(best.bottleneck_ns),
         claimed_unit="ns a micro-batch (bottleneck)",
         termination=termination,
-        notices=micro_batch_notices(problem, all_counts(problem)) + idle_devices(problem, best.plan),
+        notices=(*reading_notices(problem, options.memory), *notices),
     )
 
 
-def _infeasible(problem: Problem, sizes: Sequence[int], unscheduled: int) -> InfeasibleProblem:
+def _infeasible(problem: Problem, sizes: Sequence[int], unscheduled: Sequence[int]) -> InfeasibleProblem:
     pins, devices = problem.pins, problem.cluster.size
     tried = ", ".join(map(str, sizes))
     if unscheduled:
         return InfeasibleProblem(
             f"pipedream found partitions (micro-batch {tried}), but the scheduler fits none into "
-            f"{problem.cluster.memory_bytes} bytes: the memory estimate is too low for them"
+            f"{problem.cluster.memory_bytes} bytes: the memory estimate is too low for them",
+            claimed_s=min(unscheduled) / NS_PER_S,
         )
     stages = f"{pins.pipeline} stages" if pins.pipeline else f"at most {devices} stages"
     replicas = f" of {pins.data_parallel} replicas" if pins.data_parallel else ""

@@ -8,18 +8,100 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
+Replication = Literal["any", "none"]
+
+DEVIATIONS = (
+    "cost=suite is the default and what all lines without a cost are about; cost=paper and cost=released "
+    "minimise PipeDream's own model, at the largest profiled micro-batch that divides the mini-batch (the "
+    "profiled mini-batch of a graph.txt)",
+    "cost=paper: a stage takes max(compute, 2(m-1)w/B)/m, each cut 2a/B, memory holds weights and activations "
+    "ceil(devices from the stage on / m) times, the stage itself counted; from memory of SOSP 2019, not "
+    "checked against it",
+    "cost=released reproduces optimizer_graph_hierarchical: (compute + 4(m-1)w/(mB))/m, so the all-reduce is "
+    "divided twice; cuts are free unless communication=charged (a compression ratio of 1), then 2a/(Bm) with "
+    "the replicas downstream, and the first stage's output only through the second",
+    "cost=released: a cut's bytes are those of the augmented antichain, which counts a tensor that two of its "
+    "members read even where nothing outside does; cost=paper counts what crosses",
+    "cost=released, memory=released: the stage's own micro-batch is not counted, so the last stage and every "
+    "single stage cost no memory; no gradients, no optimizer. Python 3's division (Python 2 floors it and "
+    "finds other plans)",
+    "cost=released, levels=nested: the all-reduce of a single stage is divided by the machines of the level "
+    "inside, that of later stages is not; inner levels take differences between states that do not lie in "
+    "each other (no effect on any optimum seen); cost=paper does neither",
+    "states=first-source: cuts are enumerated from the first source in the order of the profile (as Python 3 "
+    "does in that of the file); states=antichain hangs all sources on a virtual root",
+    "corrected in both: memory with idle devices (the code fails), an infeasible straight pipeline (reported, "
+    "not a crash in printing), the last stage's printed compute time, a tie is broken by the first split "
+    "found (the code's sums change from run to run)",
+    "branches=joined is the code's branch compression; its path and its fidelity check, which fail, are left out",
+    "costs are the suite's: compute at ceil(b/d) samples, plus the ring all-reduce of one mini-batch spread "
+    "over its micro-batches; the paper takes the larger of compute and weight synchronisation, the released "
+    "optimizer adds them but divides the synchronisation by the replicas a second time",
+    "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
+    "cost=suite has one link level, with the slowest bandwidth and the largest latency of all that the "
+    "devices span, for transfers wherever stages are cut; all-reduces on the levels that as many devices from "
+    "the first on span; paper and code optimise level by level",
+    "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the downstream "
+    "replicas only, and charges cuts only when a compression ratio is given",
+    "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); sync: what "
+    "leaves a stage is added to it, forward and back, at the stage's own replicas, each tensor once (the form "
+    "in which GraphPipe describes its SPP baseline)",
+    "async memory=decreasing (default) is MadPipe's reading E1 extended to replicas: three weight copies, "
+    "message buffers, and ceil(devices from here on / replicas) live micro-batches with the stage itself counted",
+    "async memory=p is reading E0, the words of MadPipe's section 5.1: the same with ceil(all devices / replicas) "
+    "live micro-batches in every stage",
+    "async memory=released is reading E2, the released optimizer's: ceil(devices behind / replicas) times weights "
+    "and activations, so the last stage is free, and neither gradient nor buffers; the plan is checked and "
+    "scheduled with all of them, so it may turn out not to fit",
+    "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; replica "
+    "counts are powers of two and divisors of the number of devices that divide the micro-batch, and all "
+    "devices",
+    "sync: the bottleneck leaves out how long the pipeline fills and drains at each update and the all-reduce "
+    "behind it, so the plan may lose to plain data parallelism, which is in its space",
+    "at most all devices are used; the paper and the code by default use all of them",
+    "operators are cut in one linear order, given by `order`; the released optimizer cuts at the antichains "
+    "that it reaches from one source",
+    "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; the "
+    "paper takes it as given. Sizes are those that leave replicas a profiled size (powers of two of samples "
+    "where one size was profiled, in async that size); unless it is pinned, a stage takes as many replicas as "
+    "leave none more samples than were profiled; sizes that a proven bound shows to be slower than the best "
+    "so far are left out",
+    "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; the paper "
+    "runs its own 1F1B with a fixed number of mini-batches in flight",
+)
+"""In the order: the options that choose a model, cost=paper and cost=released, then cost=suite."""
 
 
 class PipeDreamOptions(Value, frozen=True, kw_only=True):
-    """order: how operators are put in a line: `branch` finishes a branch before it starts the next, `level`
-    goes by the longest distance from the inputs. form: the search, `k` over stage counts or `bs` a bisection
-    on the target (same bottleneck). execution (sync): `sequential` runs the stages one after the other,
-    `graph` only waits for tensors.
+    """cost: whose cost model the search minimises: `suite` the shared one, `paper` PipeDream's, `released` that
+    of the published optimizer. order (states=chain): how operators are put in a line: `branch` finishes a branch
+    before it starts the next, `level` goes by the longest distance from the inputs. form: the search, `k` a
+    dynamic program (suite: over stage counts) or `bs` a bisection on the target (same bottleneck). execution
+    (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors. replication: `none`
+    gives every stage one device. memory (async): how many micro-batches a stage is taken to hold: `p` as many as
+    there are devices (E0), `decreasing` one for each device from its own to the last (E1), `released` as the
+    released optimizer counts (E2: its own not, no gradients, no buffers). cost=paper takes `decreasing`, times
+    weights and activations; cost=released checks memory with `released` only, as the optimizer does when asked.
+
+    The rest is for cost=paper and cost=released. states: where stages may be cut, in the line (`chain`), at every
+    downset (`antichain`: several sources hang on a virtual root), or where the published walk comes from the
+    first source (`first-source`). branches: `joined` makes one unit of the operators of a branch (published as a
+    step before the optimizer). communication: whether cuts cost time, None as the model has it (paper `charged`,
+    released `free`). levels: `nested` optimises link level by link level, `flat` takes the slowest. idle: devices
+    may stay idle.
     """
 
+    cost: Literal["suite", "paper", "released"] = "suite"
     order: Literal["branch", "level"] = "branch"
     form: Literal["k", "bs"] = "k"
     execution: Literal["sequential", "graph"] = "sequential"
+    replication: Replication = "any"
+    states: Literal["chain", "antichain", "first-source"] = "chain"
+    branches: Literal["kept", "joined"] = "kept"
+    communication: Literal["charged", "free"] | None = None
+    levels: Literal["flat", "nested"] = "flat"
+    idle: bool = False
+    memory: Literal["p", "decreasing", "released"] = "decreasing"
 
 
 @hookimpl
@@ -34,38 +116,6 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),
-            deviations=(
-                "costs are the suite's: compute at ceil(b/d) samples, plus the ring all-reduce of one mini-batch "
-                "spread over its micro-batches; the paper takes the larger of compute and weight synchronisation, "
-                "the released optimizer adds them but divides the synchronisation by the replicas a second time",
-                "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
-                "one link level, with the slowest bandwidth and the largest latency of all that the devices span, "
-                "for transfers wherever stages are cut; all-reduces on the levels that as many devices from the "
-                "first on span; paper and code optimise level by level",
-                "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the "
-                "downstream replicas only, and charges cuts only when a compression ratio is given",
-                "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); "
-                "sync: what leaves a stage is added to it, forward and back, at the stage's own replicas, each "
-                "tensor once (the form in which GraphPipe describes its SPP baseline)",
-                "async memory is MadPipe's reading E1 extended to replicas: three weight copies, message "
-                "buffers, and ceil(devices from here on / replicas) live micro-batches with the stage itself "
-                "counted; the released optimizer leaves the stage itself out (the last stage is free), and has "
-                "neither gradient nor buffers",
-                "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; "
-                "replica counts are powers of two and divisors of the number of devices that divide the "
-                "micro-batch, and all devices",
-                "sync: the bottleneck leaves out how long the pipeline fills and drains at each update and the "
-                "all-reduce behind it, so the plan may lose to plain data parallelism, which is in its space",
-                "at most all devices are used; the paper and the code by default use all of them",
-                "operators are cut in one linear order, given by `order`; the released optimizer cuts at the "
-                "antichains that it reaches from one source",
-                "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; "
-                "the paper takes it as given. Sizes are those that leave replicas a profiled size (powers of two "
-                "of samples where one size was profiled, in async that size); unless it is pinned, a stage takes "
-                "as many replicas as leave none more samples than were profiled; sizes that a proven bound shows "
-                "to be slower than the best so far are left out",
-                "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; "
-                "the paper runs its own 1F1B with a fixed number of mini-batches in flight",
-            ),
+            deviations=DEVIATIONS,
         ),
     )

@@ -26,7 +26,8 @@ def smallest_bottleneck(
     stage of such a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
     ceil(q / d) of them. A whole plan has from `fewest` to `stages` stages; stages = 0 leaves their number open
     (only where counts_stages is false), and all of dp is one layer. Returns dp, the end of the first stage
-    and its choice of replicas (each of shape (stages+1, n+1, devices+1)), states reached, transitions tried.
+    and its choice of replicas (each of shape (stages+1, n+1, devices+1)), states reached, transitions tried. Of
+    equal bottlenecks the one with the longest first stage, then with the longest second one, and so on.
     Source: PipeDream (SOSP 2019) section 3.1, with the stage count as a dimension (GraphPipe's SPP baseline).
     """
     choices, n = period.shape[0], period.shape[1] - 1
@@ -42,10 +43,10 @@ def smallest_bottleneck(
         for i in range(n - 1, -1, -1):
             for c in range(choices):
                 d = replicas[c]
-                for j in range(i + 1, n + 1):
-                    # Only a smaller bottleneck than that of a whole plan is of use, and compute grows with j.
+                for j in range(n, i, -1):
+                    # Only a smaller bottleneck than that of a whole plan is of use.
                     if compute[c, j] - compute[c, i] >= best:
-                        break
+                        continue
                     stage = period[c, i, j]
                     if stage >= best or room[c, i, j] < 1:
                         continue

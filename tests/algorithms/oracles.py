@@ -1,4 +1,4 @@
-"""The contiguous column of the oracle table of MadPipe's study: tiny integer chains, solved by hand or MILP."""
+"""The oracle table of MadPipe's study: tiny integer chains, solved by enumeration and MILP."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,9 @@ from tests.builders import chain_problem, cluster
 @dataclass(frozen=True)
 class Oracle:
     """devices and memory; forward, backward, weights of each layer; activations a_0 … a_L; one_way transfer ns
-    for each of them, which bytes_per_ns gives; the period of the best contiguous plan.
+    for each of them, which bytes_per_ns gives. Periods in ns: of the best contiguous plan, of MadPipe-DP with the
+    printed and with the tight bound, of the printed one's allocation scheduled (None: it has no schedule), of
+    the best allocation with one special GPU, and of the best assignment of stages to GPUs.
     """
 
     devices: int
@@ -22,6 +24,11 @@ class Oracle:
     one_way: tuple[int, ...]
     bytes_per_ns: float
     contiguous: int
+    printed: int
+    tight: int
+    scheduled: int | None
+    one_special: int
+    any_assignment: int
 
     @property
     def figures(self) -> Figures:
@@ -39,7 +46,22 @@ class Oracle:
 
 
 ORACLES = {
-    "O1": Oracle(2, 75, (2, 7, 8, 20), (1, 15, 11, 15), (1, 1, 2, 3), (1, 3, 15, 9, 0), (0, 1, 4, 2, 0), 4.0, 44),
+    "O1": Oracle(
+        2,
+        75,
+        (2, 7, 8, 20),
+        (1, 15, 11, 15),
+        (1, 1, 2, 3),
+        (1, 3, 15, 9, 0),
+        (0, 1, 4, 2, 0),
+        4.0,
+        44,
+        41,
+        41,
+        41,
+        41,
+        41,
+    ),
     "O3": Oracle(
         3,
         77,
@@ -50,6 +72,11 @@ ORACLES = {
         (0, 11, 11, 16, 5, 0),
         1.0,
         58,
+        48,
+        51,
+        None,
+        51,
+        51,
     ),
     "O4": Oracle(
         2,
@@ -61,6 +88,11 @@ ORACLES = {
         (0, 1, 3, 6, 6, 0),
         2.0,
         123,
+        66,
+        91,
+        123,
+        91,
+        91,
     ),
     "O6": Oracle(
         3,
@@ -72,8 +104,26 @@ ORACLES = {
         (0, 1, 2, 1, 0, 0),
         4.0,
         52,
+        34,
+        37,
+        37,
+        37,
+        34,
     ),
     "O8": Oracle(
-        3, 63, (14, 15, 12, 7), (2, 5, 16, 20), (1, 1, 3, 0), (1, 8, 14, 17, 0), (0, 8, 14, 17, 0), 1.0, 91
+        3,
+        63,
+        (14, 15, 12, 7),
+        (2, 5, 16, 20),
+        (1, 1, 3, 0),
+        (1, 8, 14, 17, 0),
+        (0, 8, 14, 17, 0),
+        1.0,
+        91,
+        55,
+        91,
+        None,
+        91,
+        91,
     ),
 }

@@ -82,3 +82,9 @@ def test_activations_follow_the_precision(precision: str) -> None:
     made = run(model("transformer", layers=1), precision=precision)  # type: ignore[arg-type]
     share = {"fp32": 1.0, "fp16": 0.5}[precision]
     assert costs_of(made, "layers.0.attention").saved_bytes_per_sample == 9 * TOKENS * share
+
+
+def test_dropout_keeps_a_byte_a_feature_and_the_relu_before_it_its_output() -> None:
+    made = run(model("vgg16"))
+    kept = {name: costs_of(made, name).saved_bytes_per_sample for name in ("classifier.1", "classifier.2")}
+    assert kept == {"classifier.1": 4 * 4096, "classifier.2": 4096}

@@ -27,7 +27,7 @@ def holder(how: str) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_second_timing_trial_waits_and_then_says_that_it_is_not_alone(lock_folder: None) -> None:
+def test_a_second_timing_trial_waits_and_then_says_that_it_is_not_alone() -> None:
     for how in ("machine_to_itself", "machine_shared"):
         with holder(how) as other:
             began = time.monotonic()
@@ -39,7 +39,7 @@ def test_a_second_timing_trial_waits_and_then_says_that_it_is_not_alone(lock_fol
             assert alone
 
 
-def test_parallel_runs_do_not_exclude_each_other(lock_folder: None) -> None:
+def test_parallel_runs_do_not_exclude_each_other() -> None:
     with holder("machine_shared") as other:
         began = time.monotonic()
         with machine_shared():
@@ -47,7 +47,7 @@ def test_parallel_runs_do_not_exclude_each_other(lock_folder: None) -> None:
         other.communicate("go\n")
 
 
-def test_a_trial_that_ends_makes_room_for_one_that_waits(lock_folder: None) -> None:
+def test_a_trial_that_ends_makes_room_for_one_that_waits() -> None:
     with holder("machine_to_itself") as other:
         assert other.stdin is not None
         other.stdin.write("go\n")

@@ -8,8 +8,13 @@ from pipebench.domain.problem import Problem, RegimeMode
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import Search
+from pipebench_pipedream.planner import plan as pipedream
+from pipebench_pipedream.plugin import PipeDreamOptions
 from pipebench_pipedream.space import replica_choices
+from tests.benchmarks.timed import only_when_measured
 from tests.builders import cluster, dag_problem
+from tests.plugins.pipedream.shared_problems import shared_problem
+from tests.plugins.running import context
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -62,3 +67,21 @@ def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: Re
 
     sweep()
     assert any(benchmark(sweep))
+
+
+@pytest.mark.parametrize(("model", "devices"), [("resnet50", 8), ("densenet121", 8)])
+def test_released_on_published_profiles(benchmark: BenchmarkFixture, model: str, devices: int) -> None:
+    """The whole planner; the released optimizer takes about 2 s for resnet50 on 8 machines on a quiet core."""
+    problem = shared_problem(model, devices)
+    asked = context(PipeDreamOptions(cost="released", states="antichain"))
+    pipedream(problem, asked)
+    assert benchmark(lambda: pipedream(problem, asked)).claimed_native
+
+
+def test_fifty_times_faster_than_the_original(benchmark: BenchmarkFixture) -> None:
+    only_when_measured(benchmark)
+    problem = shared_problem("resnet50", 8)
+    asked = context(PipeDreamOptions(cost="released", states="antichain"))
+    pipedream(problem, asked)
+    benchmark(lambda: pipedream(problem, asked))
+    assert benchmark.stats.stats.median < 2.0 / 50

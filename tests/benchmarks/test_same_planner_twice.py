@@ -16,7 +16,7 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from tests.benchmarks.timed import only_when_measured
 
-ROUNDS, REPEATS = 5, 15
+ROUNDS, REPEATS = 11, 9
 TOLERANCE = 0.05
 
 

@@ -21,6 +21,14 @@ def parameters(graph: OperatorGraph) -> int:
         # The last layer is 2048 x classes and a bias.
         ("resnet50", {"classes": 10}, 25_557_032 - 990 * 2049),
         ("resnet50", {"image_size": 1000}, 25_557_032),
+        # torchvision's model table again; Inception v3 there counts its auxiliary classifier, which is
+        # 768 x 128 and 128 x 768 x 5 x 5 weights, two batch norms and 769 x 1000.
+        ("resnet101", {}, 44_549_160),
+        ("inception_v3", {"auxiliary": True}, 27_161_264),
+        ("inception_v3", {}, 27_161_264 - (768 * 128 + 128 * 768 * 25 + 2 * (128 + 768) + 769 * 1000)),
+        ("densenet121", {}, 7_978_856),
+        ("vgg16", {}, 138_357_544),
+        ("vgg16", {"image_size": 1000}, 138_357_544),
         # A Transformer layer: 12 h^2 weights, and biases of the feed-forward part 4 h + h.
         ("transformer", {}, 32 * (12 * 1024**2 + 5 * 1024)),
         ("transformer", {"layers": 3, "hidden": 64, "ffn": 256, "heads": 4}, 3 * (12 * 64**2 + 5 * 64)),
@@ -38,6 +46,15 @@ def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
     ("name", "options", "operators"),
     [
         ("resnet50", {}, 175),
+        # 33 blocks of 10, four of them with a projection and its norm; 4 before, 3 behind.
+        ("resnet101", {}, 4 + 33 * 10 + 4 * 2 + 3),
+        # 94 convolutions with norm and relu, 9 average and 4 max poolings, 11 + 4 joins, a head of 4.
+        ("inception_v3", {}, 94 * 3 + 9 + 4 + 15 + 4),
+        ("inception_v3", {"auxiliary": True}, 324),
+        # Stem 4, 58 layers of 7, 3 transitions of 4, head 5.
+        ("densenet121", {}, 4 + 58 * 7 + 3 * 4 + 5),
+        # 13 convolutions with relu, 5 poolings, average, flatten, and 3 + 3 + 1.
+        ("vgg16", {}, 13 * 2 + 5 + 2 + 7),
         ("transformer", {}, 96),
         ("mmt", {}, 97),
         ("mmt", {"branches": 2}, 49),
@@ -54,6 +71,15 @@ def test_resnet50_multiply_adds() -> None:
     contractions = sum(forward_flops(op) for op in graph.operators if op.kind in ("conv2d", "linear"))
     assert contractions / 2 / 1e9 == pytest.approx(4.09, abs=0.005)
     assert graph_flops(graph) / 2 / 1e9 == pytest.approx(4.12, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "gmac"), [("resnet101", 7.80), ("inception_v3", 5.71), ("densenet121", 2.83), ("vgg16", 15.47)]
+)
+def test_multiply_adds_of_convolutional_networks(name: str, gmac: float) -> None:
+    """torchvision's model table: convolutions and linears at 224 (Inception v3: 299)."""
+    contractions = sum(forward_flops(op) for op in model(name).operators if op.kind in ("conv2d", "linear"))
+    assert contractions / 2 / 1e9 == pytest.approx(gmac, abs=0.005)
 
 
 @pytest.mark.parametrize(("branches", "gflop"), [(4, 644), (2, 322)])

@@ -11,6 +11,11 @@ from tests.models.zoo import DESCRIPTORS, model
 
 SMALL: list[tuple[str, dict[str, Any]]] = [
     ("resnet50", {"image_size": 64}),
+    ("resnet101", {"image_size": 64}),
+    ("inception_v3", {}),
+    ("inception_v3", {"auxiliary": True}),
+    ("densenet121", {"image_size": 64}),
+    ("vgg16", {"image_size": 300}),
     ("transformer", {"layers": 2, "residual": True}),
     ("mmt", {"layers": 2, "branches": 3, "residual": True}),
 ]
@@ -65,6 +70,46 @@ def test_resnet50_halves_the_image_five_times(image_size: int, side: int) -> Non
     assert (pool.dims["kernel_height"], pool.dims["kernel_width"]) == (side, side)
 
 
+def test_inception_v3_halves_its_images_as_printed() -> None:
+    """Szegedy et al. 2016, table 1: 35 x 35 x 288, 17 x 17 x 768, 8 x 8 x 2048."""
+    graph = model("inception_v3")
+    shapes = {
+        name: [
+            graph.operators[graph.index[f"Mixed_{name}.concat"]].dims[d] for d in ("channels", "height", "width")
+        ]
+        for name in ("5d", "6e", "7c")
+    }
+    assert shapes == {"5d": [288, 35, 35], "6e": [768, 17, 17], "7c": [2048, 8, 8]}
+
+
+def test_densenet121_has_the_channels_of_its_table() -> None:
+    """Huang et al. 2017, table 1: sides 56, 28, 14, 7; 64 channels grow by 32 a layer and are halved between."""
+    graph = model("densenet121")
+    ends = [graph.operators[graph.index[f"block{b}.layer{n}.concat"]] for b, n in enumerate((6, 12, 24, 16), 1)]
+    assert [(op.dims["channels"], op.dims["height"]) for op in ends] == [
+        (256, 56),
+        (512, 28),
+        (1024, 14),
+        (1024, 7),
+    ]
+
+
+def test_vgg16_is_a_chain_that_takes_any_image() -> None:
+    graph = model("vgg16", image_size=1000)
+    assert all(len(after) <= 1 for after in graph.successors)
+    assert graph.operators[graph.index["avgpool"]].dims["kernel_height"] == 5  # 31 pixels in 7 windows
+    assert graph.operators[graph.index["classifier.0"]].dims["in_features"] == 512 * 7 * 7
+
+
+def test_joined_channels_are_the_sum_of_the_parts() -> None:
+    for name in ("inception_v3", "densenet121"):
+        graph = model(name)
+        for position, operator in enumerate(graph.operators):
+            if operator.kind == "concat":
+                parts = sum(graph.tensors[graph.tensor_index[t]].forward_bytes_per_sample for t in operator.inputs)
+                assert parts == graph.tensors[graph.outputs[position][0]].forward_bytes_per_sample
+
+
 def test_only_the_image_carries_no_gradient() -> None:
     graph = model("resnet50")
     assert [t.name for t in graph.tensors if t.gradient_bytes_per_sample == 0] == ["image"]
@@ -104,6 +149,10 @@ def test_residual_connections_skip_the_attention_and_the_feed_forward_part() -> 
     [
         ("resnet50", {"image_size": 0}, "image_size is 0"),
         ("resnet50", {"classes": -1}, "classes is -1"),
+        ("vgg16", {"image_size": 31}, "image_size is 31, it must be at least 32"),
+        ("densenet121", {"image_size": 31}, "at least 32"),
+        ("inception_v3", {"image_size": 74}, "at least 75"),
+        ("inception_v3", {"image_size": 200, "auxiliary": True}, "at least"),
         ("transformer", {"layers": 0}, "layers is 0"),
         ("transformer", {"heads": 3}, "heads=3 does not divide hidden=1024"),
         ("mmt", {"branches": 0}, "branches is 0"),
@@ -112,3 +161,17 @@ def test_residual_connections_skip_the_attention_and_the_feed_forward_part() -> 
 def test_impossible_options_are_refused(name: str, options: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidValue, match=word):
         DESCRIPTORS[name].options(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("vgg16", {"image_size": 32}),
+        ("densenet121", {"image_size": 32}),
+        ("inception_v3", {"image_size": 75}),
+        ("inception_v3", {"image_size": 299, "auxiliary": True}),
+    ],
+)
+def test_the_smallest_image_leaves_a_pixel_everywhere(name: str, options: dict[str, Any]) -> None:
+    """Dims below one would be refused."""
+    assert all(size >= 1 for operator in model(name, **options).operators for size in operator.dims.values())

@@ -5,10 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pipebench.domain.document import encode
-from pipebench.domain.profile import Precision
+from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.value import Value
 from pipebench.formats.devices import load_device
 from pipebench.formats.files import write_file
@@ -22,7 +23,11 @@ PLUGINS = {"models": "pipebench_models.plugin", "profilers": "pipebench_analytic
 
 
 class Recipe(Value, frozen=True, kw_only=True):
-    """How one profile is made; model and profiler as on the command line."""
+    """How one profile is made; model and profiler as on the command line.
+
+    lean: written without what every reader can do without, to keep the file small: fields that have their default
+    value, and the axes of operators, which only splits of tensors need.
+    """
 
     purpose: str
     model: str
@@ -30,6 +35,7 @@ class Recipe(Value, frozen=True, kw_only=True):
     devices: tuple[str, ...]
     micro_batches: tuple[int, ...]
     precision: Precision = "fp32"
+    lean: bool = False
 
 
 class Manifest(Value, frozen=True, kw_only=True):
@@ -57,7 +63,30 @@ def _document(name: str, recipe: Recipe) -> bytes:
     made = profile(graph, Context(options=options, request=request))
     notes = (f"model {recipe.model}", *made.provenance.notes)
     made = replace(made, name=name, provenance=replace(made.provenance, notes=notes))
-    return encode("profile", made) + b"\n"
+    return encode("profile", _lean(made) if recipe.lean else made) + b"\n"
+
+
+def _lean(made: Profile) -> Any:
+    notes = (*made.provenance.notes, "axes of operators are left out")
+    operators = tuple(replace(operator, axes={}) for operator in made.graph.operators)
+    made = replace(
+        made,
+        graph=replace(made.graph, operators=operators),
+        provenance=replace(made.provenance, notes=notes),
+    )
+    return _without_defaults(made)
+
+
+def _without_defaults(value: Any) -> Any:
+    """Plain data that reads as the same value."""
+    if isinstance(value, Value):
+        fields = {info.name: (getattr(value, info.name), _default(info)) for info in msgspec.structs.fields(value)}
+        return {name: _without_defaults(held) for name, (held, default) in fields.items() if held != default}
+    return [_without_defaults(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> Any:
+    return info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
 
 
 def _component(slot: str, text: str) -> tuple[Callable[..., Any], Value]:

@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.formats import profiles
+from pipebench.formats.devices import load_device
 from pipebench.formats.profiles import load_profile, profile_names
+from tests.analytic.profiling import run
+from tests.models.zoo import model
 from tests.profiles.regenerate import documents
+
+NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
+LEAN = ["densenet121", "inception_v3", "resnet101"]
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +22,10 @@ def made() -> dict[str, tuple[Path, bytes]]:
 
 
 def test_the_manifest_names_every_file(made: dict[str, tuple[Path, bytes]]) -> None:
-    assert profile_names() == sorted(made) == ["mmt", "resnet50", "transformer"]
+    assert profile_names() == sorted(made) == NAMES
 
 
-@pytest.mark.parametrize("name", ["mmt", "resnet50", "transformer"])
+@pytest.mark.parametrize("name", NAMES)
 def test_they_are_made_again_byte_for_byte(made: dict[str, tuple[Path, bytes]], name: str) -> None:
     path, data = made[name]
     assert path.read_bytes() == data, "run: python -m tests.profiles.regenerate"
@@ -29,6 +36,9 @@ def test_they_are_made_again_byte_for_byte(made: dict[str, tuple[Path, bytes]], 
     ("name", "operators", "sizes"),
     [
         ("mmt", 97, (1, 2, 4, 8, 16, 32, 64, 128)),
+        ("densenet121", 427, (8,)),
+        ("inception_v3", 314, (8,)),
+        ("resnet101", 345, (8,)),
         ("resnet50", 175, (1, 2, 4, 8)),
         ("transformer", 96, (1, 2, 4, 8, 16, 32, 64, 128)),
     ],
@@ -40,6 +50,17 @@ def test_what_they_hold(name: str, operators: int, sizes: tuple[int, ...]) -> No
     assert profile.on("V100-SXM2-16GB").micro_batches == sizes
     assert profile.provenance.profiler.startswith("analytic[")
     assert profile.provenance.notes[0].startswith(f"model {name}")
+
+
+@pytest.mark.parametrize("name", LEAN)
+def test_a_lean_file_reads_as_what_was_profiled(name: str) -> None:
+    """But for the axes."""
+    device = load_device("V100-SXM2-16GB")
+    made = run(model(name, image_size=1000), (8,), device, max_tensor_parallel=1, recompute=False)
+    read = load_profile(name)
+    assert read.costs == made.costs
+    assert read.graph.tensors == made.graph.tensors
+    assert [replace(operator, axes={}) for operator in made.graph.operators] == list(read.graph.operators)
 
 
 def test_an_installed_package_has_them_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

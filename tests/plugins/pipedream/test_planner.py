@@ -191,7 +191,7 @@ def test_sizes_beyond_those_profiled_are_shared_by_replicas(mode: RegimeMode) ->
         assert stage.micro_batch <= 2 * stage.data_parallel
     seven = run(msgspec.structs.replace(problem, cluster=cluster(7), mini_batch=28))
     assert seven.plan.devices_used == 7
-    assert seven.notices == ()
+    assert not any("devices are not used" in notice for notice in seven.notices)
 
 
 def test_sizes_that_cannot_win_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""ResNet-50 (He et al. 2016, table 1) at the granularity of torchvision's modules."""
+"""Residual networks of bottleneck blocks (He et al. 2016, table 1) at the granularity of torchvision's modules."""
 
 from typing import cast
 
@@ -14,24 +14,32 @@ from pipebench_models.image_operators import (
     max_pool,
     relu,
 )
-from pipebench_models.plugin import ResNet50Options
+from pipebench_models.plugin import ImageOptions
 from pipebench_models.shared_operators import add, linear
 
-STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-"""Width, blocks and stride of the first block of each stage."""
+WIDTHS, STRIDES = (64, 128, 256, 512), (1, 2, 2, 2)
+"""Width of each stage's blocks and stride of its first block."""
 EXPANSION = 4
 
 
-def build(context: Context) -> OperatorGraph:
+def build_resnet50(context: Context) -> OperatorGraph:
     """175 operators; `layer` counts the stem as 0, then the 16 blocks, then the head."""
-    options = cast(ResNet50Options, context.options)
-    graph = GraphBuilder("resnet50")
+    return _build("resnet50", (3, 4, 6, 3), cast(ImageOptions, context.options))
+
+
+def build_resnet101(context: Context) -> OperatorGraph:
+    """345 operators; `layer` counts the stem as 0, then the 33 blocks, then the head."""
+    return _build("resnet101", (3, 4, 23, 3), cast(ImageOptions, context.options))
+
+
+def _build(name: str, blocks_of_stages: tuple[int, ...], options: ImageOptions) -> OperatorGraph:
+    graph = GraphBuilder(name)
     graph.layer = 0
     x = graph.input("image", 3, options.image_size, options.image_size)
     x = conv2d(graph, "conv1", x, 64, kernel=7, stride=2)
     x = relu(graph, "relu", batch_norm(graph, "bn1", x))
-    x = max_pool(graph, "maxpool", x, kernel=3, stride=2)
-    for stage, (width, blocks, stride) in enumerate(STAGES, start=1):
+    x = max_pool(graph, "maxpool", x, kernel=3, stride=2, padding=1)
+    for stage, (width, blocks, stride) in enumerate(zip(WIDTHS, blocks_of_stages, STRIDES, strict=True), start=1):
         for block in range(blocks):
             graph.layer += 1
             x = _bottleneck(graph, f"layer{stage}.{block}", x, width, stride if block == 0 else 1)

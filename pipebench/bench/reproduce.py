@@ -1,0 +1,190 @@
+"""An artefact's cells run as trials: what a store holds is not run again, what cannot be run is a row too."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as replace_fields
+
+from pipebench.bench.agenda import Agenda, Finished, agenda
+from pipebench.bench.comparison import home_regime
+from pipebench.bench.components import ready_planner, ready_scheduler
+from pipebench.bench.store.folder import Store
+from pipebench.bench.sweep import Watcher, Where, run_agenda
+from pipebench.bench.trial import Trial
+from pipebench.bench.wanted import Wanted
+from pipebench.bench.workload import Workload
+from pipebench.bench.workload_builder import WorkloadBuilder
+from pipebench.costs.scaling import scaled
+from pipebench.domain.artefact import Cell, Result
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.profile import Profile
+from pipebench.domain.row import Row
+from pipebench.formats.pipedream_layers import join_layers
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Cells, the trials of those that can be run, and rows of those that cannot.
+
+    places: the position in `cells` of each trial of the agenda.
+    """
+
+    cells: Sequence[Cell]
+    agenda: Agenda
+    places: Sequence[int]
+    refused: dict[int, Row]
+
+    @property
+    def expected_s(self) -> float:
+        """About how long what is left takes."""
+        return sum(self.cells[self.places[position]].expected_s for position in self.agenda.to_run)
+
+    def results(self, finished: Sequence[Finished]) -> list[Result]:
+        """What is known, in the order of the cells."""
+        rows = dict(self.refused)
+        rows |= {self.places[each.position]: each.outcome.row for each in finished}
+        return [Result(cell=self.cells[place], row=rows[place]) for place in sorted(rows)]
+
+
+def work_of(
+    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False, parallel: bool = False
+) -> Work:
+    """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
+
+    A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
+    """
+    builder = _Workloads(host)
+    trials: list[Trial] = []
+    places: list[int] = []
+    refused: dict[int, Row] = {}
+    for place, cell in enumerate(cells):
+        workload = builder.workload(cell)
+        try:
+            trials.append(_trial(host, cell, workload))
+        except PipebenchError as error:
+            refused[place] = _refusal(cell, workload, str(error))
+        else:
+            places.append(place)
+    return Work(cells, agenda(host, trials, store, fresh, parallel=parallel), places, refused)
+
+
+def run_cells(host: Host, work: Work, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
+    """All trials, those of the store first; each is in the store before the next one starts."""
+    yield from work.agenda.cached
+    yield from run_agenda(host, work.agenda, where, watcher)
+
+
+def _trial(host: Host, cell: Cell, workload: Workload) -> Trial:
+    planner = ready_planner(host, parse_reference(cell.planner))
+    if cell.scheduler is not None:
+        ready_scheduler(host, cell.scheduler)
+    return Trial(
+        workload=workload,
+        regime=cell.regime or home_regime(planner),
+        planner=planner,
+        scheduler=cell.scheduler,
+        repeat=cell.repeat,
+        timeout_s=cell.timeout_s,
+    )
+
+
+def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:
+    regime = cell.regime or "sync"
+    problem = workload.problem(regime)
+    return Row(
+        workload=workload.name,
+        model=workload.model,
+        profile=problem.profile.name,
+        cluster=problem.cluster.name,
+        devices=problem.cluster.size,
+        mini_batch=problem.mini_batch,
+        regime=regime,
+        problem_id=problem.problem_id,
+        workload_id=problem.workload_id,
+        planner=cell.planner,
+        status="unsupported",
+        reason=reason,
+    )
+
+
+class _Workloads:
+    """Workloads of cells; cells that differ in their planner share one."""
+
+    def __init__(self, host: Host) -> None:
+        self._builder = WorkloadBuilder(host)
+        self._made: dict[str, Workload] = {}
+        self._profiles: dict[Hashable, tuple[Profile, Profile]] = {}
+
+    def workload(self, cell: Cell) -> Workload:
+        key = repr((_wanted(cell), cell.input_bytes, cell.chain))
+        if key not in self._made:
+            made = self._builder.workload(_wanted(cell))
+            self._made[key] = replace(made, profile=self._profile(made.profile, cell))
+        return self._made[key]
+
+    def _profile(self, profile: Profile, cell: Cell) -> Profile:
+        key = id(profile), cell.input_bytes, cell.chain, cell.micro_batch
+        if key not in self._profiles:
+            made = profile
+            if cell.input_bytes is not None:
+                made = scaled(made, cell.input_bytes / _input_bytes(made))
+            if cell.chain:
+                made = _as_chain(made, cell.micro_batch)
+            self._profiles[key] = profile, made
+        return self._profiles[key][1]
+
+
+def _as_chain(profile: Profile, micro_batch: int | None) -> Profile:
+    """One operator for each layer. Raises PipebenchError where the profile does not have the one size needed."""
+    costs = profile.costs[0]
+    sizes = costs.micro_batches
+    if len(sizes) > 1:
+        if micro_batch not in sizes:
+            raise PipebenchError(
+                f"profile {profile.name!r} has micro-batches {', '.join(map(str, sizes))}, not {micro_batch}",
+                "profile that size, or one size alone",
+            )
+        at = sizes.index(micro_batch)
+        operators = tuple(
+            replace_fields(c, forward_s=(c.forward_s[at],), backward_s=(c.backward_s[at],), weight_gradient_s=())
+            for c in costs.operators
+        )
+        costs = replace_fields(costs, micro_batches=(sizes[at],), operators=operators)
+    plain = tuple(replace_fields(operator, axes={}) for operator in profile.graph.operators)
+    graph, joined = join_layers(replace_fields(profile.graph, operators=plain), costs)
+    return replace_fields(profile, graph=graph, costs=(joined,))
+
+
+def _input_bytes(profile: Profile) -> float:
+    """Bytes a sample of the model's inputs. Raises PipebenchError where the profile does not tell."""
+    found = sum(t.forward_bytes_per_sample for t in profile.graph.tensors if t.producer is None)
+    if found <= 0:
+        raise PipebenchError(
+            f"profile {profile.name!r} has no input tensor, so the size of its images is not known",
+            "give a profile whose inputs are tensors",
+        )
+    return found
+
+
+def _wanted(cell: Cell) -> Wanted:
+    return Wanted(
+        name=" ".join(f"{axis}={value}" for axis, value in cell.at.items() if axis != "series"),
+        model=parse_reference(cell.model) if cell.model else None,
+        profile=parse_reference(cell.profile) if cell.profile else None,
+        profiler=cell.profiler,
+        cluster=cell.cluster,
+        devices=cell.devices,
+        memory=cell.memory,
+        bandwidth=cell.bandwidth,
+        link_mode=cell.link_mode,
+        mini_batch=cell.mini_batch,
+        mini_batch_per_device=cell.mini_batch_per_device,
+        micro_batch=cell.micro_batch,
+        tp=cell.tp,
+        dp=cell.dp,
+        pp=cell.pp,
+        reserve=cell.reserve,
+        optimizer=cell.optimizer,
+    )

@@ -1,0 +1,123 @@
+"""pipebench reproduce: a paper's figure or table again, its claims judged."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.bench.reproduce import Work
+    from pipebench.bench.sweep import Where
+    from pipebench.domain.artefact import Figure, Finding, Result
+    from pipebench.hooks.descriptors import Artefact
+    from pipebench.hooks.manager import Host
+
+
+@click.command()
+@click.argument("artefact")
+@click.option("--full", is_flag=True, help="All cells of the paper, not a subset of a few minutes.")
+@click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for chart, table, series and a store.")
+@click.option("--fresh", is_flag=True, help="Run what the store in --out holds already, too.")
+@click.option("--jobs", type=click.IntRange(1), help="Cells side by side (their search times mean nothing).")
+@click.option("--json", "as_json", is_flag=True, help="Findings, series and rows as JSON on stdout.")
+def command(
+    artefact: str,
+    full: bool,
+    profiles: tuple[str, ...],
+    out: Path | None,
+    fresh: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Run ARTEFACT (such as madpipe/fig6) and put what was measured beside each of the paper's claims.
+
+    With --out every finished cell is kept at once: the same command again goes on where it was stopped.
+    """
+    from pipebench.bench.isolation.client import isolation
+    from pipebench.bench.reproduce import work_of
+    from pipebench.bench.store import Store
+    from pipebench.bench.sweep import Where
+    from pipebench.report.findings_text import print_findings
+
+    if fresh and out is None:
+        raise PipebenchError("--fresh is about a store", "name its folder with --out")
+    host = open_host()
+    described: Any = host.find("artefacts", artefact).component
+    reproduction = host.load(described)()
+    where = Where(jobs=jobs or 1)
+    if not where.parallel:
+        isolation()
+    store = Store.open(out / "store") if out is not None else None
+    work = work_of(host, reproduction.suite(full, profiles), store, fresh, where.parallel)
+    show_new_warnings(host)
+    click.echo(about(work, where.jobs) + ("" if out else " (nothing is kept without --out)"), err=True)
+    results, interrupted = _run(host, work, where)
+    found, figure = reproduction.judge(results), reproduction.series(results)
+    if out is not None:
+        _write(out, described, results, found, figure)
+    if as_json:
+        print_json({"artefact": artefact, "findings": found, "figure": figure, "results": results})
+    else:
+        print_findings(console(), described, results, found)
+        for note in figure.notes:
+            click.echo(f"  {note}")
+    if interrupted:
+        raise PipebenchError(f"interrupted after {len(results)} cells", exit_code=ExitCode.INTERRUPTED)
+    return _exit_code(results)
+
+
+def about(work: "Work", jobs: int) -> str:
+    """How many cells there are, how many are left, about how long they take."""
+    left = len(work.agenda.to_run)
+    known = f", {len(work.agenda.cached)} in the store" if work.agenda.cached else ""
+    refused = f", {len(work.refused)} cannot be run" if work.refused else ""
+    return f"{len(work.cells)} cells{known}{refused}, {left} to run: about {duration(work.expected_s / jobs)}"
+
+
+def duration(expected_s: float) -> str:
+    """Seconds, minutes or hours, roughly."""
+    if expected_s < 90:
+        return f"{expected_s:.0f} s"
+    return f"{expected_s / 60:.0f} min" if expected_s < 5400 else f"{expected_s / 3600:.1f} h"
+
+
+def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], bool]":
+    from pipebench.bench.reproduce import run_cells
+    from pipebench.cli.progress import Progress
+
+    finished = []
+    interrupted = False
+    with Progress(work.agenda) as progress:
+        try:
+            for each in run_cells(host, work, where, progress):
+                finished.append(each)
+                if not each.cached:
+                    progress.finished(each.outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    return work.results(finished), interrupted
+
+
+def _write(
+    out: Path, artefact: "Artefact", results: "list[Result]", found: "list[Finding]", figure: "Figure"
+) -> None:
+    from pipebench.formats.files import write_file
+    from pipebench.report.chart import svg
+    from pipebench.report.findings_text import markdown, series_csv
+
+    name = artefact.name.replace("/", "-")
+    write_file(out / f"{name}.svg", svg(figure).encode())
+    write_file(out / f"{name}.csv", series_csv(figure).encode())
+    write_file(out / f"{name}.md", markdown(artefact, results, found, figure, f"{name}.svg").encode())
+    click.echo(f"{out / name}.svg, .md and .csv written", err=True)
+
+
+def _exit_code(results: "list[Result]") -> int:
+    statuses = {result.row.status for result in results}
+    if not statuses & {"ok", "infeasible"}:
+        return ExitCode.NOTHING_RAN
+    return ExitCode.SOME_FAILED if statuses & {"crashed", "timeout", "memory"} else ExitCode.OK

@@ -1,0 +1,112 @@
+"""A paper's figure or table, run again: what to run, what the paper claims, what came of it."""
+
+from typing import Literal
+
+from pipebench.domain.cluster import LinkMode
+from pipebench.domain.problem import Optimizer, RegimeMode
+from pipebench.domain.row import Row
+from pipebench.domain.value import Value, require, require_count
+
+Judgement = Literal["holds", "does not hold", "depends", "claim only"]
+"""`depends`: on what the paper leaves open (the reason says on what). `claim only`: nothing here can test it."""
+
+
+class Cell(Value, frozen=True, kw_only=True):
+    """One trial: a workload in the words of a suite, and a planner as on the command line.
+
+    at: where in the figure it stands, by the names that the artefact uses (network, devices, memory, …).
+    input_bytes: the profile is scaled so that its inputs have so many bytes a sample (None: as it is).
+    chain: the profile's operators are joined to the layers between single-tensor cuts, each of which keeps what
+    enters it (MadPipe, section 4.1), at the pinned micro-batch.
+    repeat: warm searches to time, 0 where the plan alone matters. expected_s: about how long the trial takes.
+    """
+
+    at: dict[str, str | float]
+    planner: str
+    model: str | None = None
+    profile: str | None = None
+    profiler: str = "analytic"
+    input_bytes: float | None = None
+    chain: bool = False
+    cluster: str = "flat"
+    devices: int
+    memory: str | None = None
+    bandwidth: str | None = None
+    link_mode: LinkMode | None = None
+    mini_batch: int | None = None
+    mini_batch_per_device: int | None = None
+    micro_batch: int | None = None
+    tp: int | None = None
+    dp: int | None = None
+    pp: int | None = None
+    reserve: float = 0.0
+    optimizer: Optimizer = "none"
+    regime: RegimeMode | None = None
+    scheduler: str | None = None
+    repeat: int = 0
+    timeout_s: float = 300.0
+    expected_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        require((self.model is None) != (self.profile is None), "a cell has a model or a profile, one of them")
+        require_count("devices", self.devices)
+
+
+class Result(Value, frozen=True, kw_only=True):
+    """A cell and the row that came of it."""
+
+    cell: Cell
+    row: Row
+
+
+class Claim(Value, frozen=True, kw_only=True):
+    """What a paper says.
+
+    statement: restated so that it can be measured. quote: its own words. where: in the paper.
+    """
+
+    name: str
+    statement: str
+    quote: str
+    where: str
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """A claim beside what was measured. measured: a line for each case; value: the figure that decides, if any."""
+
+    claim: Claim
+    measured: tuple[str, ...] = ()
+    value: float | None = None
+    judgement: Judgement
+    reason: str
+
+
+class Curve(Value, frozen=True, kw_only=True):
+    """One line of a chart. kind: an estimate is drawn dashed, a schedule solid.
+
+    points: (x, y) where there is a value. infeasible: x of the cells where there is none. colour: curves of one
+    number share a colour, the estimate and the schedule of one planner.
+    """
+
+    label: str
+    kind: Literal["estimate", "schedule"] = "schedule"
+    colour: int = 0
+    points: tuple[tuple[float, float], ...] = ()
+    infeasible: tuple[float, ...] = ()
+
+
+class Panel(Value, frozen=True, kw_only=True):
+    """One chart of a figure; axes with their units."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...] = ()
+
+
+class Figure(Value, frozen=True, kw_only=True):
+    """Panels side by side, and what a reader has to know of them."""
+
+    title: str
+    panels: tuple[Panel, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,5 @@
+"""Charts as SVG, written without any library."""
+
+from pipebench.report.chart.figure import svg
+
+__all__ = ["svg"]

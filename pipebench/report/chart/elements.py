@@ -1,0 +1,78 @@
+"""SVG elements as text."""
+
+from collections.abc import Sequence
+from html import escape
+
+FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+SIZE = 12
+LETTER = 7.2
+"""Pixels that a letter takes at SIZE, generously."""
+INK, PALE = "#222222", "#d9d9d9"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#8c6d31")
+"""Okabe and Ito's, told apart with any kind of colour vision; each has a marker of its own besides."""
+DASHES = "6 4"
+
+
+def colour_of(number: int) -> str:
+    """The colour of a curve."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def text(
+    x: float, y: float, words: str, *, anchor: str = "start", bold: bool = False, turned: bool = False
+) -> str:
+    """Words whose baseline starts (or has its middle or end) at a place; turned: read from below."""
+    weight = ' font-weight="bold"' if bold else ""
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{INK}"{weight}{turn}>'
+        f"{escape(words, quote=False)}</text>"
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: float = 1.0) -> str:
+    """A straight line."""
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="{stroke}" stroke-width="{width:g}"/>'
+
+
+def path(places: Sequence[tuple[float, float]], colour: int, dashed: bool, width: float = 1.8) -> str:
+    """A curve through places."""
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    dash = f' stroke-dasharray="{DASHES}"' if dashed else ""
+    style = f'fill="none" stroke="{colour_of(colour)}" stroke-width="{width:.1f}"'
+    return f'<polyline points="{points}" {style}{dash}/>'
+
+
+def marker(x: float, y: float, colour: int, hollow: bool = False, scale: float = 1.0) -> str:
+    """A mark of 7 pixels times scale, whose shape goes with the colour."""
+    stroke = colour_of(colour)
+    fill = "#ffffff" if hollow else stroke
+    style = f'fill="{fill}" stroke="{stroke}" stroke-width="1.2"'
+    shape = colour % 4
+    if shape == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3.4 * scale:.1f}" {style}/>'
+    corners = {
+        1: ((-3.1, -3.1), (3.1, -3.1), (3.1, 3.1), (-3.1, 3.1)),
+        2: ((0.0, -4.0), (3.8, 3.0), (-3.8, 3.0)),
+        3: ((0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)),
+    }[shape]
+    points = " ".join(f"{x + scale * dx:.1f},{y + scale * dy:.1f}" for dx, dy in corners)
+    return f'<polygon points="{points}" {style}/>'
+
+
+def cross(x: float, y: float, colour: int) -> str:
+    """The mark of a cell without a schedule."""
+    left, right, above, below = (f"{each:.1f}" for each in (x - 3, x + 3, y - 3, y + 3))
+    strokes = f"M{left} {above}L{right} {below}M{left} {below}L{right} {above}"
+    return f'<path d="{strokes}" stroke="{colour_of(colour)}" stroke-width="1.6" class="infeasible"/>'
+
+
+def document(width: float, height: float, title: str, inside: Sequence[str]) -> str:
+    """A whole SVG file."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{FONT}" font-size="{SIZE}">'
+    )
+    background = f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>'
+    return "\n".join([head, f"<title>{escape(title, quote=False)}</title>", background, *inside, "</svg>"]) + "\n"

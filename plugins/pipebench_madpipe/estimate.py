@@ -1,0 +1,154 @@
+"""MadPipe-DP's estimate of an allocation, stage by stage from the last (section 4.2.2), on exact integers.
+
+The delay V in front of a stage gives its group, the group its live micro-batches. Of the special GPU, which also
+keeps stages of other groups, the load t and the memory are followed. Two bounds on its memory:
+
+- as printed: g - 1 live micro-batches of a stage of group g;
+- tight: when a special stage i starts a forward at its peak, g_i micro-batches of it are live, at least as many
+  of every special stage before it in its group, and g_j - 1 of every other one. So no schedule needs less than
+  all weights and buffers + the sum of (g_j - 1) s_j + the most, over groups, of what the special stages of a
+  group need for one micro-batch more.
+"""
+
+from typing import NamedTuple
+
+from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.stage_table import StageTable
+from pipebench.costs.quantise import IntArray
+from pipebench_madpipe.allocation import BoolArray
+
+FITS, SKIP, STOP = 0, 1, 2
+"""Of a stage: it fits; it does not; nor does any longer one."""
+
+
+class Estimate(NamedTuple):
+    """tight: which memory bound (see above).
+
+    in_place: neighbours that are both on the special GPU exchange nothing and hold one buffer, as the cost model
+    has it; else they are charged a transfer and buffers at both ends, as printed. With both the estimate is below
+    every schedule of the allocation.
+    """
+
+    tight: bool
+    in_place: bool
+
+
+class Front(NamedTuple):
+    """What is known of the stages behind a layer: delay V in front of them, ns; load of the special GPU, ns; its
+    bytes with group - 1 live micro-batches, the most that one more adds at its peak, and that in the open group.
+    """
+
+    delay: int
+    load: int
+    held: int
+    peak: int
+    current: int
+
+
+@kernel
+def pass_cut(table: StageTable, period: int, front: Front, end: int, beside: bool) -> tuple[bool, Front]:
+    """The front in front of the cut at `end`; false when its transfers exceed the period.
+
+    beside: both sides are on the special GPU and pass tensors in place.
+    """
+    if beside or end == len(table.forward) - 1:
+        return True, front
+    cut = table.cut_forward[end] + table.cut_backward[end]
+    closed = -(-front.delay // period) * period
+    if cut > period:
+        return False, front
+    if front.delay + cut > closed:
+        return True, Front(closed + cut, front.load, front.held, front.peak, 0)
+    return True, Front(front.delay + cut, front.load, front.held, front.peak, front.current)
+
+
+@kernel
+def add_stage(
+    table: StageTable,
+    memory: int,
+    period: int,
+    estimate: Estimate,
+    front: Front,
+    first: int,
+    end: int,
+    special: bool,
+    beside: bool,
+) -> tuple[int, Front]:
+    """The front in front of stage [first, end), given the one in front of the cut at `end`; FITS, SKIP or STOP."""
+    work = table.forward[end] - table.forward[first] + table.backward[end] - table.backward[first]
+    if work > period:
+        return STOP, front
+    group = -(-front.delay // period)
+    delay, current = front.delay + work, front.current
+    if delay > group * period:
+        delay = group * period + work
+        group += 1
+        current = 0
+    live = max(1, group)
+    each, once, workspace = table.each[first, end], table.once[first, end], table.workspace[first, end]
+    held = table.weights[first, end] + table.cut_held[first]
+    if not special:
+        if table.floor[first, end] > memory:
+            return STOP, front
+        if held + once + workspace + live * each + table.cut_held[end] > memory:
+            return SKIP, front
+        return FITS, Front(delay, front.load, front.held, front.peak, current)
+    load = front.load + work
+    if load > period:
+        return STOP, front
+    if not (beside and estimate.in_place):
+        held += table.cut_held[end]
+    peak = front.peak
+    if not estimate.tight:
+        held += front.held + workspace + (live - 1) * each + once
+    else:
+        held += front.held + (live - 1) * each
+        one_more = each
+        if live > 1:
+            held += once
+        else:
+            one_more += once
+        current = max(current, workspace) + one_more
+        peak = max(peak, current)
+    if held + peak > memory:
+        return SKIP, front
+    return FITS, Front(delay, load, held, peak, current)
+
+
+@kernel
+def admits(
+    table: StageTable, bounds: IntArray, special: BoolArray, memory: int, period: int, estimate: Estimate
+) -> bool:
+    """Whether the estimate of this allocation meets the period."""
+    front = Front(0, 0, 0, 0, 0)
+    for stage in range(len(special) - 1, -1, -1):
+        first, end = bounds[stage], bounds[stage + 1]
+        beside = stage + 1 < len(special) and special[stage] and special[stage + 1]
+        sent, front = pass_cut(table, period, front, end, beside and estimate.in_place)
+        if not sent:
+            return False
+        status, front = add_stage(table, memory, period, estimate, front, first, end, special[stage], beside)
+        if status != FITS:
+            return False
+    return True
+
+
+@kernel
+def estimated_period(
+    table: StageTable,
+    bounds: IntArray,
+    special: BoolArray,
+    memory: int,
+    low: int,
+    below: int,
+    estimate: Estimate,
+) -> int:
+    """The shortest period in low … below - 1 at which the estimate is met; `below` when there is none."""
+    high = below
+    while low < high:
+        middle = (low + high) // 2
+        if admits(table, bounds, special, memory, middle, estimate):
+            high = middle
+        else:
+            low = middle + 1
+    return int(high)

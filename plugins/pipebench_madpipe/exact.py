@@ -1,0 +1,176 @@
+"""madpipe[variant=exact]: the best plan of MadPipe's class, with what is proven of it."""
+
+from dataclasses import dataclass
+
+from pipebench.algorithms.chain import Chain, build_chain
+from pipebench.algorithms.contiguous import StageRange, least_memory, longest_period, shortest_period
+from pipebench.algorithms.contiguous_class import stage_range
+from pipebench.algorithms.linearise import CutRule, linearise
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.stage_table import stage_table
+from pipebench.costs.model import CostModel
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context, DeadlineReached
+from pipebench_madpipe.class_search import BOUND, ClassSearch, Scheduled
+from pipebench_madpipe.label_search import Class, allocations_at
+from pipebench_madpipe.plugin import MadPipeOptions
+from pipebench_madpipe.scheduled_plan import scheduled_plan
+
+NS = 1e-9
+ACCURACY = 1000
+"""How close the least memory of a message is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    chain: Chain
+    found: Scheduled
+    mini_batch_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is searched: the chains of all micro-batch sizes."""
+
+    model: CostModel
+    chains: list[Chain]
+    stages: StageRange
+    non_contiguous: bool
+
+    @property
+    def problem(self) -> Problem:
+        return self.model.problem
+
+
+def plan_exact(problem: Problem, context: Context) -> PlanResult:
+    """The shortest mini_batch / micro_batch x period found, over all micro-batch sizes, under the first memory
+    limit that admits a plan.
+
+    Counters: probes (decisions at one period), states (contiguous), labels, nodes (schedules). Raises
+    UnsupportedProblem (see stage_range), InfeasibleProblem when no plan of the class fits, or none was found,
+    and DeadlineReached when the time is out before there is a plan.
+    """
+    options = context.options
+    assert isinstance(options, MadPipeOptions)
+    task = _task(problem, options.cuts)
+    for memory in memory_limits(problem):
+        best, lower_ns = _over_sizes(task, memory, context)
+        if best is not None:
+            return _result(task, best, memory, lower_ns, context)
+        if context.out_of_time():
+            raise DeadlineReached("the time limit was reached before any plan was found")
+    raise _infeasible(task, memory)
+
+
+def _task(problem: Problem, cuts: CutRule) -> _Task:
+    stages = stage_range(problem)
+    model = CostModel(problem)
+    layers = linearise(model.graph, cuts)
+    recompute = problem.pins.recompute or "none"
+    chains = [build_chain(model, layers, size, recompute) for size in micro_batch_candidates(problem)]
+    if len(layers) < stages.least:
+        raise InfeasibleProblem(
+            f"{stages.least} stages are pinned, {model.graph.name!r} can be cut into {len(layers)} at most"
+        )
+    one_each = problem.pins.virtual_stages == 1
+    return _Task(model, chains, stages, chains[0].one_level and not one_each)
+
+
+def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | None, int]:
+    """The best of all sizes, and what no plan of any size is below, in ns of a mini-batch."""
+    best: _Best | None = None
+    lowers: list[int] = []
+    for done, chain in enumerate(task.chains):
+        context.report(done / len(task.chains), f"micro-batch {chain.micro_batch}")
+        repeats = task.problem.mini_batch // chain.micro_batch
+        lower = shortest_period(chain, task.stages)
+        below = None if best is None else -(-best.mini_batch_ns // repeats)
+        if not context.out_of_time() and (below is None or lower < below):
+            search = ClassSearch(chain, task.stages, memory, task.non_contiguous, context.out_of_time)
+            search.run(below)
+            for name, amount in search.counts.items():
+                context.count(name, amount)
+            lower = search.lower_ns
+            if search.best is not None:
+                best = _Best(chain, search.best, repeats * search.best.period_ns)
+        lowers.append(repeats * lower)
+    return best, min(lowers)
+
+
+def _result(task: _Task, best: _Best, memory: int, lower_ns: int, context: Context) -> PlanResult:
+    plan, schedule = scheduled_plan(task.model, best.chain, best.found)
+    lower_ns = min(lower_ns, best.mini_batch_ns)
+    proven = lower_ns == best.mini_batch_ns
+    return PlanResult(
+        plan=plan,
+        schedule=schedule,
+        scheduler="1f1b*" if best.found.instants is None else "periodic-bnb",
+        claimed_s=best.mini_batch_ns * NS,
+        claimed_native=float(best.found.period_ns),
+        claimed_unit="ns a micro-batch",
+        lower_bound_s=lower_ns * NS,
+        bound_scope=_scope(task, memory),
+        termination="optimal" if proven else "limit" if context.out_of_time() else "heuristic",
+        notices=tuple(_notices(task, best, plan.routing == "relay", lower_ns)),
+    )
+
+
+def _scope(task: _Task, memory: int) -> str:
+    cluster = task.problem.cluster
+    parts = ["contiguous or one GPU with several stages" if task.non_contiguous else "contiguous, 1F1B*"]
+    parts += ["stages uninterrupted", "one micro-batch size"]
+    if not task.chains[0].one_level:
+        parts.append("consecutive devices")
+    if cluster.link_mode != "half":
+        parts.append("one transfer at a time on a link")
+    if memory < cluster.memory_bytes:
+        parts.append("memory less the reserve")
+    return ", ".join(parts)
+
+
+def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int) -> list[str]:
+    notices = []
+    if relayed:
+        notices.append(
+            "the graph is cut in topological order; tensors that skip stages are passed on from stage to stage"
+        )
+    layers, devices = len(best.chain.layers), task.problem.cluster.size
+    if layers < devices:
+        notices.append(f"{layers} layers for {devices} devices: at most {layers} devices are used")
+    if not task.non_contiguous:
+        reason = "virtual_stages is pinned to 1" if best.chain.one_level else "the links are of several levels"
+        notices.append(f"only contiguous allocations were searched: {reason}")
+    if lower_ns < best.mini_batch_ns:
+        gap = best.mini_batch_ns / lower_ns - 1
+        notices.append(f"no plan of the class is more than {gap:.2%} faster (proven)")
+    return notices
+
+
+def _infeasible(task: _Task, memory: int) -> InfeasibleProblem:
+    name, devices = task.problem.profile.name, task.problem.cluster.size
+    least, size = min((_least_memory(task, chain), chain.micro_batch) for chain in task.chains)
+    message = f"no plan of {name!r} on {devices} devices fits in {memory} bytes a device"
+    hint = f"every one needs at least {least} bytes, at micro-batch {size}"
+    if least <= memory:
+        message = f"no plan of {name!r} on {devices} devices was found that fits in {memory} bytes a device"
+        hint = f"{hint}; none is contiguous, and no way to share a GPU was found"
+    return InfeasibleProblem(message, hint)
+
+
+def _least_memory(task: _Task, chain: Chain) -> int:
+    """Bytes below which no plan of the class exists: labels at a period with one micro-batch live at a time."""
+    if not task.non_contiguous:
+        return least_memory(chain, task.stages)
+    table = stage_table(chain)
+    low, high = 0, least_memory(chain, task.stages)
+    while high - low > high // ACCURACY:
+        middle = (low + high) // 2
+        of = Class(table, middle, task.stages.least, task.stages.most)
+        if allocations_at(of, longest_period(chain), BOUND, 1)[2]:
+            low = middle + 1
+        else:
+            high = middle
+    return low

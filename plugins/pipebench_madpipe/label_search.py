@@ -1,0 +1,82 @@
+"""The shortest period that the estimate of some allocation meets: a lower bound on every schedule of the class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipebench.algorithms.stage_table import StageTable
+from pipebench.costs.quantise import IntArray
+from pipebench_madpipe.allocation import Allocation, BoolArray
+from pipebench_madpipe.estimate import Estimate, estimated_period
+from pipebench_madpipe.labels import reach
+
+MOST_LABELS = 400_000
+"""Labels for one target period, after which it counts as met: the bound is then what was proven by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """The allocations to choose from: stages of this table on least … most GPUs of `memory` bytes."""
+
+    table: StageTable
+    memory: int
+    least: int
+    most: int
+
+    @property
+    def length(self) -> int:
+        """Layers."""
+        return len(self.table.forward) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSearch:
+    """lower_ns: no allocation's estimate is below it. best: one that meets it (None: none below the cutoff)."""
+
+    lower_ns: int
+    best: Allocation | None
+    probes: int
+    labels: int
+
+
+def allocations_at(of: Class, period: int, estimate: Estimate, wanted: int) -> tuple[list[Allocation], int, bool]:
+    """Allocations whose estimate meets the period (at most `wanted`), labels made, and whether none is proven."""
+    found, labels, bounds, special = reach(
+        of.table, of.memory, period, of.least, of.most, estimate, wanted, MOST_LABELS
+    )
+    listed = [_allocation(of.length, bounds[i], special[i]) for i in range(max(0, found))]
+    return listed, labels, found == 0
+
+
+def _allocation(length: int, bounds: IntArray, special: BoolArray) -> Allocation:
+    stages = int((bounds < length).sum())
+    return Allocation(tuple(map(int, bounds[: stages + 1])), tuple(map(bool, special[:stages])))
+
+
+def estimated_optimum(
+    of: Class, estimate: Estimate, low: int, below: int, stop: Callable[[], bool] = lambda: False
+) -> LabelSearch:
+    """The shortest period in low … below - 1 that the estimate of some allocation meets.
+
+    Algorithm 1 of MadPipe as a search that closes: each allocation found lowers the upper end to the shortest
+    period of its own estimate; just below that end and the middle of the bracket are tried in turn, because the
+    first allocation is often the best. A period at which the labels run out of room ends the search with the
+    bound proven by then.
+    """
+    best: Allocation | None = None
+    probes = labels = 0
+    high = below
+    next_to_end = True
+    while low < high and not stop():
+        period = high - 1 if next_to_end else (low + high - 1) // 2
+        next_to_end = not next_to_end
+        found, made, proven = allocations_at(of, period, estimate, 1)
+        probes += 1
+        labels += made
+        if found:
+            best = found[0]
+            high = estimated_period(of.table, *best.arrays, of.memory, low, period + 1, estimate)
+        elif proven:
+            low = period + 1
+        elif next_to_end:
+            break
+    return LabelSearch(low, best, probes, labels)

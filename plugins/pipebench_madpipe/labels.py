@@ -1,0 +1,197 @@
+"""MadPipe-DP at one target period, exact: Pareto labels instead of a grid.
+
+A label is a Front for layers k … L-1 with a number of normal stages. One that is no better than another in
+anything is dropped: every extension is monotone in each part. A cut is charged when the stage on its left is
+known, so that neighbours on the special GPU can be told apart.
+"""
+
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.stage_table import StageTable
+from pipebench.costs.quantise import IntArray
+from pipebench_madpipe.allocation import BoolArray
+from pipebench_madpipe.estimate import FITS, STOP, Estimate, Front, add_stage, pass_cut
+
+FREE, USED, BESIDE = 0, 1, 2
+"""No stage is special yet; some stage is; the leftmost one is."""
+# Columns of a label; AFTER is the next one of the same layer, normals and state, -1 the last.
+DELAY, LOAD, HELD, PEAK, CURRENT, GROUP, FIRST, STATE, PARENT, AFTER = range(10)
+COLUMNS = 10
+
+
+@kernel
+def _dominates(one: IntArray, other: IntArray) -> bool:
+    """Whether what can follow `other` can follow `one`.
+
+    In a lower group the next special stage has a live micro-batch less, which makes up for what the open
+    group of `other` has not summed up yet.
+    """
+    return bool(
+        one[DELAY] <= other[DELAY]
+        and one[LOAD] <= other[LOAD]
+        and one[HELD] <= other[HELD]
+        and one[HELD] + one[PEAK] <= other[HELD] + other[PEAK]
+        and (one[GROUP] < other[GROUP] or one[HELD] + one[CURRENT] <= other[HELD] + other[CURRENT])
+    )
+
+
+@kernel
+def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
+    """Whether a label of the list that starts at heads[at] dominates `fresh`; those that it dominates leave."""
+    before, other = -1, heads[at]
+    while other >= 0:
+        if _dominates(labels[other], fresh):
+            if before >= 0:
+                # What dominates once dominates often: it moves to the front.
+                labels[before, AFTER] = labels[other, AFTER]
+                labels[other, AFTER] = heads[at]
+                heads[at] = other
+            return True
+        if _dominates(fresh, labels[other]):
+            if before >= 0:
+                labels[before, AFTER] = labels[other, AFTER]
+            else:
+                heads[at] = labels[other, AFTER]
+        else:
+            before = other
+        other = labels[other, AFTER]
+    return False
+
+
+@kernel
+def _below(ascending: IntArray, value: int) -> int:
+    """How many entries are below the value. By hand: numba takes seconds to compile numpy's."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def out_of_memory(
+    table: StageTable, work: IntArray, memory: int, period: int, front: Front, first: int, normals: int
+) -> bool:
+    """Whether layers 0 … first - 1 need more than `normals` GPUs and what is left of the special one.
+
+    A layer j keeps at least its group less one live, and its group is at least that of the delay + the work of
+    layers j … first - 1.
+    """
+    need = table.weights[0, first]
+    room = (normals + 1) * memory - front.held
+    end = first
+    group = max(1, -(-front.delay // period))
+    while end > 0:
+        # Layers up to `reached` work away are in this group at least.
+        start = min(_below(work, work[first] - (group * period - front.delay)), end)
+        need += (group - 1) * table.saved[end] - (group - 1) * table.saved[start]
+        if need > room:
+            return True
+        end = start
+        group += 1
+    return bool(need > room)
+
+
+@kernel
+def reach(
+    table: StageTable,
+    memory: int,
+    period: int,
+    least: int,
+    most: int,
+    estimate: Estimate,
+    wanted: int,
+    most_labels: int,
+) -> tuple[int, int, IntArray, BoolArray]:
+    """Allocations of all layers on least … most GPUs whose estimate meets the period, none dominated by another.
+
+    wanted: stop at so many. Returns how many were found (-1: none, and gave up at most_labels), labels made, and
+    for each found its bounds, shape (found, L + 1) padded with L, and which stages are special, (found, L).
+    """
+    length = len(table.forward) - 1
+    normals = most - 1
+    work = table.forward + table.backward
+    labels = np.empty((1024, COLUMNS), np.int64)
+    labels[0] = 0
+    labels[0, FIRST], labels[0, PARENT], labels[0, AFTER] = length, -1, -1
+    labels[0, STATE] = FREE if least > 1 else USED
+    count = 1
+    head = np.full((length + 1, most, 3), -1, np.int64)
+    head[length, 0, labels[0, STATE]] = 0
+    ends = np.empty(wanted, np.int64)
+    found = 0
+    complete = True
+    for end in range(length, 0, -1):
+        if found == wanted or not complete:
+            break
+        for used in range(most):
+            for state in range(3):
+                label = head[end, used, state]
+                while label >= 0 and found < wanted and complete:
+                    row = labels[label]
+                    origin = Front(row[DELAY], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
+                    for kind in range(2):
+                        special = kind == 1
+                        if not special and used == normals:
+                            continue
+                        beside = special and state == BESIDE
+                        sent, behind = pass_cut(table, period, origin, end, beside and estimate.in_place)
+                        if not sent:
+                            continue
+                        reached = used if special else used + 1
+                        after = BESIDE if special else (FREE if state == FREE else USED)
+                        # What is left must fit into the time of the normal GPUs left and of the special one.
+                        time_left = (normals - reached + 1) * period - origin.load
+                        if special:
+                            nearest = end - 1 if work[end] <= time_left else -1
+                        else:
+                            nearest = min(end, _below(work, time_left + 1)) - 1
+                        for first in range(nearest, -1, -1):
+                            status, front = add_stage(
+                                table, memory, period, estimate, behind, first, end, special, beside
+                            )
+                            if status == STOP:
+                                break
+                            if status != FITS:
+                                continue
+                            if first == 0 and least > 1 and reached + (after != FREE) < least:
+                                continue
+                            if count == len(labels):
+                                larger = np.empty((2 * count, COLUMNS), np.int64)
+                                larger[:count] = labels
+                                labels = larger
+                            fresh = labels[count]
+                            fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
+                            fresh[PEAK], fresh[CURRENT] = front.peak, front.current
+                            fresh[GROUP] = -(-front.delay // period)
+                            if _covered(labels, head[first, reached], after, fresh):
+                                continue
+                            if out_of_memory(table, work, memory, period, front, first, normals - reached):
+                                continue
+                            fresh[FIRST], fresh[STATE], fresh[PARENT] = first, after, label
+                            fresh[AFTER] = head[first, reached, after]
+                            head[first, reached, after] = count
+                            if first == 0 and found < wanted:
+                                ends[found] = count
+                                found += 1
+                            count += 1
+                            if count >= most_labels:
+                                complete = False
+                                break
+                        if not complete:
+                            break
+                    label = labels[label, AFTER]
+    bounds = np.full((found, length + 1), length, np.int64)
+    on_special = np.zeros((found, length), np.bool_)
+    for i in range(found):
+        label, stage = ends[i], 0
+        while labels[label, PARENT] >= 0:
+            bounds[i, stage] = labels[label, FIRST]
+            on_special[i, stage] = labels[label, STATE] == BESIDE
+            label = labels[label, PARENT]
+            stage += 1
+    return (found if found > 0 or complete else -1), count, bounds, on_special

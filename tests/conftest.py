@@ -1,0 +1,13 @@
+"""Tests take turns on a machine among themselves, not with whoever else runs pipebench there."""
+
+import os
+import tempfile
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_machine_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The lock for timing trials lies in the folder for temporary files; subprocesses inherit it."""
+    os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("machine"))
+    tempfile.tempdir = None

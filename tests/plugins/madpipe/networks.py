@@ -1,0 +1,48 @@
+"""PipeDream's measured networks at MadPipe's scale, 8 images of 1000 x 1000, as chains of layers."""
+
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from pipebench.domain.problem import Problem
+from tests.builders import chain_problem, cluster
+from tests.plugins.contiguous import read_graph
+from tests.shared_data import shared_data
+
+PROFILED = {"resnet50": (128, 224), "inception_v3": (128, 299), "densenet121": (64, 224), "vgg16": (128, 224)}
+"""Batch and image side of each profile."""
+MEMORIES = (3, 4, 5, 6, 8, 10, 12, 14, 16)
+
+
+@cache
+def _chain(name: str) -> Problem:
+    batch, side = PROFILED[name]
+    scale = 8e6 / (batch * side**2)
+    nodes, layers, batch_input = read_graph(shared_data(f"pipedream/{name}.txt"))
+    forward, backward = (
+        [sum(round(nodes[op][column] * scale * 1e6) for op in ops) for ops in layers.operators]
+        for column in (0, 1)
+    )
+    return chain_problem(
+        forward,
+        backward,
+        cluster(1),
+        activations=[round(batch_input * scale), *(round(nodes[ops[-1]][2] * scale) for ops in layers.operators)],
+        weights=[round(sum(nodes[op][3] for op in ops)) for ops in layers.operators],
+    )
+
+
+def network(name: str, devices: int, memory_gb: float, bandwidth_gb_s: float = 12) -> Problem:
+    """The network on a flat cluster."""
+    on = cluster(devices, round(memory_gb * 1e9), bandwidth_gb_s * 1e9)
+    return msgspec.structs.replace(_chain(name), cluster=on)
+
+
+def cells(names: tuple[str, ...] = tuple(PROFILED)) -> Iterator[tuple[str, int, int, int]]:
+    """The paper's grid: network, devices, memory (GB), bandwidth (GB/s)."""
+    for name in names:
+        for bandwidth in (12, 24):
+            for devices in range(2, 9):
+                for memory in MEMORIES:
+                    yield name, devices, memory, bandwidth

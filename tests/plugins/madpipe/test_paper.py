@@ -1,0 +1,97 @@
+"""madpipe[variant=paper]: the grid converges to the exact DP, the allocation is scheduled by the ILP, honestly."""
+
+import pytest
+from hypothesis import given, settings
+
+from pipebench.algorithms.contiguous import longest_period
+from pipebench.check import check_schedule
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.hooks.context import Context
+from pipebench_madpipe.estimate import Estimate
+from pipebench_madpipe.grid import DOWN, UP, Grid, grid_dp
+from pipebench_madpipe.label_search import estimated_optimum
+from pipebench_madpipe.paper import algorithm_1
+from pipebench_madpipe.planner import plan
+from pipebench_madpipe.plugin import MadPipeOptions
+from tests.algorithms.oracles import ORACLES
+from tests.algorithms.strategies import chains
+from tests.algorithms.test_contiguous import figures_of
+from tests.plugins.contiguous import pinned
+from tests.plugins.madpipe.brute_force import chain_of, class_of, printed_dp
+from tests.plugins.madpipe.networks import network
+
+PAPER = MadPipeOptions(variant="paper", cuts="layers")
+
+
+def fine(problem: Problem) -> Grid:
+    """A grid with a value for every ns and byte: nothing is rounded."""
+    of = class_of(problem)
+    work = int(of.table.forward[-1] + of.table.backward[-1])
+    cuts = int((of.table.cut_forward + of.table.cut_backward).sum())
+    return Grid(work + 1, of.memory + 1, work + cuts + 1, UP)
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(most_layers=5, most_devices=3, least_time=1))
+def test_a_grid_of_every_value_is_the_printed_recursion(problem: Problem) -> None:
+    of, figures = class_of(problem), figures_of(problem)
+    longest = longest_period(chain_of(problem))
+    for target in (longest // 3 + 1, longest // 2 + 1, longest):
+        value = grid_dp(of.table, of.memory, target, of.most, fine(problem))[0]
+        expected = printed_dp(figures, target, of.most, of.memory, longest)
+        assert value == (-1 if expected == float("inf") else expected)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
+    problem = ORACLES[name].problem
+    of, below = class_of(problem), longest_period(chain_of(problem)) + 1
+    exact = estimated_optimum(of, Estimate(False, False), 1, below).lower_ns
+    up, down = (algorithm_1(of.table, of.memory, of.most, Grid(101, 11, 51, r), 10).period_ns for r in (UP, DOWN))
+    assert up == -1 or up >= exact
+    assert down != -1
+
+
+@pytest.mark.parametrize(
+    ("devices", "memory", "rounding", "period"), [(8, 8, UP, 154.5), (8, 12, UP, 114.0), (8, 12, DOWN, 87.7)]
+)
+def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, period: float) -> None:
+    problem = network("resnet50", devices, memory)
+    of = class_of(problem)
+    found = algorithm_1(of.table, of.memory, of.most, Grid(101, 11, 51, rounding), 10)
+    assert round(found.period_ns / 1e6, 1) == period
+
+
+def test_the_schedule_is_valid_and_the_claim_is_the_first_phase() -> None:
+    problem = network("resnet50", 4, 12)
+    context = Context(options=PAPER)
+    result = plan(problem, context)
+    assert isinstance(result.schedule, PeriodicSchedule)
+    assert check_schedule(problem, result.plan, result.schedule).status == "valid"
+    assert result.claimed_native is not None
+    assert result.claimed_native <= result.schedule.period_ns
+    assert result.scheduler == "periodic-ilp"
+    assert result.termination == "heuristic"
+    assert context.counters["states"] > context.counters["rows"] > 0
+
+
+def test_an_allocation_without_schedule_is_infeasible() -> None:
+    with pytest.raises(InfeasibleProblem, match="no schedule"):
+        plan(ORACLES["O8"].problem, Context(options=MadPipeOptions(variant="paper", iterations=30)))
+
+
+def test_a_solver_at_its_limit_says_so() -> None:
+    problem = network("resnet50", 8, 8)
+    options = MadPipeOptions(variant="paper", cuts="layers", iterations=3, ilp_nodes=1)
+    result = plan(problem, Context(options=options))
+    assert result.termination == "limit"
+    assert any("stopped at a limit" in notice for notice in result.notices)
+
+
+def test_memory_below_any_plan_and_pins() -> None:
+    with pytest.raises(InfeasibleProblem, match="no allocation"):
+        plan(network("resnet50", 2, 0.1), Context(options=PAPER))
+    with pytest.raises(UnsupportedProblem, match="pipeline"):
+        plan(pinned(network("resnet50", 4, 12), pipeline=3), Context(options=PAPER))
