@@ -87,7 +87,7 @@ def test_search(benchmark: BenchmarkFixture, name: str) -> None:
     assert decompose(problem.profile.graph.successors).series_parallel
 
     def search() -> int:
-        return len(plan(problem, Context(options=GraphPipeOptions(objective="tps"))).plan.stages)
+        return len(plan(problem, Context(options=GraphPipeOptions(variant="paper", objective="tps"))).plan.stages)
 
     search()
     assert benchmark(search) > 1
