@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pipebench.algorithms.score import mini_batch_ns
 from pipebench.costs.estimate import estimate
 from pipebench.domain.plan import Plan
-from pipebench_graphpipe.assembly import plan_of
+from pipebench_graphpipe.assembly import assembled, plan_of
+from pipebench_graphpipe.mixed_targets import mixed_drafts
 from pipebench_graphpipe.rivals import rival_plans
 from pipebench_graphpipe.search import Search
 from pipebench_graphpipe.target_search import Partition
-from pipebench_graphpipe.warm_up import runs_ahead
+from pipebench_graphpipe.warm_up import fits, runs_ahead
 
 REFINED = 2
 """Micro-batch sizes, the best ones, at which other partitions as good are looked for."""
@@ -52,6 +53,7 @@ def paper_candidate(search: Search, memory_bytes: int) -> Candidate | None:
     found: list[Candidate] = []
     for partition in _by_size(search, memory_bytes, found):
         found += _candidate(search, partition)
+    found += _mixed(search, found, memory_bytes)
     return _best(found)
 
 
@@ -81,6 +83,7 @@ def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
     ]
     for partitions, most in ((near, SIMULATED_NEAR), (relaxed, SIMULATED_RELAXED)):
         found += _simulated(search, partitions, most)
+    found += _mixed(search, own, memory_bytes)
     for candidate in sorted(found, key=lambda candidate: candidate.order)[:AHEAD]:
         found += _ahead(search, candidate, memory_bytes)
     return _best(found)
@@ -88,6 +91,30 @@ def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
 
 def _best(found: Sequence[Candidate]) -> Candidate | None:
     return min(found, key=lambda candidate: candidate.order, default=None)
+
+
+def _mixed(search: Search, found: Sequence[Candidate], memory_bytes: int) -> list[Candidate]:
+    """Plans whose stages have sizes and ks of their own, where the options ask for them."""
+    problem, options, offered = search.problem, search.options, sorted(search.least_ns)
+    ks = [k for k in (1, 2, 4, 8, 16) if k <= options.k]
+    if options.sizes == "one" and len(ks) == 1:
+        return []
+    reach = int(options.sizes == "each")
+    made = []
+    for micro_batch in dict.fromkeys(
+        one.micro_batch for one in sorted(found, key=lambda one: one.order)[:REFINED]
+    ):
+        at = offered.index(micro_batch)
+        plans = [
+            assembled(problem, drafts, search.recompute)
+            for drafts in mixed_drafts(search, offered[max(0, at - reach) : at + reach + 1], ks, memory_bytes)
+        ]
+        fitting = [plan for plan in plans if fits(problem, plan, memory_bytes)]
+        for plan in sorted(fitting, key=lambda plan: estimate(problem, plan))[:SIMULATED_RELAXED]:
+            time_ns = mini_batch_ns(problem, plan, search.context)
+            if time_ns is not None:
+                made.append(Candidate(plan, time_ns, micro_batch, -(-time_ns * micro_batch // problem.mini_batch)))
+    return made
 
 
 def _by_size(search: Search, memory_bytes: int, found: Sequence[Candidate]) -> Iterator[Partition]:

@@ -19,6 +19,9 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
     times it. near (best): partitions whose bottleneck is at most this share above the smallest, at the two best
     micro-batches; 0: none. rivals (best): whether other planners' plans compete.
+    sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it).
+    k: largest kFkB of a stage, in powers of two. Either is tried around the two best micro-batch sizes, and
+    takes seconds.
     tolerance: at which ratio of worked to failed target the bisection ends, above 1; 0 goes on to the last
     nanosecond. memo: solve branches that are the same but for their names once.
     """
@@ -28,6 +31,8 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     targets: int = 9
     near: float = 0.04
     rivals: bool = True
+    sizes: Literal["one", "each"] = "one"
+    k: int = 1
     tolerance: float = 0.005
     memo: bool = True
 
@@ -36,6 +41,7 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
             self.variant == "paper" or self.objective == "simulated",
             f"objective={self.objective} is for variant=paper, variant=best goes by simulated time",
         )
+        require(1 <= self.k <= 16, f"k is {self.k}, it must be from 1 to 16")
         require(1 <= self.targets <= 100, f"targets is {self.targets}, it must be from 1 to 100")
         require(0 <= self.near < 1, f"near is {self.near}, it must be from 0 to below 1")
         require(0 <= self.tolerance < 1, f"tolerance is {self.tolerance}, it must be from 0 to below 1")
@@ -55,11 +61,14 @@ def pipebench_planners() -> Iterable[Planner]:
                 "Jeon et al., GraphPipe: Improving Performance and Scalability of DNN Training with Graph "
                 "Pipeline Parallelism, ASPLOS 2025, arXiv 2406.17145"
             ),
-            capabilities=Capabilities(graphs="dag", regimes=("sync",), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                graphs="dag", regimes=("sync",), replicas=True, recompute=True, per_stage_micro_batch=True
+            ),
             deviations=(
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",
-                "one micro-batch size and 1F1B for all stages (the paper's default); a stage keeps as many "
-                "micro-batches in flight as the longest path of stages from it to a sink",
+                "one micro-batch size and 1F1B for all stages (the paper's default): a stage keeps as many "
+                "micro-batches in flight as the longest path of stages from it to a sink; sizes=each and k search "
+                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2",
                 "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
                 "stage forward and back at its own replicas (a neighbour with fewer receives more slowly than "
                 "that) on one link level with the slowest bandwidth and the largest latency of all that the "
@@ -74,8 +83,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "at most all devices are used; replica counts are powers of two and divisors of the number of "
                 "devices",
                 "variant=paper: the micro-batch of the shortest simulated mini-batch wins (appendix A.2 sweeps "
-                "it); objective=tps takes the smallest bottleneck. Sizes are those that leave replicas a profiled size "
-                "(powers of two of samples where one size was profiled); unless it is pinned, a stage takes as "
+                "it); objective=tps takes the smallest bottleneck. Sizes are those that leave replicas a profiled "
+                "size (powers of two of samples where one was profiled); unless it is pinned, a stage takes as "
                 "many replicas as leave none more samples than were profiled; sizes that a proven bound shows to "
                 "be slower than the best so far are left out",
                 "variant=paper takes the first partition of the smallest bottleneck; its objective leaves out how "
