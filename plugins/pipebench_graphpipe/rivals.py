@@ -23,6 +23,7 @@ def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterat
     """Their plans that fit, with the ns of a mini-batch. Who is not there, or finds nothing, is left out."""
     if context.services is None:
         return
+    seen: list[Plan] = []
     for name in RIVALS:
         if context.out_of_time():
             return
@@ -31,7 +32,8 @@ def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterat
         except PipebenchError:
             context.count("rivals_without_plan")
             continue
-        if fits(problem, plan, memory_bytes):
+        if plan not in seen and fits(problem, plan, memory_bytes):
+            seen.append(plan)
             time_ns = mini_batch_ns(problem, plan, context)
             if time_ns is not None:
                 yield plan, time_ns
