@@ -3,6 +3,7 @@
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 
 from pipebench.algorithms.in_flight import in_flight
@@ -64,6 +65,19 @@ def test_with_one_configuration_it_is_the_plain_search(seed: int) -> None:
             depth = int(plain.solved.at(0)[-1])
             assert need == min(depth * size, problem.mini_batch)
             assert sorted(o for stage in stages for o in stage.operators) == list(range(count))
+
+
+def assert_samples_follow_the_rule(problem: Problem, configs: Configs, stages: list[MixedStage]) -> None:
+    """No stage was planned with less in flight than the rule gives it among the others."""
+    if stages:
+        made = plan_of_cut(problem, [frozenset(stage.operators) for stage in stages], [1] * len(stages), 1)
+        kept = in_flight(
+            [configs.costs[stage.config].micro_batch for stage in stages],
+            [configs.k[stage.config] for stage in stages],
+            stage_edges(problem.profile.graph, made),
+            problem.mini_batch,
+        )
+        assert all(samples <= stage.samples < NEVER for samples, stage in zip(kept, stages, strict=True))
 
 
 def smallest_need(
@@ -128,7 +142,7 @@ def test_the_need_is_the_smallest_of_all_plans(block: int) -> None:
             assert need == smallest_need(problem, found, configs, memory, sample_ns), f"seed {seed}"
             outcomes.append(need)
             assert sum(configs.costs[s.config].replicas[s.choice] for s in stages) <= 3
-            assert all(s.samples < NEVER for s in stages)
+            assert_samples_follow_the_rule(problem, configs, stages)
     assert None in outcomes
     assert any(outcomes)
 
@@ -157,3 +171,13 @@ def test_plans_of_mixed_stages_are_valid_and_never_worse(seed: int, variant: str
 def test_a_k_out_of_range_is_refused(k: int) -> None:
     with pytest.raises(InvalidValue, match=f"k is {k}"):
         GraphPipeOptions(k=k)
+
+
+def test_needs_are_those_of_the_in_flight_rule() -> None:
+    problem = problem_on(random.Random(0), 4, [(0, 1), (1, 2), (2, 3)], 4, 10**6)
+    configs = configs_of(searched(problem), (1, 2, 4), (1, 2, 4))
+    pairs = [(costs.micro_batch, k) for costs, k in zip(configs.costs, configs.k, strict=True)]
+    for (front, (b, k)), (behind, (c, m)) in product(enumerate(pairs), repeat=2):
+        kept = in_flight([b, c], [k, m], [(0, 1)], problem.mini_batch)
+        assert configs.needs(behind, np.array([kept[1]]))[front].tolist() == [kept[0]]
+        assert configs.nothing_behind()[behind] == kept[1]
