@@ -41,6 +41,11 @@ def _normalisation(operator: Operator) -> int:
     return 4 * _volume(operator)
 
 
+def _positions(operator: Operator) -> int:
+    """One addition an element; where tokens are put in front, `added` counts them and is no axis of the result."""
+    return operator.dims["sequence"] * operator.dims["features"]
+
+
 def _none(operator: Operator) -> int:
     del operator
     return 0
@@ -54,14 +59,18 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "concat": _none,
     "conv2d": _contraction,
     "dropout": _volume,
+    "embedding": _none,
     "flatten": _none,
     "layer_norm": _normalisation,
     "linear": _contraction,
     "max_pool": _volume,
+    "positions": _positions,
     "relu": _volume,
+    "similarity": _contraction,
 }
-"""Kind to its rule. Attention needs the dims sequence, keys, heads, head, in_features and out_features; every
-other kind multiplies all of its dims (a convolution's `in_channels` are those of one group)."""
+"""Kind to its rule. Attention needs the dims sequence, keys, heads, head, in_features and out_features, positions
+sequence and features; every other kind multiplies all of its dims (a convolution's `in_channels` are those of one
+group)."""
 
 
 def forward_flops(operator: Operator) -> int:

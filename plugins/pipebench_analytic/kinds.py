@@ -27,13 +27,15 @@ class Kind:
     """One kind.
 
     contraction: limited by FLOP as well, backward in an input-gradient and a weight-gradient kernel, each like
-    the forward. forward, backward: passes; None: no kernel runs (a view). reads_inputs, reads_output: what the
-    backward reads. extra_bytes(operator, element bytes): what the forward keeps besides, for one sample.
+    the forward. forward, backward: passes; None: no kernel runs (a view). reads_weights: kernels pass over all
+    weights once. reads_inputs, reads_output: what the backward reads. extra_bytes(operator, element bytes): what
+    the forward keeps besides, for one sample.
     """
 
     contraction: bool = False
     forward: Passes | None = None
     backward: Passes | None = None
+    reads_weights: bool = True
     reads_inputs: bool = False
     reads_output: bool = False
     extra_bytes: Callable[[Operator, int], float] | None = None
@@ -80,12 +82,16 @@ KINDS: dict[str, Kind] = {
     "concat": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     "conv2d": Kind(contraction=True, reads_inputs=True),
     "dropout": Kind(forward=Passes(1, 1), backward=Passes(1, 1), extra_bytes=_dropout),
+    # Only the entries that are looked up are read, and only their gradients written.
+    "embedding": Kind(forward=Passes(1, 2), backward=Passes(1, 2), reads_weights=False, reads_inputs=True),
     "flatten": Kind(),
     "layer_norm": Kind(forward=Passes(1, 1), backward=Passes(3, 2), reads_inputs=True, extra_bytes=_layer_norm),
     "linear": Kind(contraction=True, reads_inputs=True),
     "max_pool": Kind(forward=Passes(1, 1), backward=Passes(1, 1), reads_inputs=True, extra_bytes=_max_pool),
+    "positions": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     # In place: the output, which the next operator keeps as its input, tells where the gradient passes.
     "relu": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
+    "similarity": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
 }
 
 

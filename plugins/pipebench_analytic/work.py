@@ -56,9 +56,8 @@ class Work:
     def _passing(self, passes: Passes | None, flops: float) -> Kernel | None:
         if passes is None:
             return None
-        return Kernel(
-            flops, passes.inputs * self.input_bytes + passes.outputs * self.output_bytes, self.weight_bytes
-        )
+        weights = self.weight_bytes if kind_of(self.operator).reads_weights else 0
+        return Kernel(flops, passes.inputs * self.input_bytes + passes.outputs * self.output_bytes, weights)
 
     def _attention(self, ways: int, plain: float, weights: float) -> Kernels:
         """Each part of the attention writes what the next reads; only the projections have weight gradients."""

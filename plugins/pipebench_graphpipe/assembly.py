@@ -1,5 +1,8 @@
 """From found stages to a plan: order, devices, samples in flight."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from msgspec.structs import replace
 
 from pipebench.algorithms.in_flight import in_flight
@@ -11,24 +14,44 @@ from pipebench.domain.topology import topological_order
 from pipebench_graphpipe.target_search import Partition
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A stage without devices."""
+
+    operators: Sequence[int]
+    replicas: int
+    micro_batch: int
+    k: int = 1
+
+
 def plan_of(problem: Problem, partition: Partition, recompute: Recompute) -> Plan:
+    """The plan of a partition at one micro-batch size, 1F1B."""
+    costs = partition.costs
+    drafts = [
+        Draft(stage.operators, costs.replicas[stage.choice], costs.micro_batch) for stage in partition.stages
+    ]
+    return assembled(problem, drafts, recompute)
+
+
+def assembled(problem: Problem, drafts: Sequence[Draft], recompute: Recompute) -> Plan:
     """The plan: stages in topological order on consecutive devices, each with the in-flight of its place.
 
     In-flight goes by the edges between the stages, so it is never more than the search counted; it is less
     where stages stand in a line that the graph does not ask for.
     """
-    graph, costs = problem.profile.graph, partition.costs
+    graph = problem.profile.graph
     place_of = {operator: at for at, operator in enumerate(graph.topological)}
     stages = []
-    for found in partition.stages:
+    for found in drafts:
         operators = sorted(found.operators, key=place_of.__getitem__)
-        used = costs.replicas[found.choice]
+        used = found.replicas
         stages.append(
             Stage(
                 operators=tuple(graph.operators[operator].name for operator in operators),
                 devices=tuple(range(used)),
                 data_parallel=used,
-                micro_batch=costs.micro_batch,
+                micro_batch=found.micro_batch,
+                k=found.k,
                 recompute=recompute,
             )
         )

@@ -8,7 +8,7 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_graphpipe.candidates import best_candidate
+from pipebench_graphpipe.candidates import best_candidate, paper_candidate
 from pipebench_graphpipe.notices import linearised
 from pipebench_graphpipe.pins import all_counts, refuse_unsupported
 from pipebench_graphpipe.plugin import GraphPipeOptions
@@ -16,7 +16,8 @@ from pipebench_graphpipe.search import Search
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
-    """The plan of the smallest bottleneck at its micro-batch, and the micro-batch of the shortest mini-batch.
+    """variant=paper: the plan of the smallest bottleneck at its micro-batch, and the micro-batch of the shortest
+    mini-batch. variant=best: the plan of the shortest mini-batch among these and others.
 
     Raises UnsupportedProblem for regimes, pins and clusters that it cannot express, InfeasibleProblem when
     nothing in its space fits in memory at any micro-batch.
@@ -25,8 +26,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     assert isinstance(options, GraphPipeOptions)
     refuse_unsupported(problem)
     search = Search(problem, options, context)
+    choose = paper_candidate if options.variant == "paper" else best_candidate
     for memory_bytes in memory_limits(problem):
-        best = best_candidate(search, memory_bytes)
+        best = choose(search, memory_bytes)
         if best is not None:
             return PlanResult(
                 plan=best.plan,

@@ -11,21 +11,37 @@ PIPEBENCH_API = 1
 
 
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
-    """objective: which micro-batch wins, that of the shortest simulated mini-batch or of the smallest bottleneck
-    time per sample (tps). targets: target periods for each micro-batch, spaced evenly in ratio from the
-    smallest that works to 6 times it; 1 is the paper. near: partitions whose bottleneck is at most this share
-    above the smallest compete by simulated mini-batch, at the two best micro-batches; 0: the first of the
-    smallest is taken. tolerance: at which ratio of worked to failed target the bisection ends, above 1; 0 goes
-    on to the last nanosecond. memo: solve branches that are the same but for their names once.
+    """variant: `paper`, the smallest bottleneck time per sample at every micro-batch; `best`, the shortest
+    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest, the plans of
+    data-parallel and of pipedream under true dependencies, longer warm-ups.
+    objective (paper): which micro-batch wins, that of the shortest simulated mini-batch or of the smallest
+    bottleneck time per sample (tps).
+    targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
+    times it. near (best): partitions whose bottleneck is at most this share above the smallest, at the two best
+    micro-batches; 0: none. rivals (best): whether other planners' plans compete.
+    sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it).
+    k: largest kFkB of a stage, in powers of two. Either is tried around the two best micro-batch sizes, and
+    takes seconds.
+    tolerance: at which ratio of worked to failed target the bisection ends, above 1; 0 goes on to the last
+    nanosecond. memo: solve branches that are the same but for their names once.
     """
 
+    variant: Literal["best", "paper"] = "best"
     objective: Literal["simulated", "tps"] = "simulated"
-    targets: int = 1
+    targets: int = 9
     near: float = 0.04
+    rivals: bool = True
+    sizes: Literal["one", "each"] = "one"
+    k: int = 1
     tolerance: float = 0.005
     memo: bool = True
 
     def __post_init__(self) -> None:
+        require(
+            self.variant == "paper" or self.objective == "simulated",
+            f"objective={self.objective} is for variant=paper, variant=best goes by simulated time",
+        )
+        require(1 <= self.k <= 16, f"k is {self.k}, it must be from 1 to 16")
         require(1 <= self.targets <= 100, f"targets is {self.targets}, it must be from 1 to 100")
         require(0 <= self.near < 1, f"near is {self.near}, it must be from 0 to below 1")
         require(0 <= self.tolerance < 1, f"tolerance is {self.tolerance}, it must be from 0 to below 1")
@@ -45,11 +61,14 @@ def pipebench_planners() -> Iterable[Planner]:
                 "Jeon et al., GraphPipe: Improving Performance and Scalability of DNN Training with Graph "
                 "Pipeline Parallelism, ASPLOS 2025, arXiv 2406.17145"
             ),
-            capabilities=Capabilities(graphs="dag", regimes=("sync",), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                graphs="dag", regimes=("sync",), replicas=True, recompute=True, per_stage_micro_batch=True
+            ),
             deviations=(
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",
-                "one micro-batch size and 1F1B for all stages (the paper's default); a stage keeps as many "
-                "micro-batches in flight as the longest path of stages from it to a sink",
+                "one micro-batch size and 1F1B for all stages (the paper's default): a stage keeps as many "
+                "micro-batches in flight as the longest path of stages from it to a sink; sizes=each and k search "
+                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2",
                 "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
                 "stage forward and back at its own replicas (a neighbour with fewer receives more slowly than "
                 "that) on one link level with the slowest bandwidth and the largest latency of all that the "
@@ -63,21 +82,20 @@ def pipebench_planners() -> Iterable[Planner]:
                 "in a line; the paper converts them without saying how",
                 "at most all devices are used; replica counts are powers of two and divisors of the number of "
                 "devices",
-                "the micro-batch of the shortest simulated mini-batch wins (appendix A.2 sweeps it); "
-                "objective=tps takes the smallest bottleneck. Sizes are those that leave replicas a profiled size "
-                "(powers of two of samples where one size was profiled); unless it is pinned, a stage takes as "
+                "variant=paper: the micro-batch of the shortest simulated mini-batch wins (appendix A.2 sweeps "
+                "it); objective=tps takes the smallest bottleneck. Sizes are those that leave replicas a profiled "
+                "size (powers of two of samples where one was profiled); unless it is pinned, a stage takes as "
                 "many replicas as leave none more samples than were profiled; sizes that a proven bound shows to "
                 "be slower than the best so far are left out",
-                "near, beyond the paper: at the two best micro-batches partitions whose bottleneck is within 4 % "
-                "of the smallest, and equally deep ones (the paper does not say which it takes), compete by "
-                "simulated mini-batch; near=0 takes the first of the smallest bottleneck",
-                "the paper's objective, the bottleneck, leaves out how long the pipeline fills and drains at each "
-                "update and the all-reduce behind it, so the plan may lose to plain data parallelism, which is in "
-                "its space",
+                "variant=paper takes the first partition of the smallest bottleneck; its objective leaves out how "
+                "long the pipeline fills and drains at each update and the all-reduce behind it, so its plan "
+                "may lose to plain data parallelism, which is in its space",
                 "a stage holds whole branches of a fork, or parts of one branch with what is before or behind it, "
                 "but not parts of several; where devices do not divide among the branches a plan of such mixed "
                 "stages (PipeDream's with execution=graph) can be better",
-                "targets above 1 sweeps relaxed targets, which the paper does not",
+                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, "
+                "plans of data-parallel and pipedream, and warm-ups of two micro-batches a hop compete by "
+                "simulated mini-batch",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),
         ),

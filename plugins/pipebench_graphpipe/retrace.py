@@ -69,7 +69,7 @@ class Retrace:
         found = self._stage(solved, int(chain.rows[position]), range(first_end, chain.width), depth, devices)
         if found is not None:
             end, choice = found
-            operators = self._operators(chain, position, end)
+            operators = stage_operators(chain, position, end)
             stage = FoundStage(operators, int(chain.rows[position]) + end, choice, depth)
             return self._from_row(solved, end, devices - self._used(choice)).after(stage)
         fork = chain.forks[position]
@@ -129,7 +129,7 @@ class Retrace:
         operators = list(_whole(fork, absorbed_branches(fork, tail)))
         if tail.owner is not None:
             operators += [o for element in fork.branches[tail.owner].elements[start.position :] for o in element]
-        operators += self._operators(chain, position + 1, end)
+        operators += stage_operators(chain, position + 1, end)
         stage = FoundStage(tuple(operators), row + end, choice, depth)
         return self._from_row(solved, end, start.devices - self._used(choice)).after(*start.stages, stage)
 
@@ -185,20 +185,21 @@ class Retrace:
             at = int(fits.argmax()) if self.prefer == "first" else fits.size - 1 - int(fits[::-1, ::-1].argmax())
         return ends.start + at // choices, at % choices
 
-    def _operators(self, chain: Chain, first: int, end: int) -> Operators:
-        """Operators of a stage that starts before element `first` and ends before a solution row."""
-        position = _position(chain, end)
-        operators = [o for element in chain.elements[first:position] for o in element]
-        if chain.ends[position] != end:
-            fork = chain.forks[position]
-            head, at = _head(fork, end)
-            operators += _whole(fork, absorbed_branches(fork, head))
-            if head.owner is not None:
-                operators += [o for element in fork.branches[head.owner].elements[: at + 1] for o in element]
-        return tuple(operators)
-
     def _used(self, choice: int) -> int:
         return int(self.search.replicas[choice])
+
+
+def stage_operators(chain: Chain, first: int, end: int) -> Operators:
+    """Operators of a stage that starts before element `first` and ends before a solution row."""
+    position = _position(chain, end)
+    operators = [o for element in chain.elements[first:position] for o in element]
+    if chain.ends[position] != end:
+        fork = chain.forks[position]
+        head, at = _head(fork, end)
+        operators += _whole(fork, absorbed_branches(fork, head))
+        if head.owner is not None:
+            operators += [o for element in fork.branches[head.owner].elements[: at + 1] for o in element]
+    return tuple(operators)
 
 
 def _position(chain: Chain, end: int) -> int:

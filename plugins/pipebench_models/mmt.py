@@ -4,8 +4,8 @@ from typing import cast
 
 from pipebench.domain.graph import OperatorGraph
 from pipebench.hooks.context import Context
+from pipebench_models.branch_options import MMTOptions
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.plugin import MMTOptions
 from pipebench_models.token_operators import concat_features
 from pipebench_models.transformer_layers import transformer_layers
 

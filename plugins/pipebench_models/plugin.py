@@ -1,93 +1,32 @@
-"""What this plugin offers: model descriptors and their options."""
+"""What this plugin offers: model descriptors; options stand beside."""
 
-from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Model
+from pipebench_models.branch_options import (
+    CandleUnoOptions,
+    CaseStudyOptions,
+    CLIPOptions,
+    DLRMOptions,
+    MMTOptions,
+)
+from pipebench_models.image_options import ImageOptions, InceptionOptions, PooledImageOptions
+from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
-
-
-class ImageOptions(Value, frozen=True, kw_only=True):
-    """image_size: pixels on each side of a square RGB image. classes: width of the last layer."""
-
-    image_size: int = 224
-    classes: int = 1000
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "image_size", "classes")
-        least = self.least_image_size
-        require(self.image_size >= least, f"image_size is {self.image_size}, it must be at least {least}")
-
-    @property
-    def least_image_size(self) -> int:
-        """The smallest image that leaves at least one pixel everywhere."""
-        return 1
-
-
-class PooledImageOptions(ImageOptions, frozen=True, kw_only=True):
-    """As ImageOptions, for networks whose poolings are not padded: an image is halved five times."""
-
-    @property
-    def least_image_size(self) -> int:
-        """2^5."""
-        return 32
-
-
-class InceptionOptions(ImageOptions, frozen=True, kw_only=True):
-    """As ImageOptions. auxiliary: with the second classifier that training adds, which makes a second output."""
-
-    image_size: int = 299
-    auxiliary: bool = False
-
-    @property
-    def least_image_size(self) -> int:
-        """One pixel behind the last pooling, or in the auxiliary classifier's second convolution."""
-        return 299 if self.auxiliary else 75
-
-
-class TransformerOptions(Value, frozen=True, kw_only=True):
-    """layers: Transformer layers. hidden: width of a token; ffn: width inside the feed-forward part.
-    heads: attention heads, they divide hidden. sequence: tokens a sample. residual: residual connections
-    and layer norms (before each part and at the end).
-    """
-
-    layers: int = 32
-    hidden: int = 1024
-    ffn: int = 4096
-    heads: int = 16
-    sequence: int = 256
-    residual: bool = False
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "layers", "hidden", "ffn", "heads", "sequence")
-        require(self.hidden % self.heads == 0, f"heads={self.heads} does not divide hidden={self.hidden}")
-
-
-class MMTOptions(TransformerOptions, frozen=True, kw_only=True):
-    """As TransformerOptions. branches: parallel modalities; layers: Transformer layers of each branch."""
-
-    branches: int = 4
-    layers: int = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_positive(self, "branches")
-
-
-def _require_positive(options: Value, *names: str) -> None:
-    for name in names:
-        number = getattr(options, name)
-        require(number >= 1, f"{name} is {number}, it must be at least 1")
 
 
 TORCHVISION = "as torchvision builds it, for images of any size"
 RESNET = "He et al., Deep Residual Learning for Image Recognition, CVPR 2016"
 GRAPHPIPE = "Jeon et al., GraphPipe, ASPLOS 2025"
+TOKENS_ONLY = (
+    "inputs are embedded tokens: no embedding table and no loss",
+    "no residual connections and layer norms unless residual=true",
+)
 
 
 @hookimpl
 def pipebench_models() -> tuple[Model, ...]:
-    """Five convolutional networks and the two Transformers of the GraphPipe paper."""
+    """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
     return (
         *image_models(),
         Model(
@@ -96,10 +35,7 @@ def pipebench_models() -> tuple[Model, ...]:
             load="pipebench_models.mmt:build",
             options=MMTOptions,
             reference=f"{GRAPHPIPE}, appendix A.2",
-            deviations=(
-                "inputs are embedded tokens: no embedding table and no loss",
-                "no residual connections and layer norms unless residual=true",
-            ),
+            deviations=TOKENS_ONLY,
         ),
         Model(
             name="transformer",
@@ -107,9 +43,49 @@ def pipebench_models() -> tuple[Model, ...]:
             load="pipebench_models.transformer:build",
             options=TransformerOptions,
             reference=f"{GRAPHPIPE}, appendix A.3",
+            deviations=TOKENS_ONLY,
+        ),
+        Model(
+            name="case-study",
+            summary="two branches of four Transformer layers, concatenated: one stage a layer on 8 devices",
+            load="pipebench_models.mmt:build",
+            options=CaseStudyOptions,
+            reference=f"{GRAPHPIPE}, section 7.5",
+            deviations=("sizes of a layer are those of appendix A.2; the section gives none", *TOKENS_ONLY),
+        ),
+        Model(
+            name="dlrm",
+            summary="recommendation: branches of dense features and of embedding tables meet in one interaction",
+            load="pipebench_models.dlrm:build",
+            options=DLRMOptions,
+            reference=f"{GRAPHPIPE}, appendix A.2; Naumov et al., DLRM, 2019",
             deviations=(
-                "inputs are embedded tokens: no embedding table and no loss",
-                "no residual connections and layer norms unless residual=true",
+                "7 + 7 branches as in appendix A.2; section 7.2 speaks of eight (dense=4,sparse=4)",
+                "four feed-forward layers behind the interaction; the paper does not say how many",
+                "the interaction is a concatenation, as in the paper; no loss",
+                "gradients of embedding tables are all-reduced whole, as other weights are",
+            ),
+        ),
+        Model(
+            name="candle-uno",
+            summary="drug response: branches of feed-forward layers, concatenated before the output",
+            load="pipebench_models.candle_uno:build",
+            options=CandleUnoOptions,
+            reference=f"{GRAPHPIPE}, appendix A.2",
+            deviations=(
+                "7 branches as in appendix A.2; section 7.2 speaks of eight (branches=8)",
+                "one linear layer of width 1 behind the concatenation; the paper does not say; no loss",
+            ),
+        ),
+        Model(
+            name="clip",
+            summary="CLIP ViT-B/32: an image and a text branch of different size, compared at the end",
+            load="pipebench_models.clip:build",
+            options=CLIPOptions,
+            reference="Radford et al., Learning Transferable Visual Models From Natural Language Supervision",
+            deviations=(
+                "attention without bias; one operator for all of it",
+                "each image is compared with its own text only: no contrastive loss over the mini-batch",
             ),
         ),
     )

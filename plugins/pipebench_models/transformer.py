@@ -5,8 +5,8 @@ from typing import cast
 from pipebench.domain.graph import OperatorGraph
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.plugin import TransformerOptions
 from pipebench_models.transformer_layers import transformer_layers
+from pipebench_models.transformer_options import TransformerOptions
 
 
 def build(context: Context) -> OperatorGraph:

@@ -1,9 +1,9 @@
 """A stack of Transformer layers, shared by the Transformer models."""
 
 from pipebench_models.graph_builder import Activation, GraphBuilder
-from pipebench_models.plugin import TransformerOptions
 from pipebench_models.shared_operators import add, linear
 from pipebench_models.token_operators import TOKENS, attention, layer_norm
+from pipebench_models.transformer_options import TransformerOptions
 
 
 def transformer_layers(

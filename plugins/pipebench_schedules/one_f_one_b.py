@@ -1,14 +1,11 @@
-"""1F1B and kFkB on a graph of stages."""
+"""1F1B on a graph of stages."""
 
-from collections.abc import Iterator
-
-from pipebench.algorithms.in_flight import in_flight
-from pipebench.costs.messages import stage_edges
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import BACKWARD, FORWARD, FiniteSchedule
+from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
 from pipebench_schedules.lanes import lane, micro_batch_counts
+from pipebench_schedules.turns import turns, warm_ups
 
 
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -21,29 +18,10 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     edges have a cycle.
     """
     counts = micro_batch_counts(problem, plan, "1f1b")
-    kept = in_flight(
-        [stage.micro_batch for stage in plan.stages],
-        [stage.k for stage in plan.stages],
-        stage_edges(problem.profile.graph, plan),
-        problem.mini_batch // plan.copies,
-        hop=int(context.options.warmup),
+    warm = warm_ups(problem, plan, [stage.k for stage in plan.stages], int(context.options.warmup))
+    return FiniteSchedule(
+        lanes=tuple(
+            lane(problem, plan, position, list(turns(counts[position], warm[position], stage.k)))
+            for position, stage in enumerate(plan.stages)
+        )
     )
-    lanes = []
-    for position, stage in enumerate(plan.stages):
-        warm_up = (stage.in_flight or kept[position]) // stage.micro_batch
-        runs = list(_turns(counts[position], min(warm_up, counts[position]), stage.k))
-        lanes.append(lane(problem, plan, position, runs))
-    return FiniteSchedule(lanes=tuple(lanes))
-
-
-def _turns(count: int, warm_up: int, k: int) -> Iterator[tuple[str, range]]:
-    """Runs of forwards and backwards; never more backwards in a run than micro-batches are in flight."""
-    yield FORWARD, range(warm_up)
-    forwards, backwards, step = warm_up, 0, min(k, warm_up)
-    while forwards < count:
-        ahead = min(step, count - forwards)
-        yield BACKWARD, range(backwards, backwards + ahead)
-        yield FORWARD, range(forwards, forwards + ahead)
-        backwards += ahead
-        forwards += ahead
-    yield BACKWARD, range(backwards, count)

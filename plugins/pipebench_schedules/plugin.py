@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 
@@ -15,9 +15,18 @@ class OneFOneBOptions(Value, frozen=True, kw_only=True):
     warmup: Literal["+1", "+2"] = "+1"
 
 
+class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
+    """As OneFOneBOptions. k: backwards and forwards in turn at every stage; 0: as the plan says, 1 by default."""
+
+    k: int = 0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.k <= 1024, f"k is {self.k}, it must be from 0 to 1024")
+
+
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b and 1f1b*."""
+    """gpipe, 1f1b, kfkb and 1f1b*."""
     return (
         Scheduler(
             name="gpipe",
@@ -33,6 +42,18 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             options=OneFOneBOptions,
             reference="Narayanan et al. 2019, PipeDream; Jeon et al. 2025, GraphPipe, section 4.3",
             deviations=("warm-up of stages with different micro-batches by a rule that is reconstructed",),
+            capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+        ),
+        Scheduler(
+            name="kfkb",
+            summary="k backwards and k forwards in turn, k and micro-batch by stage; refuses orders that deadlock",
+            load="pipebench_schedules.kfkb:schedule",
+            options=KFKBOptions,
+            reference="Jeon et al. 2025, GraphPipe, section 4.3 and appendix A.1",
+            deviations=(
+                "what a stage keeps in flight goes by a reconstructed rule: the paper's table is not public",
+                "warmup=+2 and a k for all stages are not in the paper",
+            ),
             capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
         ),
         Scheduler(

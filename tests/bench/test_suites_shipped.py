@@ -57,9 +57,10 @@ def test_branches_has_the_mini_batches_of_graphpipe() -> None:
     """Appendix A.2: 64, 128, 256 and 512 samples on 4, 8, 16 and 32 devices; figure 7: micro-batches, branches."""
     found = selected("branches")
     sizes = {4: 64, 8: 128, 16: 256, 32: 512}
-    assert {w.cluster.size: w.mini_batch for w in found} == sizes
-    assert all(w.mini_batch == sizes[w.cluster.size] for w in found)
-    for model in ("mmt", "transformer", "mmt[branches=2]"):
+    times = {"dlrm": 4, "candle-uno": 64}  # 256 … 2048 and 4096 … 32768
+    assert {w.cluster.size for w in found} == set(sizes)
+    assert all(w.mini_batch == sizes[w.cluster.size] * times.get(w.model.partition("[")[0], 1) for w in found)
+    for model in ("mmt", "transformer", "mmt[branches=2]", "dlrm", "candle-uno"):
         unpinned = [w for w in found if w.model == model and w.pins == Pins()]
         assert sorted(w.cluster.size for w in unpinned) == [4, 8, 16, 32]
     assert [w.pins.micro_batch for w in found if w.pins.micro_batch] == [1, 2, 4, 8, 16, 32, 64]
@@ -69,6 +70,10 @@ def test_branches_has_the_mini_batches_of_graphpipe() -> None:
         "mmt[branches=2]",
         "mmt[branches=8]",
         "mmt[branches=16]",
+        "dlrm",
+        "clip",
+        "candle-uno",
+        *(f"candle-uno[branches={branches}]" for branches in (2, 4, 8, 16)),
     }
     assert {w.cluster.name for w in found} == {"summit"}
     assert {w.optimizer for w in found} == {"adam"}

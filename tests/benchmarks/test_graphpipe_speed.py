@@ -1,5 +1,9 @@
-"""Search time of GraphPipe at every micro-batch size, warm; simulation of the candidates left out."""
+"""Search time of GraphPipe at every micro-batch size, warm.
 
+test_search leaves the simulation of candidates out; the others are the planner as it is called, in CPU seconds.
+"""
+
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -7,11 +11,17 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.algorithms.series_parallel import decompose
+from pipebench.bench.wanted import Wanted
+from pipebench.bench.workload_builder import WorkloadBuilder
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
+from tests.benchmarks.timed import only_when_measured
 from tests.builders import cluster, dag_problem
+from tests.plugins.running import context
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 Tensors = list[tuple[int, tuple[int, ...], int]]
@@ -87,7 +97,54 @@ def test_search(benchmark: BenchmarkFixture, name: str) -> None:
     assert decompose(problem.profile.graph.successors).series_parallel
 
     def search() -> int:
-        return len(plan(problem, Context(options=GraphPipeOptions(objective="tps"))).plan.stages)
+        return len(plan(problem, Context(options=GraphPipeOptions(variant="paper", objective="tps"))).plan.stages)
 
     search()
     assert benchmark(search) > 1
+
+
+def of_model(model: str, devices: int, samples: int) -> Problem:
+    """A model on Summit, with as many samples a device."""
+    wanted = Wanted(
+        model=parse_reference(model),
+        cluster="summit",
+        devices=devices,
+        mini_batch_per_device=samples,
+        optimizer="adam",
+    )
+    return WorkloadBuilder(Host()).workload(wanted).problem("sync")
+
+
+PAPER = {"mmt": 16, "mmt[branches=2]": 16, "transformer": 16, "dlrm": 64, "candle-uno": 1024}
+"""The models of the paper and their samples a device."""
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize(("variant", "seconds"), [("paper", 0.3), ("best", 2.0)])
+@pytest.mark.parametrize("model", PAPER)
+def test_the_models_of_the_paper_on_32_devices(
+    benchmark: BenchmarkFixture, model: str, variant: str, seconds: float
+) -> None:
+    only_when_measured(benchmark)
+    problem = of_model(model, 32, PAPER[model])
+
+    def search() -> int:
+        return len(plan(problem, context(GraphPipeOptions(variant=variant))).plan.stages)  # type: ignore[arg-type]
+
+    search()
+    benchmark.pedantic(search, rounds=5)
+    assert benchmark.stats.stats.min < seconds
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("devices", [32, 64, 128, 256])
+@pytest.mark.parametrize("branches", [4, 16])
+def test_scaling(benchmark: BenchmarkFixture, branches: int, devices: int) -> None:
+    only_when_measured(benchmark)
+    problem = of_model(f"mmt[branches={branches}]", devices, 16)
+
+    def search() -> int:
+        return len(plan(problem, context(GraphPipeOptions(variant="paper"))).plan.stages)
+
+    search()
+    assert benchmark.pedantic(search, rounds=1) >= 1

@@ -34,6 +34,16 @@ def parameters(graph: OperatorGraph) -> int:
         ("transformer", {"layers": 3, "hidden": 64, "ffn": 256, "heads": 4}, 3 * (12 * 64**2 + 5 * 64)),
         ("mmt", {}, 32 * (12 * 1024**2 + 5 * 1024)),
         ("mmt", {"branches": 2}, 16 * (12 * 1024**2 + 5 * 1024)),
+        ("case-study", {}, 8 * (12 * 1024**2 + 5 * 1024)),
+        # Tables of 10^6 x 64; layers of 4096; the first one behind the interaction reads 7 x 4096 + 7 x 6400.
+        (
+            "dlrm",
+            {},
+            7 * 64 * 10**6 + 31 * (4096**2 + 4096) + 4096 * (7 * 4096 + 7 * 6400) + 4096,
+        ),
+        ("candle-uno", {}, 28 * (4096**2 + 4096) + 7 * 4096 + 1),
+        # OpenAI's ViT-B/32: 151,277,313, of them 4 biases in each of 12 + 12 attentions, which we leave out.
+        ("clip", {}, 151_277_313 - 12 * 4 * (768 + 512)),
         # Two layer norms a layer and one at the end of each branch, 2 h parameters each.
         ("mmt", {"residual": True}, 32 * (12 * 1024**2 + 5 * 1024) + (64 + 4) * 2048),
     ],
@@ -59,6 +69,12 @@ def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
         ("mmt", {}, 97),
         ("mmt", {"branches": 2}, 49),
         ("mmt", {"branches": 2, "residual": True}, 115),
+        ("case-study", {}, 25),
+        ("dlrm", {}, 40),
+        ("dlrm", {"dense": 4, "sparse": 4}, 25),
+        ("candle-uno", {}, 30),
+        ("candle-uno", {"branches": 16}, 66),
+        ("clip", {}, 180),
     ],
 )
 def test_operators(name: str, options: dict[str, Any], operators: int) -> None:

@@ -18,6 +18,9 @@ SMALL: list[tuple[str, dict[str, Any]]] = [
     ("vgg16", {"image_size": 300}),
     ("transformer", {"layers": 2, "residual": True}),
     ("mmt", {"layers": 2, "branches": 3, "residual": True}),
+    ("case-study", {}),
+    ("candle-uno", {"branches": 3}),
+    ("clip", {"image_layers": 2, "text_layers": 1}),
 ]
 
 
@@ -156,6 +159,11 @@ def test_residual_connections_skip_the_attention_and_the_feed_forward_part() -> 
         ("transformer", {"layers": 0}, "layers is 0"),
         ("transformer", {"heads": 3}, "heads=3 does not divide hidden=1024"),
         ("mmt", {"branches": 0}, "branches is 0"),
+        ("dlrm", {"dense": 0, "sparse": 0}, "no branch"),
+        ("dlrm", {"dense": -1}, "dense is -1"),
+        ("candle-uno", {"branches": 0}, "branches is 0"),
+        ("clip", {"patch": 30}, "patch=30 does not divide image_size=224"),
+        ("clip", {"text_heads": 7}, "text_heads=7 does not divide text_width=512"),
     ],
 )
 def test_impossible_options_are_refused(name: str, options: dict[str, Any], word: str) -> None:
@@ -175,3 +183,24 @@ def test_impossible_options_are_refused(name: str, options: dict[str, Any], word
 def test_the_smallest_image_leaves_a_pixel_everywhere(name: str, options: dict[str, Any]) -> None:
     """Dims below one would be refused."""
     assert all(size >= 1 for operator in model(name, **options).operators for size in operator.dims.values())
+
+
+def test_dlrm_looks_entries_up_and_joins_them_with_the_dense_branches() -> None:
+    graph = model("dlrm", dense=2, sparse=1, layers=2, top=1)
+    kinds = [operator.kind for operator in graph.operators]
+    assert kinds == ["linear"] * 4 + ["embedding", "concat", "linear"]
+    interaction = graph.operators[graph.index["interaction"]]
+    assert [interaction.dims[f"features{part}"] for part in range(3)] == [4096, 4096, 6400]
+    assert len({operator.layer for operator in graph.operators if operator.kind == "linear"}) == 5
+    ids = graph.tensors[graph.tensor_index["sparse.0.ids"]]
+    assert (ids.forward_bytes_per_sample, ids.gradient_bytes_per_sample) == (400, 0)
+
+
+def test_clip_has_two_branches_of_unlike_size() -> None:
+    graph = model("clip")
+    assert graph.predecessors[graph.index["similarity"]] == (
+        graph.index["visual.projection"],
+        graph.index["text.projection"],
+    )
+    tokens = graph.tensors[graph.tensor_index["visual.positions.out"]]
+    assert tokens.forward_bytes_per_sample == 4 * 50 * 768

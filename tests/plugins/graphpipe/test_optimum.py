@@ -23,7 +23,7 @@ MEMORIES = (100, 150, 220, 300, 10**6)
 def bottleneck_ns(problem: Problem, tolerance: float = 0) -> int | None:
     """Of the plan at the pinned micro-batch; None when nothing fits."""
     try:
-        result = plan(problem, Context(options=GraphPipeOptions(tolerance=tolerance, near=0)))
+        result = plan(problem, Context(options=GraphPipeOptions(variant="paper", tolerance=tolerance)))
     except InfeasibleProblem:
         return None
     assert result.claimed_native is not None

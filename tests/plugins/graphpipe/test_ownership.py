@@ -16,7 +16,7 @@ def problem_of(times: Sequence[int], readers: dict[int, Sequence[int]], devices:
 
 
 def stages(problem: Problem) -> set[frozenset[int]]:
-    result = plan(problem, Context(options=GraphPipeOptions(objective="tps", tolerance=0)))
+    result = plan(problem, Context(options=GraphPipeOptions(variant="paper", objective="tps", tolerance=0)))
     return {frozenset(int(name[2:]) for name in stage.operators) for stage in result.plan.stages}
 
 

@@ -10,9 +10,9 @@ from tests.plugins.running import services, time_ns
 
 
 def gain(problem: Problem, over: str) -> float:
-    """Simulated throughput of graphpipe over that of another planner."""
+    """Simulated throughput of the paper's graphpipe over that of another planner."""
     return time_ns(problem, services().plan(over, problem).plan) / time_ns(
-        problem, services().plan("graphpipe", problem).plan
+        problem, services().plan("graphpipe[variant=paper]", problem).plan
     )
 
 

@@ -25,6 +25,10 @@ def run(problem: Problem, **options: object) -> PlanResult:
     return plan(problem, context(GraphPipeOptions(**options)))  # type: ignore[arg-type]
 
 
+def paper(problem: Problem, **options: object) -> PlanResult:
+    return run(problem, variant="paper", **options)
+
+
 def series_parallel(seed: int, operators: int = 12, memory: int = 10**6) -> Problem:
     rng = random.Random(seed)
     return problem_on(rng, operators, random_series_parallel(rng, operators), 4, memory)
@@ -71,26 +75,30 @@ def test_the_micro_batch_is_the_best_of_all(seed: int) -> None:
             continue
     times = {size: time_ns(problem, result.plan) for size, result in alone.items()}
     assert time_ns(problem, run(problem).plan) == min(times.values())
-    by_tps = run(problem, objective="tps")
-    assert by_tps.claimed_native == min(result.claimed_native or 0 for result in alone.values())
+    by_tps = paper(problem, objective="tps")
+    alone_by_tps = []
+    for size in alone:
+        alone_by_tps.append(paper(pinned(problem, micro_batch=size)).claimed_native or 0)
+    assert by_tps.claimed_native == min(alone_by_tps)
 
 
 def test_the_objectives_differ() -> None:
     # No memory pressure, and operators that like large micro-batches: TPS takes the whole mini-batch.
     problems = [series_parallel(seed) for seed in range(6)]
-    assert {run(problem, objective="tps").plan.stages[0].micro_batch for problem in problems} == {8}
-    assert min(run(problem).plan.stages[0].micro_batch for problem in problems) < 8
+    assert {paper(problem, objective="tps").plan.stages[0].micro_batch for problem in problems} == {8}
+    assert min(paper(problem).plan.stages[0].micro_batch for problem in problems) < 8
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_relaxed_targets_are_never_worse(seed: int) -> None:
     problem = series_parallel(seed)
-    assert time_ns(problem, run(problem, targets=9).plan) <= time_ns(problem, run(problem).plan)
+    assert time_ns(problem, run(problem, targets=9).plan) <= time_ns(problem, run(problem, targets=1).plan)
 
 
 def test_relaxed_targets_can_be_better() -> None:
     gains = [
-        time_ns(problem, run(problem).plan) / time_ns(problem, run(problem, targets=9).plan)
+        time_ns(problem, run(problem, targets=1, rivals=False).plan)
+        / time_ns(problem, run(problem, targets=9, rivals=False).plan)
         for problem in map(series_parallel, range(8))
     ]
     assert max(gains) > 1.01
@@ -99,7 +107,8 @@ def test_relaxed_targets_can_be_better() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_partitions_of_nearly_the_smallest_bottleneck_compete_by_time(seed: int) -> None:
     problem = pinned(series_parallel(seed), micro_batch=2)
-    smallest, near = run(problem, near=0), run(problem, near=0.3)
+    options = {"targets": 1, "rivals": False}
+    smallest, near = run(problem, near=0, **options), run(problem, near=0.3, **options)
     assert time_ns(problem, near.plan) <= time_ns(problem, smallest.plan)
     assert smallest.claimed_s is not None
     assert near.claimed_s is not None
@@ -109,7 +118,9 @@ def test_partitions_of_nearly_the_smallest_bottleneck_compete_by_time(seed: int)
 def test_partitions_of_nearly_the_smallest_bottleneck_can_be_better() -> None:
     problems = [pinned(series_parallel(seed), micro_batch=2) for seed in range(8)]
     gains = [
-        time_ns(problem, run(problem, near=0).plan) / time_ns(problem, run(problem).plan) for problem in problems
+        time_ns(problem, run(problem, near=0, targets=1, rivals=False).plan)
+        / time_ns(problem, run(problem, targets=1, rivals=False).plan)
+        for problem in problems
     ]
     assert min(gains) >= 1
     assert max(gains) > 1.01
@@ -119,9 +130,9 @@ def test_partitions_of_nearly_the_smallest_bottleneck_can_be_better() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_sizes_are_left_out_only_where_they_cannot_win(seed: int, objective: str) -> None:
     problem = series_parallel(seed)
-    called = context(GraphPipeOptions(objective=objective, near=0))  # type: ignore[arg-type]
+    called = context(GraphPipeOptions(variant="paper", objective=objective))  # type: ignore[arg-type]
     found = plan(problem, called)
-    alone = [run(pinned(problem, micro_batch=size), near=0, objective=objective) for size in (1, 2, 4, 8)]
+    alone = [paper(pinned(problem, micro_batch=size), objective=objective) for size in (1, 2, 4, 8)]
     if objective == "tps":
         assert found.claimed_s == min(result.claimed_s or 0 for result in alone)
     else:
@@ -214,7 +225,7 @@ def test_an_infeasible_problem_names_a_memory_that_would_do(seed: int) -> None:
     named = int(caught.value.message.split()[-4])
     assert run(with_memory(problem, named)).plan
     with pytest.raises(InfeasibleProblem):
-        run(pinned(with_memory(problem, int(named * 0.98)), micro_batch=1))
+        run(pinned(with_memory(problem, int(named * 0.98)), micro_batch=1), rivals=False)
 
 
 def test_the_reserve_is_kept_where_possible_and_used_where_not() -> None:
@@ -252,11 +263,12 @@ def test_a_passed_deadline_stops_it_or_keeps_what_there_is(monkeypatch: pytest.M
     late.deadline_s = 0.0
     with pytest.raises(DeadlineReached):
         plan(problem, late)
+    options = GraphPipeOptions(rivals=False)
     # The time runs out after the first micro-batch size, the one that promises most.
-    first = next(iter(Search(problem, GraphPipeOptions(), context(GraphPipeOptions())).least_ns))
+    first = next(iter(Search(problem, options, context(options)).least_ns))
     asked = iter([False] * 4 + [True] * 1000)
     monkeypatch.setattr(Context, "out_of_time", lambda self: next(asked))
-    result = plan(problem, context(GraphPipeOptions()))
+    result = plan(problem, context(options))
     assert result.termination == "limit"
     assert result.plan.stages[0].micro_batch == first
     assert check_plan(problem, result.plan).status == "valid"

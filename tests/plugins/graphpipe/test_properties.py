@@ -31,7 +31,7 @@ def edges_of(successors: list[list[int]]) -> list[Edge]:
 
 def bottleneck(problem: Problem) -> float:
     try:
-        result = plan(problem, Context(options=GraphPipeOptions(tolerance=0, near=0)))
+        result = plan(problem, Context(options=GraphPipeOptions(variant="paper", tolerance=0)))
     except InfeasibleProblem:
         return float("inf")
     assert result.claimed_native is not None
@@ -82,7 +82,7 @@ def test_solving_alike_branches_once_changes_nothing(lengths: list[int], memory:
         outcomes: list[float | None] = []
         work: list[int] = []
         for memo in (True, False):
-            called = Context(options=GraphPipeOptions(tolerance=0, near=0, memo=memo))
+            called = Context(options=GraphPipeOptions(variant="paper", tolerance=0, memo=memo))
             try:
                 outcomes.append(plan(problem, called).claimed_s)
             except InfeasibleProblem:

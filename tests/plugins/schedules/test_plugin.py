@@ -8,7 +8,7 @@ import pytest
 from pipebench_schedules.plugin import OneFOneBOptions, pipebench_schedulers
 
 
-@pytest.mark.parametrize("name", ["gpipe", "1f1b", "1f1b*"])
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "kfkb", "1f1b*"])
 def test_every_scheduler_loads(name: str) -> None:
     (descriptor,) = [each for each in pipebench_schedulers() if each.name == name]
     module, _, attribute = descriptor.load.partition(":")
@@ -17,7 +17,7 @@ def test_every_scheduler_loads(name: str) -> None:
 
 def test_only_1f1b_star_is_periodic() -> None:
     produces = {each.name: each.capabilities.produces for each in pipebench_schedulers()}
-    assert produces == {"gpipe": "finite", "1f1b": "finite", "1f1b*": "periodic"}
+    assert produces == {"gpipe": "finite", "1f1b": "finite", "kfkb": "finite", "1f1b*": "periodic"}
 
 
 def test_warm_ups() -> None:
