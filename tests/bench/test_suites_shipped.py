@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from pipebench.bench.suites import load_suite, suite_names
+from pipebench.bench.workload import Workload
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.formats.cluster import load_cluster
 from pipebench.formats.profiles import load_profile
@@ -41,7 +42,15 @@ def test_quick_is_one_tight_chain_and_one_graph() -> None:
 
 def test_chains_is_the_grid_of_madpipe() -> None:
     """Section 5.1: 2 to 8 GPUs, 3 to 16 GB, 12 and 24 GB/s, images of 1000 x 1000, batch 8, no replicas."""
-    found = selected("chains")
+    networks: dict[str, list[Workload]] = {}
+    for workload in selected("chains"):
+        networks.setdefault(workload.profile.name, []).append(workload)
+    assert list(networks) == ["resnet50", "resnet101", "inception_v3", "densenet121"]
+    for found in networks.values():
+        is_the_grid_of_madpipe(found)
+
+
+def is_the_grid_of_madpipe(found: list[Workload]) -> None:
     points = [(w.cluster.size, w.cluster.memory_bytes, w.cluster.levels[-1].bandwidth_bytes_s) for w in found]
     assert Counter(points) == Counter(
         (size, gigabytes * GB, rate * GB) for size, gigabytes, rate in product(range(2, 9), range(3, 17), (12, 24))
