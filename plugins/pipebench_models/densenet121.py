@@ -15,7 +15,7 @@ from pipebench_models.image_operators import (
     max_pool,
     relu,
 )
-from pipebench_models.plugin import ImageOptions
+from pipebench_models.image_options import ImageOptions
 from pipebench_models.shared_operators import linear
 
 BLOCKS = (6, 12, 24, 16)

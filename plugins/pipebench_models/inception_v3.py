@@ -13,7 +13,7 @@ from pipebench_models.image_operators import (
     max_pool,
 )
 from pipebench_models.inception_blocks import basic_conv, block_a, block_b, block_c, block_d, block_e
-from pipebench_models.plugin import InceptionOptions
+from pipebench_models.image_options import InceptionOptions
 from pipebench_models.shared_operators import linear
 
 

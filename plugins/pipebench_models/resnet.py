@@ -14,7 +14,7 @@ from pipebench_models.image_operators import (
     max_pool,
     relu,
 )
-from pipebench_models.plugin import ImageOptions
+from pipebench_models.image_options import ImageOptions
 from pipebench_models.shared_operators import add, linear
 
 WIDTHS, STRIDES = (64, 128, 256, 512), (1, 2, 2, 2)

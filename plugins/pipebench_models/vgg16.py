@@ -6,7 +6,7 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import GraphBuilder
 from pipebench_models.image_operators import adaptive_average_pool, conv2d, dropout, flatten, max_pool, relu
-from pipebench_models.plugin import ImageOptions
+from pipebench_models.image_options import ImageOptions
 from pipebench_models.shared_operators import linear
 
 BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
