@@ -12,8 +12,8 @@ from pipebench_models.image_operators import (
     global_average_pool,
     max_pool,
 )
-from pipebench_models.inception_blocks import basic_conv, block_a, block_b, block_c, block_d, block_e
 from pipebench_models.image_options import InceptionOptions
+from pipebench_models.inception_blocks import basic_conv, block_a, block_b, block_c, block_d, block_e
 from pipebench_models.shared_operators import linear
 
 

@@ -67,9 +67,9 @@ def test_a_pin_that_is_not_said_stays_the_suites() -> None:
 
 def test_a_said_value_takes_the_place_of_a_list() -> None:
     found = selected("chains", devices=4, bandwidth="12GB/s")
-    assert [w.cluster.memory_bytes // 10**9 for w in found] == list(range(3, 17))
+    assert [w.cluster.memory_bytes // 10**9 for w in found] == list(range(3, 17)) * 4
     assert {w.cluster.size for w in found} == {4}
-    assert [w.mini_batch for w in selected("branches", mini_batch=512)] == [512] * 22
+    assert [w.mini_batch for w in selected("branches", mini_batch=512)] == [512] * 36
 
 
 def test_workloads_that_a_said_value_makes_equal_run_once(tmp_path: Path) -> None:
