@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from pipebench.algorithms.downset_pairs import boundary, cut_by_both
 from pipebench.algorithms.downset_table import contains, cut_edges, downset_sums, downset_table, node_sets
@@ -15,6 +15,7 @@ def as_integers(rows: np.ndarray) -> list[int]:
     return [sum(int(word) << 64 * i for i, word in enumerate(row)) for row in rows]
 
 
+@settings(deadline=None)
 @given(dags(9))
 def test_the_table_is_the_list(successors: list[list[int]]) -> None:
     rows = downset_table(successors, 1 << 9)
@@ -36,6 +37,7 @@ def test_two_to_the_31_downsets_are_refused_with_the_count_so_far() -> None:
     assert caught.value.hint == "cut one order"
 
 
+@settings(deadline=None)
 @given(dags(7))
 def test_sums_of_what_lies_between(successors: list[list[int]]) -> None:
     nodes = len(successors)
