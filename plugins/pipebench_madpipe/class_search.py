@@ -7,25 +7,34 @@ import numpy as np
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
+from pipebench.algorithms.contiguous_bound import COARSE
 from pipebench.algorithms.stage_table import stage_table
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import Allocation
+from pipebench_madpipe.coarse import around, spread
 from pipebench_madpipe.estimate import Estimate, estimated_period
 from pipebench_madpipe.label_search import Class, allocations_at, estimated_optimum
 from pipebench_madpipe.moves import improve, schedule_below
 
 BOUND = Estimate(tight=True, in_place=True)
+BOTH_WAYS = Estimate(tight=True, in_place=True, both_ways=True)
+CLOSE = 300
+"""Periods that differ by less than one part in so many are taken as one where nothing is proven by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
     """How hard to look where the bound is not met: target periods, labels for all of them, allocations at each,
     nodes to schedule the first allocation and each other one at one period, and nodes for the moves from one
-    allocation.
+    allocation. Of a chain of more than short_chain layers only some cuts are tried first; labels for that, and,
+    times the layers, for the bound of the whole chain.
     """
 
     targets: int = 12
     labels: int = 100_000
+    short_chain: int = 100
+    coarse_labels: int = 40_000
+    bound_labels: int = 28_000_000
     wanted: int = 8
     first_nodes: int = 300
     nodes: int = 300
@@ -45,7 +54,9 @@ class Scheduled:
 class ClassSearch:
     """One search: give it a chain, then `run`. best: None when nothing was found below the cutoff.
 
-    lower_ns: no plan of the class is below it (or the cutoff). counts: probes, states, labels, nodes.
+    both_ways: the transfers of a cut need not take turns. Schedules are searched as if they did; the bound holds.
+    lower_ns: no plan of the class is below it (or the cutoff). met_ns: of a long chain, the shortest period that
+    the estimate met with some of its cuts. counts: probes, states, labels, nodes.
     """
 
     chain: Chain
@@ -53,9 +64,11 @@ class ClassSearch:
     memory: int
     non_contiguous: bool
     stop: Callable[[], bool]
+    both_ways: bool = False
     effort: Effort = Effort()
     best: Scheduled | None = None
     lower_ns: int = 1
+    met_ns: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
     def run(self, below_ns: int | None = None) -> None:
@@ -71,31 +84,75 @@ class ClassSearch:
             self.lower_ns = contiguous.lower_ns
             return
         of = Class(stage_table(self.chain), self.memory, self.stages.least, self.stages.most)
-        found = estimated_optimum(of, BOUND, self.lower_ns, below, self.stop)
-        self._count(probes=found.probes, labels=found.labels)
-        self.lower_ns = found.lower_ns
-        starts = [] if self.best is None else [self.best.allocation]
-        if found.best is not None:
-            starts.insert(0, found.best)
-            below = self._schedule(of, found.best, below, self.effort.first_nodes)
-        below = self._targets(of, below)
+        near = of
+        firsts: list[Allocation] = []
+        if of.length > self.effort.short_chain:
+            near, firsts = self._coarse(of, below)
+            self.met_ns = min((self._met(of, first, below) for first in firsts), default=below)
+        self.lower_ns = self._bound(of, min(below, self.met_ns or below), firsts)
+        starts = firsts + ([] if self.best is None else [self.best.allocation])
+        for first in firsts:
+            if self._open(below):
+                below = self._schedule(of, first, below, self.effort.first_nodes)
+        below = self._targets(of, near, below)
         self._moves(of, starts, below)
+        if self.both_ways:
+            self.lower_ns = self._both_ways_bound(of, below)
+
+    def _both_ways_bound(self, of: Class, below: int) -> int:
+        low = shortest_period(self.chain, self.stages)
+        most = self.effort.bound_labels // of.length
+        found = estimated_optimum(of, BOTH_WAYS, low, below, self.stop, within=low // COARSE, most_labels=most)
+        self._count(probes=found.probes, labels=found.labels)
+        return found.lower_ns
+
+    def _coarse(self, of: Class, below: int) -> tuple[Class, list[Allocation]]:
+        """Allocations of a long chain that the estimate likes, best first, and the cuts around the first."""
+        near = spread(of, self.best.allocation.bounds if self.best is not None else ())
+        firsts: list[Allocation] = []
+        for _ in range(2):
+            width = self.lower_ns // CLOSE
+            found = estimated_optimum(
+                near, BOUND, self.lower_ns, below, self.stop, within=width, most_labels=self.effort.coarse_labels
+            )
+            self._count(probes=found.probes, labels=found.labels)
+            if found.best is None:
+                break
+            firsts.insert(0, near.on_whole_chain(found.best))
+            near, below = around(of, firsts[0].bounds), self._met(of, firsts[0], below)
+        return near, firsts
+
+    def _met(self, of: Class, allocation: Allocation, below: int) -> int:
+        """The shortest period that the estimate of the allocation meets, or `below`."""
+        return estimated_period(of.table, *allocation.arrays, of.memory, self.lower_ns, below, BOUND)
+
+    def _bound(self, of: Class, below: int, firsts: list[Allocation]) -> int:
+        """The period that the class is proven not to be below; what meets it joins `firsts` in front."""
+        most = None if of.length <= self.effort.short_chain else self.effort.bound_labels // of.length
+        found = estimated_optimum(of, BOUND, self.lower_ns, below, self.stop, most_labels=most)
+        self._count(probes=found.probes, labels=found.labels)
+        if found.best is not None:
+            firsts.insert(0, found.best)
+        return found.lower_ns
 
     def _open(self, below: int) -> bool:
         return below > self.lower_ns and not self.stop()
 
-    def _targets(self, of: Class, below: int) -> int:
-        """Schedule what the estimate admits at periods between the bound and the best."""
+    def _targets(self, of: Class, near: Class, below: int) -> int:
+        """Schedule what the estimate admits at periods between what `near` meets, or the bound, and the best."""
         seen: set[Allocation] = set()
         made = 0
-        for step in range(self.effort.targets):
+        low = max(self.lower_ns, self.met_ns)
+        # Periods next to each other admit the same allocations.
+        targets = min(self.effort.targets, 1 + (below - low) * CLOSE // low)
+        for step in range(targets):
             if not self._open(below) or made >= self.effort.labels:
                 break
-            period = self.lower_ns + (below - 1 - self.lower_ns) * step // self.effort.targets
-            found, labels, _ = allocations_at(of, period, BOUND, self.effort.wanted)
+            period = low + (below - 1 - low) * step // targets
+            found, labels, _ = allocations_at(near, period, BOUND, self.effort.wanted, self.effort.labels - made)
             self._count(labels=labels, probes=1)
             made += labels
-            for allocation in found:
+            for allocation in map(near.on_whole_chain, found):
                 if allocation not in seen and self._open(below):
                     seen.add(allocation)
                     below = self._schedule(of, allocation, below, self.effort.nodes)
@@ -103,7 +160,7 @@ class ClassSearch:
 
     def _schedule(self, of: Class, allocation: Allocation, below: int, nodes: int) -> int:
         arrays = allocation.arrays
-        low = estimated_period(of.table, *arrays, of.memory, self.lower_ns, below, BOUND)
+        low = self._met(of, allocation, below)
         period, instants, visited = schedule_below(of.table, of.memory, low, below, *arrays, nodes)
         self._count(nodes=visited)
         if period < 0:

@@ -26,11 +26,16 @@ class Estimate(NamedTuple):
 
     in_place: neighbours that are both on the special GPU exchange nothing and hold one buffer, as the cost model
     has it; else they are charged a transfer and buffers at both ends, as printed. With both the estimate is below
-    every schedule of the allocation.
+    every schedule of the allocation in which the transfers of a cut take turns.
+
+    both_ways: they need not (links that carry both directions at once, tensors without a gradient): a transfer
+    then adds its time to the delay and nothing else, and the longer one of a cut fits into a period (proof: see
+    contiguous_bound). Below every schedule on links with one transfer at a time in each direction.
     """
 
     tight: bool
     in_place: bool
+    both_ways: bool = False
 
 
 class Front(NamedTuple):
@@ -46,19 +51,22 @@ class Front(NamedTuple):
 
 
 @kernel
-def pass_cut(table: StageTable, period: int, front: Front, end: int, beside: bool) -> tuple[bool, Front]:
+def pass_cut(
+    table: StageTable, period: int, front: Front, end: int, beside: bool, both_ways: bool
+) -> tuple[bool, Front]:
     """The front in front of the cut at `end`; false when its transfers exceed the period.
 
-    beside: both sides are on the special GPU and pass tensors in place.
+    beside: both sides are on the special GPU and pass tensors in place. both_ways: see Estimate.
     """
     if beside or end == len(table.forward) - 1:
         return True, front
     cut = table.cut_forward[end] + table.cut_backward[end]
     closed = -(-front.delay // period) * period
-    if cut > period:
+    if cut > (2 * period if both_ways else period):
         return False, front
     if front.delay + cut > closed:
-        return True, Front(closed + cut, front.load, front.held, front.peak, 0)
+        start = front.delay if both_ways else closed
+        return True, Front(start + cut, front.load, front.held, front.peak, 0)
     return True, Front(front.delay + cut, front.load, front.held, front.peak, front.current)
 
 
@@ -124,7 +132,7 @@ def admits(
     for stage in range(len(special) - 1, -1, -1):
         first, end = bounds[stage], bounds[stage + 1]
         beside = stage + 1 < len(special) and special[stage] and special[stage + 1]
-        sent, front = pass_cut(table, period, front, end, beside and estimate.in_place)
+        sent, front = pass_cut(table, period, front, end, beside and estimate.in_place, estimate.both_ways)
         if not sent:
             return False
         status, front = add_stage(table, memory, period, estimate, front, first, end, special[stage], beside)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipebench.algorithms.chain import Chain, build_chain
 from pipebench.algorithms.contiguous import StageRange, least_memory, longest_period, shortest_period
+from pipebench.algorithms.contiguous_bound import both_ways_bound_ns, take_turns
 from pipebench.algorithms.contiguous_class import stage_range
 from pipebench.algorithms.linearise import CutRule, linearise
 from pipebench.algorithms.memory_limit import memory_limits
@@ -21,7 +22,9 @@ from pipebench_madpipe.scheduled_plan import scheduled_plan
 
 NS = 1e-9
 ACCURACY = 1000
-"""How close the least memory of a message is."""
+"""How close the least memory of a message is, where labels do not run out of room."""
+LABELS = 60_000
+"""For that memory, in all probes together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class _Task:
     chains: list[Chain]
     stages: StageRange
     non_contiguous: bool
+    turns: bool
+    """Whether both transfers of every cut take turns on one link, see take_turns."""
 
     @property
     def problem(self) -> Problem:
@@ -76,11 +81,13 @@ def _task(problem: Problem, cuts: CutRule) -> _Task:
             f"{stages.least} stages are pinned, {model.graph.name!r} can be cut into {len(layers)} at most"
         )
     one_each = problem.pins.virtual_stages == 1
-    return _Task(model, chains, stages, chains[0].one_level and not one_each)
+    turns = all(take_turns(model, layers, chain.micro_batch) for chain in chains)
+    return _Task(model, chains, stages, chains[0].one_level and not one_each, turns)
 
 
-def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | None, int]:
-    """The best of all sizes, and what no plan of any size is below, in ns of a mini-batch."""
+def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | None, int | None]:
+    """The best of all sizes, and what no plan of any size is below, in ns of a mini-batch (None: not proven)."""
+    mode = task.problem.cluster.link_mode
     best: _Best | None = None
     lowers: list[int] = []
     for done, chain in enumerate(task.chains):
@@ -89,7 +96,8 @@ def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | Non
         lower = shortest_period(chain, task.stages)
         below = None if best is None else -(-best.mini_batch_ns // repeats)
         if not context.out_of_time() and (below is None or lower < below):
-            search = ClassSearch(chain, task.stages, memory, task.non_contiguous, context.out_of_time)
+            both_ways = not task.turns and mode != "delay"
+            search = ClassSearch(chain, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
             search.run(below)
             for name, amount in search.counts.items():
                 context.count(name, amount)
@@ -97,22 +105,31 @@ def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | Non
             if search.best is not None:
                 best = _Best(chain, search.best, repeats * search.best.period_ns)
         lowers.append(repeats * lower)
-    return best, min(lowers)
+    if best is None or mode == "delay":
+        return best, None
+    if not any(chain.work_ns(0, chain.length) for chain in task.chains):
+        return best, 0  # periods are 1 ns at least, a simulation takes no time
+    if task.turns or task.non_contiguous:
+        return best, min(best.mini_batch_ns, *lowers)
+    ordered = sorted(task.chains, key=lambda chain: chain is not best.chain)
+    problem, out = task.problem, context.out_of_time
+    return best, both_ways_bound_ns(
+        problem.mini_batch, ordered, task.stages, memory, best.mini_batch_ns, context.count, out
+    )
 
 
-def _result(task: _Task, best: _Best, memory: int, lower_ns: int, context: Context) -> PlanResult:
+def _result(task: _Task, best: _Best, memory: int, lower_ns: int | None, context: Context) -> PlanResult:
     plan, schedule = scheduled_plan(task.model, best.chain, best.found)
-    lower_ns = min(lower_ns, best.mini_batch_ns)
-    proven = lower_ns == best.mini_batch_ns
+    proven = lower_ns in (0, best.mini_batch_ns)
     return PlanResult(
         plan=plan,
         schedule=schedule,
-        scheduler="1f1b*" if best.found.instants is None else "periodic-bnb",
+        scheduler="periodic-bnb",
         claimed_s=best.mini_batch_ns * NS,
         claimed_native=float(best.found.period_ns),
         claimed_unit="ns a micro-batch",
-        lower_bound_s=lower_ns * NS,
-        bound_scope=_scope(task, memory),
+        lower_bound_s=lower_ns * NS if lower_ns is not None else None,
+        bound_scope=_scope(task, memory) if lower_ns is not None else "",
         termination="optimal" if proven else "limit" if context.out_of_time() else "heuristic",
         notices=tuple(_notices(task, best, plan.routing == "relay", lower_ns)),
     )
@@ -120,18 +137,18 @@ def _result(task: _Task, best: _Best, memory: int, lower_ns: int, context: Conte
 
 def _scope(task: _Task, memory: int) -> str:
     cluster = task.problem.cluster
-    parts = ["contiguous or one GPU with several stages" if task.non_contiguous else "contiguous, 1F1B*"]
+    parts = ["contiguous or one GPU with several stages" if task.non_contiguous else "contiguous"]
+    if not task.non_contiguous and task.turns:
+        parts = ["contiguous, 1F1B*"]
     parts += ["stages uninterrupted", "one micro-batch size"]
     if not task.chains[0].one_level:
         parts.append("consecutive devices")
-    if cluster.link_mode != "half":
-        parts.append("one transfer at a time on a link")
     if memory < cluster.memory_bytes:
         parts.append("memory less the reserve")
     return ", ".join(parts)
 
 
-def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int) -> list[str]:
+def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int | None) -> list[str]:
     notices = []
     if relayed:
         notices.append(
@@ -143,7 +160,7 @@ def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int) -> list[str
     if not task.non_contiguous:
         reason = "virtual_stages is pinned to 1" if best.chain.one_level else "the links are of several levels"
         notices.append(f"only contiguous allocations were searched: {reason}")
-    if lower_ns < best.mini_batch_ns:
+    if lower_ns and lower_ns < best.mini_batch_ns:
         gap = best.mini_batch_ns / lower_ns - 1
         notices.append(f"no plan of the class is more than {gap:.2%} faster (proven)")
     return notices
@@ -166,10 +183,13 @@ def _least_memory(task: _Task, chain: Chain) -> int:
         return least_memory(chain, task.stages)
     table = stage_table(chain)
     low, high = 0, least_memory(chain, task.stages)
-    while high - low > high // ACCURACY:
+    left = LABELS
+    while high - low > high // ACCURACY and left > 0:
         middle = (low + high) // 2
         of = Class(table, middle, task.stages.least, task.stages.most)
-        if allocations_at(of, longest_period(chain), BOUND, 1)[2]:
+        _, labels, none = allocations_at(of, longest_period(chain), BOUND, 1, LABELS // 4)
+        left -= labels + LABELS // 16
+        if none:
             low = middle + 1
         else:
             high = middle

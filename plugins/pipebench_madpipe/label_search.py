@@ -15,12 +15,22 @@ MOST_LABELS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """The allocations to choose from: stages of this table on least … most GPUs of `memory` bytes."""
+    """The allocations to choose from: stages of this table on least … most GPUs of `memory` bytes.
+
+    cuts: the table is of a longer chain with fewer cuts, and these are where they lie in it.
+    """
 
     table: StageTable
     memory: int
     least: int
     most: int
+    cuts: IntArray | None = None
+
+    def on_whole_chain(self, allocation: Allocation) -> Allocation:
+        """The allocation with its bounds counted in layers of the longer chain."""
+        if self.cuts is None:
+            return allocation
+        return Allocation(tuple(int(self.cuts[bound]) for bound in allocation.bounds), allocation.special)
 
     @property
     def length(self) -> int:
@@ -38,10 +48,12 @@ class LabelSearch:
     labels: int
 
 
-def allocations_at(of: Class, period: int, estimate: Estimate, wanted: int) -> tuple[list[Allocation], int, bool]:
+def allocations_at(
+    of: Class, period: int, estimate: Estimate, wanted: int, most_labels: int = MOST_LABELS
+) -> tuple[list[Allocation], int, bool]:
     """Allocations whose estimate meets the period (at most `wanted`), labels made, and whether none is proven."""
     found, labels, bounds, special = reach(
-        of.table, of.memory, period, of.least, of.most, estimate, wanted, MOST_LABELS
+        of.table, of.memory, period, of.least, of.most, estimate, wanted, most_labels
     )
     listed = [_allocation(of.length, bounds[i], special[i]) for i in range(max(0, found))]
     return listed, labels, found == 0
@@ -53,23 +65,36 @@ def _allocation(length: int, bounds: IntArray, special: BoolArray) -> Allocation
 
 
 def estimated_optimum(
-    of: Class, estimate: Estimate, low: int, below: int, stop: Callable[[], bool] = lambda: False
+    of: Class,
+    estimate: Estimate,
+    low: int,
+    below: int,
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    within: int = 0,
+    most_labels: int | None = None,
 ) -> LabelSearch:
     """The shortest period in low … below - 1 that the estimate of some allocation meets.
 
     Algorithm 1 of MadPipe as a search that closes: each allocation found lowers the upper end to the shortest
     period of its own estimate; just below that end and the middle of the bracket are tried in turn, because the
-    first allocation is often the best. A period at which the labels run out of room ends the search with the
-    bound proven by then.
+    first allocation is often the best; with a limit on the labels not the middle but a quarter below the end.
+    A period at which the labels run out of room ends the search with the bound proven by then. within: a
+    bracket so narrow, in ns, is left open. most_labels: of all probes.
     """
     best: Allocation | None = None
     probes = labels = 0
     high = below
     next_to_end = True
-    while low < high and not stop():
-        period = high - 1 if next_to_end else (low + high - 1) // 2
+    while low < high - within and not stop():
+        room = MOST_LABELS if most_labels is None else min(MOST_LABELS, most_labels - labels)
+        if room <= 0:
+            break
+        period = high - 1
+        if not next_to_end:
+            period = (low + high - 1) // 2 if most_labels is None else high - 1 - (high - low) // 4
         next_to_end = not next_to_end
-        found, made, proven = allocations_at(of, period, estimate, 1)
+        found, made, proven = allocations_at(of, period, estimate, 1, room)
         probes += 1
         labels += made
         if found:

@@ -139,7 +139,9 @@ def reach(
                         if not special and used == normals:
                             continue
                         beside = special and state == BESIDE
-                        sent, behind = pass_cut(table, period, origin, end, beside and estimate.in_place)
+                        sent, behind = pass_cut(
+                            table, period, origin, end, beside and estimate.in_place, estimate.both_ways
+                        )
                         if not sent:
                             continue
                         reached = used if special else used + 1

@@ -82,7 +82,7 @@ def plan_paper(problem: Problem, context: Context) -> PlanResult:
             "madpipe[variant=paper] knows one link level, this cluster has several",
             "use madpipe, or a flat cluster",
         )
-    allocated = False
+    estimates: list[int] = []
     for memory in memory_limits(problem):
         results: list[PlanResult] = []
         for chain in chains:
@@ -91,7 +91,7 @@ def plan_paper(problem: Problem, context: Context) -> PlanResult:
             first = _first_phase(chain, memory, stages.most, context)
             if first.allocation is None:
                 continue
-            allocated = True
+            estimates.append(problem.mini_batch // chain.micro_batch * first.period_ns)
             try:
                 results.append(_second_phase(model, chain, first, first.allocation, context))
             except InfeasibleProblem:
@@ -101,10 +101,11 @@ def plan_paper(problem: Problem, context: Context) -> PlanResult:
         if context.out_of_time():
             raise DeadlineReached("the time limit was reached before any plan was found")
     name, devices = problem.profile.name, problem.cluster.size
-    if allocated:
+    if estimates:
         raise InfeasibleProblem(
             f"the allocation that MadPipe-DP found for {name!r} on {devices} devices has no schedule that fits",
             "its estimate of the special GPU's memory is too low there; madpipe (variant=exact) finds what fits",
+            claimed_s=min(estimates) * NS,
         )
     raise InfeasibleProblem(
         f"MadPipe-DP finds no allocation of {name!r} on {devices} devices in {memory} bytes a device",

@@ -78,8 +78,10 @@ def test_the_schedule_is_valid_and_the_claim_is_the_first_phase() -> None:
 
 
 def test_an_allocation_without_schedule_is_infeasible() -> None:
-    with pytest.raises(InfeasibleProblem, match="no schedule"):
+    with pytest.raises(InfeasibleProblem, match="no schedule") as raised:
         plan(ORACLES["O8"].problem, Context(options=MadPipeOptions(variant="paper", iterations=30)))
+    assert raised.value.claimed_s is not None
+    assert raised.value.claimed_s >= ORACLES["O8"].printed * 1e-9
 
 
 def test_a_solver_at_its_limit_says_so() -> None:
