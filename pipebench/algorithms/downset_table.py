@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
@@ -82,9 +83,9 @@ def walk(order: IntArray, before: Words, limit: int) -> tuple[Words, int]:
             depth += 1
             if count == rows.shape[0]:
                 larger = np.zeros((2 * count, words), np.uint64)
-                larger[:count] = rows
+                assign(larger, rows)
                 rows = larger
-            rows[count] = now
+            assign(rows[count], now)
             count += 1
         place += 1
     return rows, count

@@ -7,6 +7,7 @@ devices first, the smallest k first.
 
 import numpy as np
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.difference import close, least_turns, most_turns, narrow
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.pattern import Pattern
@@ -157,9 +158,9 @@ def schedule_at(pattern: Pattern, period: int, most_nodes: int) -> tuple[int, in
             return FOUND, nodes, distance[0].copy()
         if depth == len(stack):
             larger = np.empty((2 * depth, count, count), np.int64)
-            larger[:depth] = stack
+            assign(larger, stack)
             stack = larger
-        stack[depth] = distance
+        assign(stack[depth], distance)
         chosen[depth, 0], chosen[depth, 1], chosen[depth, 2] = pair, least, most
         depth += 1
         while True:
@@ -172,7 +173,7 @@ def schedule_at(pattern: Pattern, period: int, most_nodes: int) -> tuple[int, in
             if nodes >= most_nodes:
                 return GAVE_UP, nodes, nothing
             chosen[depth - 1, 1] = least + 1
-            distance[:] = stack[depth - 1]
+            assign(distance, stack[depth - 1])
             nodes += 1
             a, b = pairs[pair, 0], pairs[pair, 1]
             if narrow(pattern, distance, period, a, b, least, least) and _propagate(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.graph import OperatorGraph
@@ -100,7 +101,7 @@ def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: i
                 workspace[top + 1] = max(workspace[top], largest)
                 top += 1
             if end >= 0:
-                sums[program.row_slot[row] + end] = total
+                assign(sums[program.row_slot[row] + end], total)
                 workspaces[program.row_slot[row] + end] = workspace[top]
         inside[:] = False
         read[:] = 0

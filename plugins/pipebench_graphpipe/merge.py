@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.chain_dp import UNREACHED, Depths
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
@@ -32,7 +33,7 @@ def side_by_side(branches: Depths, behind: int, rows: IntArray, limits: Depths, 
     depths = np.full((count + 1, width), UNREACHED, np.int32)
     depths[0] = 0
     for end in range(1, count + 1):
-        depths[end] = merge(branches[end - 1 : end], depths[end - 1])[0]
+        assign(depths[end], merge(branches[end - 1 : end], depths[end - 1])[0])
         for first in range(end - 1):
             for choice in range(replicas.shape[0]):
                 if behind + 1 > limits[rows[first] + end, choice]:

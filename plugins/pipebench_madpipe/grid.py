@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.stage_table import StageTable
 from pipebench.costs.quantise import IntArray
@@ -148,7 +149,7 @@ def grid_dp(
                         keys, value = _longer(keys, size), _longer(value, size)
                         parent, after = _longer(parent, size), _longer(after, size)
                         wider = np.zeros(size, np.bool_)
-                        wider[:count] = kind
+                        assign(wider, kind)
                         kind = wider
                         slots = np.full(4 * size, -1, np.int64)
                         for i in range(count):
@@ -167,5 +168,5 @@ def grid_dp(
 @kernel
 def _longer(column: IntArray, size: int) -> IntArray:
     larger = np.empty(size, np.int64)
-    larger[: len(column)] = column
+    assign(larger, column)
     return larger

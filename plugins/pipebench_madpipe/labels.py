@@ -7,6 +7,7 @@ known, so that neighbours on the special GPU can be told apart.
 
 import numpy as np
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.stage_table import StageTable
 from pipebench.costs.quantise import IntArray
@@ -164,7 +165,7 @@ def reach(
                                 continue
                             if count == len(labels):
                                 larger = np.empty((2 * count, COLUMNS), np.int64)
-                                larger[:count] = labels
+                                assign(larger, labels)
                                 labels = larger
                             fresh = labels[count]
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held

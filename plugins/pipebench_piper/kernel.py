@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.downset_pairs import cut_by_both
 from pipebench.algorithms.downset_table import Words, contains
 from pipebench.algorithms.jit import kernel
@@ -201,7 +202,7 @@ def reach(
         for k in range(room):
             if small > 0 and k > 0 and flight[small, k - 1] < flight[small, k]:
                 flight[small, k] = flight[small, k - 1]
-                link[small, k] = link[small, k - 1]
+                assign(link[small, k], link[small, k - 1])
             if flight[small, k] < UNREACHED and (kinds == 0 or flight[small, k] < flight[small, k - 1]):
                 useful[kinds] = k
                 kinds += 1
@@ -269,5 +270,5 @@ def reach(
     for k in range(1, room):
         if flight[sets - 1, k - 1] < flight[sets - 1, k]:
             flight[sets - 1, k] = flight[sets - 1, k - 1]
-            link[sets - 1, k] = link[sets - 1, k - 1]
+            assign(link[sets - 1, k], link[sets - 1, k - 1])
     return bool(flight[sets - 1, devices] < UNREACHED)

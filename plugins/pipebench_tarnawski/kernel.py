@@ -6,6 +6,7 @@ section 5 (dynamic program over pairs of downsets).
 
 from typing import NamedTuple
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.downset_pairs import boundary
 from pipebench.algorithms.downset_table import Words, contains
 from pipebench.algorithms.jit import kernel
@@ -73,7 +74,7 @@ def _on_cpu(
 ) -> None:
     """One more CPU, with nothing or with what lies between two downsets."""
     sets = used.shape[0]
-    used[:] = before
+    assign(used, before)
     for place in range(sets):
         link[place, 0], link[place, 1] = place, 2
     for place in range(sets):
