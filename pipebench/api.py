@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipebench.bench.agenda import agenda
-from pipebench.bench.asked import requested
-from pipebench.bench.comparison import home_regime, trials
 from pipebench.bench.components import ready_planner
-from pipebench.bench.selection import Selection, chosen_suites, select
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
-from pipebench.bench.sweep import Where, run_agenda
-from pipebench.bench.trial import Outcome, Trial, run_trial
+from pipebench.bench.suites.selection import Selection, chosen_suites, select
+from pipebench.bench.sweeps.agenda import agenda
+from pipebench.bench.sweeps.asked import requested
+from pipebench.bench.sweeps.sweep import Where, run_agenda
+from pipebench.bench.trials.comparison import home_regime, trials
+from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row

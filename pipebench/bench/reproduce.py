@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replace_fields
 
-from pipebench.bench.agenda import Agenda, Finished, agenda
-from pipebench.bench.comparison import home_regime
 from pipebench.bench.components import ready_planner, ready_scheduler
+from pipebench.bench.problems.wanted import Wanted
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.store.folder import Store
-from pipebench.bench.sweep import Watcher, Where, run_agenda
-from pipebench.bench.trial import Trial
-from pipebench.bench.wanted import Wanted
-from pipebench.bench.workload import Workload
-from pipebench.bench.workload_builder import WorkloadBuilder
+from pipebench.bench.sweeps.agenda import Agenda, Finished, agenda
+from pipebench.bench.sweeps.sweep import Watcher, Where, run_agenda
+from pipebench.bench.trials.comparison import home_regime
+from pipebench.bench.trials.trial import Trial
 from pipebench.costs.scaling import scaled
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError

@@ -6,13 +6,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from pipebench.bench.agenda import inputs_of
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.planned import ready_plan
 from pipebench.bench.store.inputs import TrialInputs
 from pipebench.bench.store.results import Behind
 from pipebench.bench.store.stored import StoredRow, workload_of
-from pipebench.bench.trial import Trial, run_trial
+from pipebench.bench.sweeps.agenda import inputs_of
+from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row

@@ -11,8 +11,8 @@ from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.agenda import Agenda, Finished
-    from pipebench.bench.sweep import Where
+    from pipebench.bench.sweeps.agenda import Agenda, Finished
+    from pipebench.bench.sweeps.sweep import Where
     from pipebench.domain.row import Row
     from pipebench.hooks.manager import Host
 
@@ -70,13 +70,13 @@ def command(
     Without models, profiles or a suite: the quick suite. Each planner runs in its own regime unless --regime
     is given.
     """
-    from pipebench.bench.agenda import agenda
-    from pipebench.bench.asked import requested
-    from pipebench.bench.comparison import trials
-    from pipebench.bench.isolation.client import isolation
-    from pipebench.bench.selection import Selection, chosen_suites
+    from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
     from pipebench.bench.suites import settle
+    from pipebench.bench.suites.selection import Selection, chosen_suites
+    from pipebench.bench.sweeps.agenda import agenda
+    from pipebench.bench.sweeps.asked import requested
+    from pipebench.bench.trials.comparison import trials
     from pipebench.domain.document import Rows
     from pipebench.hooks.syntax import split_list
 
@@ -132,7 +132,7 @@ def _said(choice: dict[str, Any]) -> Any:
 
 def _run(host: "Host", plan: "Agenda", where: "Where") -> "tuple[list[Finished], PipebenchError | None]":
     """All that is finished, in the order of the table, and what stopped the rest: the user, or a full disk."""
-    from pipebench.bench.sweep import run_agenda
+    from pipebench.bench.sweeps.sweep import run_agenda
     from pipebench.cli.progress import Progress
 
     finished = list(plan.cached)

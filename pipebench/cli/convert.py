@@ -34,7 +34,7 @@ def command(
 
     What was assumed in reading, and what the new format cannot carry, is told on stderr.
     """
-    from pipebench.bench.plugin_formats import plugin_formats
+    from pipebench.bench.problems.plugin_formats import plugin_formats
     from pipebench.formats.files import write_file
     from pipebench.formats.profile_file import read_profile
     from pipebench.formats.profile_parts import only, with_setting

@@ -8,7 +8,7 @@ import click
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.sweep import Where
+    from pipebench.bench.sweeps.sweep import Where
 
 LONGEST_S = 1e8
 """Three years: what the system's timers all take."""
@@ -38,7 +38,7 @@ def memory_bytes(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 def one_backend(jobs: int | None, backend: str | None, scheduler_address: str | None) -> "Where":
     """Where trials run. Raises PipebenchError for options that do not go together."""
-    from pipebench.bench.sweep import Where
+    from pipebench.bench.sweeps.sweep import Where
 
     if backend == "loky" and scheduler_address is not None:
         raise PipebenchError("--scheduler-address is for --backend dask", "leave one of them out")

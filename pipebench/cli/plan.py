@@ -31,11 +31,11 @@ def command(
     **choice: Any,
 ) -> int:
     """Make one plan with PLANNER and show its stages, their memory and the proven bound."""
-    from pipebench.bench.agenda import Agenda
-    from pipebench.bench.comparison import home_regime
     from pipebench.bench.components import ready_planner, ready_scheduler
-    from pipebench.bench.sweep import Where, run_agenda
-    from pipebench.bench.trial import Trial
+    from pipebench.bench.sweeps.agenda import Agenda
+    from pipebench.bench.sweeps.sweep import Where, run_agenda
+    from pipebench.bench.trials.comparison import home_regime
+    from pipebench.bench.trials.trial import Trial
     from pipebench.check import check_schedule
     from pipebench.cli.progress import Progress
     from pipebench.domain.document import PlannedProblem

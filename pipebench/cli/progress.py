@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pipebench.bench.compilation import CompilationWatch
-from pipebench.bench.exclusive import PATIENCE_S
+from pipebench.bench.searches.compilation import CompilationWatch
+from pipebench.bench.sweeps.exclusive import PATIENCE_S
 from pipebench.cli.application import console
 
 if TYPE_CHECKING:
-    from pipebench.bench.agenda import Agenda
-    from pipebench.bench.trial import Outcome, Trial
+    from pipebench.bench.sweeps.agenda import Agenda
+    from pipebench.bench.trials.trial import Outcome, Trial
 
 WORTH_SAYING_S = 0.5
 

@@ -10,7 +10,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.reproduce import Work
-    from pipebench.bench.sweep import Where
+    from pipebench.bench.sweeps.sweep import Where
     from pipebench.domain.artefact import Figure, Finding, Result
     from pipebench.hooks.descriptors import Artefact
     from pipebench.hooks.manager import Host
@@ -37,10 +37,10 @@ def command(
 
     With --out every finished cell is kept at once: the same command again goes on where it was stopped.
     """
-    from pipebench.bench.isolation.client import isolation
     from pipebench.bench.reproduce import work_of
+    from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
-    from pipebench.bench.sweep import Where
+    from pipebench.bench.sweeps.sweep import Where
     from pipebench.report.findings_text import print_findings
 
     if fresh and out is None:

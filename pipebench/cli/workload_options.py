@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from pipebench.bench.workload import Workload
+    from pipebench.bench.problems.workload import Workload
     from pipebench.hooks.manager import Host
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
 
     Raises PipebenchError for names, files and numbers that are wrong.
     """
-    from pipebench.bench.selection import Selection, select
+    from pipebench.bench.suites.selection import Selection, select
 
     workloads = select(host, Selection(**choice))
     for notice in dict.fromkeys(notice for workload in workloads for notice in workload.notices):

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from pipebench.bench.wanted import Wanted
-from pipebench.bench.workload_builder import WorkloadBuilder
+from pipebench.bench.problems.wanted import Wanted
+from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.manager import Host

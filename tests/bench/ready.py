@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipebench.bench.components import Ready
-from pipebench.bench.workload import Workload
+from pipebench.bench.problems.workload import Workload
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
 from pipebench.hooks.discovery import Provider

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pipebench.bench.selection import Selection, select
-from pipebench.bench.workload import Workload
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.suites.selection import Selection, select
 from pipebench.hooks.manager import Host
 
 HEAD = 'name = "mine"\nsummary = "made in a test"\n'

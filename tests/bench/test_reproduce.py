@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.bench.reproduce import work_of
-from pipebench.bench.trial import run_trial
+from pipebench.bench.trials.trial import run_trial
 from pipebench.domain.artefact import Cell
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile

@@ -14,7 +14,7 @@ from pipebench.bench.returned import (
     exact_schedule,
     exact_trace,
 )
-from pipebench.bench.trial import Outcome, Trial, run_trial
+from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult

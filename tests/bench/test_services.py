@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import pipebench.bench.search as search_module
-from pipebench.bench.search import search_once
+import pipebench.bench.searches.search as search_module
+from pipebench.bench.searches.search import search_once
 from pipebench.bench.services import HostServices
-from pipebench.bench.trial import Trial, run_trial
+from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
 from tests.bench.ready import planner, workload

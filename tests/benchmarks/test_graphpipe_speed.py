@@ -11,8 +11,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.algorithms.series_parallel import decompose
-from pipebench.bench.wanted import Wanted
-from pipebench.bench.workload_builder import WorkloadBuilder
+from pipebench.bench.problems.wanted import Wanted
+from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench.hooks.manager import Host

@@ -5,10 +5,10 @@ import statistics
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.bench.comparison import Request, running_order, trials
 from pipebench.bench.components import ready_planner
-from pipebench.bench.trial import run_trial
-from pipebench.bench.workload import Workload
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.trials.comparison import Request, running_order, trials
+from pipebench.bench.trials.trial import run_trial
 from pipebench.domain.row import Row
 from pipebench.formats.cluster import load_cluster
 from pipebench.formats.profiles import load_profile

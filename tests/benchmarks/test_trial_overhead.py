@@ -4,14 +4,14 @@ from pathlib import Path
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.bench.agenda import agenda
-from pipebench.bench.comparison import Request, trials
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
-from pipebench.bench.sweep import Where, run_agenda
+from pipebench.bench.sweeps.agenda import agenda
+from pipebench.bench.sweeps.sweep import Where, run_agenda
+from pipebench.bench.trials.comparison import Request, trials
 from pipebench.hooks.syntax import parse_reference
-from tests.bench.isolation.scripts import HONEST, HOST, PROBLEM
 from tests.bench.ready import workload
+from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM
 from tests.benchmarks.timed import only_when_measured
 
 TRIALS, LIMIT_S = 200, 15.0

@@ -19,7 +19,7 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
 
 if TYPE_CHECKING:
-    from pipebench.bench.trial import Trial
+    from pipebench.bench.trials.trial import Trial
 
 SIMULATOR = "simulate"
 CALLABLE_SLOTS = ("planners", "schedulers", "executors")

@@ -13,8 +13,8 @@ from pipebench.formats.files import read_file
 from pipebench.hooks.syntax import parse_reference
 
 if TYPE_CHECKING:
-    from pipebench.bench.trial import Trial
-    from pipebench.bench.workload import Workload
+    from pipebench.bench.problems.workload import Workload
+    from pipebench.bench.trials.trial import Trial
 
 PlannerKind = Literal["plugin", "script", "program", "plan"]
 
@@ -74,7 +74,7 @@ def script_text(trial: "Trial") -> bytes | None:
 
 def workload_of(row: Row, problem: Problem) -> "Workload":
     """The workload of a stored row, from the problem that it was scored on: to run the trial again."""
-    from pipebench.bench.workload import Workload
+    from pipebench.bench.problems.workload import Workload
 
     return Workload(
         model=row.model,

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.suites.files import ChosenSuite
 from pipebench.bench.suites.table import AXES, SuiteWorkload, values
-from pipebench.bench.wanted import Wanted
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.profiles import profile_names
 from pipebench.hooks.syntax import Reference, parse_reference

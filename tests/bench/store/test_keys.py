@@ -13,7 +13,7 @@ from pipebench.bench.store import StoredRow, TrialInputs, keys, trial_key
 from pipebench.bench.store.inputs import ComponentInputs
 from pipebench.bench.store.keys import trial_inputs
 from pipebench.bench.store.stored import planner_kind, script_text, stored_row, workload_of
-from pipebench.bench.trial import Trial
+from pipebench.bench.trials.trial import Trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference

@@ -1,0 +1,1 @@
+"""From what was asked for to problems: profiles, clusters, regimes, each with its name."""

@@ -1,0 +1,1 @@
+"""One search of one planner: in a child process, measured."""

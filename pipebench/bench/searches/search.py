@@ -1,0 +1,122 @@
+"""One search: planner, then scheduler where the plan brings no schedule; first cold, then warm."""
+
+import contextlib
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from pipebench.algorithms.micro_batches_adapted import adapted
+from pipebench.bench.components import Ready
+from pipebench.bench.returned import exact_counters, exact_result, exact_schedule
+from pipebench.bench.searches.calibration import calibrate
+from pipebench.bench.searches.clock import Duration, timed
+from pipebench.bench.searches.request import Sample
+from pipebench.bench.services import HostServices
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.domain.schedule import Schedule
+from pipebench.hooks.context import DeadlineReached
+from pipebench.hooks.descriptors import Planner
+
+LONG_SEARCH_S = 10.0
+GRACE_S = 1.0
+"""How long after the deadline a plan still counts: planners look at the clock now and then only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A plan with its schedule; plan differs from result.plan where it is adapted to another regime."""
+
+    result: PlanResult
+    plan: Plan
+    schedule: Schedule
+    scheduler: str
+    counters: dict[str, int]
+
+
+def search_once(
+    services: HostServices, planner: Ready, planning: Problem, scoring: Problem, scheduler: str | None
+) -> tuple[Found, Duration]:
+    """One search. The duration is the planner's and the scheduler's; looking at what they return is not in it.
+
+    planning and scoring are the same problem unless the planner is adapted to another regime: then its
+    partition is taken, with the micro-batch that suits it there, and the scheduler of the scoring regime orders
+    it. What is in flight is the scheduler's business too, where it is not the planner's own.
+    """
+    context = services.context(planner)
+    plan_for = planner.load()
+    with contextlib.redirect_stdout(sys.stderr), _no_collection():
+        returned, duration = timed(lambda: plan_for(planning, context))
+    _check_time(services)
+    result = exact_result(planner.label, returned)
+    assert isinstance(planner.component, Planner)
+    default = planner.component.default_scheduler.get(scoring.regime.mode, "")
+    plan = result.plan
+    if planning.regime.mode != scoring.regime.mode:
+        plan, choice = timed(lambda: adapted(scoring, result.plan, context))
+        duration += choice
+        result = _without_claims(result, plan)
+    elif scheduler not in (None, default):
+        plan = _without_flight(plan)
+    counters = exact_counters(planner.label, context.counters)
+    if result.schedule is not None and scheduler is None:
+        return Found(result, plan, result.schedule, result.scheduler or "own", counters), duration
+    name = scheduler or default
+    if not name:
+        raise UnsupportedProblem(f"{planner.label} names no scheduler for {scoring.regime.mode}")
+    services.scheduler(name).load()
+    with _no_collection():
+        made, ordering = timed(lambda: services.call_scheduler(name, scoring, plan))
+    return Found(result, plan, exact_schedule(name, made), name, counters), duration + ordering
+
+
+def search_again(
+    search: Callable[[], Duration], repeat: int, once_s: float, deadline_s: float | None
+) -> Iterator[Sample]:
+    """Warm searches, each right after the calibrations; none for a search over 10 s or past the deadline.
+
+    once_s: what the first search took beside compiling.
+    """
+    for _ in range(0 if once_s > LONG_SEARCH_S else repeat):
+        if deadline_s is not None and time.monotonic() + once_s > deadline_s:
+            return
+        beside = calibrate()
+        spent = search()
+        yield Sample(cpu_s=spent.cpu_s, wall_s=spent.wall_s, calibration_cpu_s=beside)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """The garbage of what ran before is nobody's search time, and no collection starts in the middle."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _check_time(services: HostServices) -> None:
+    if services.deadline_s is not None and time.monotonic() > services.deadline_s + GRACE_S:
+        raise DeadlineReached("the time limit was reached")
+
+
+def _without_flight(plan: Plan) -> Plan:
+    """The partition alone: how many micro-batches are in flight is the scheduler's business."""
+    return replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+
+
+def _without_claims(result: PlanResult, plan: Plan) -> PlanResult:
+    """A partition in another regime: what was claimed, proven and scheduled was for the planner's own."""
+    sizes = [sorted({stage.micro_batch for stage in stages}) for stages in (result.plan.stages, plan.stages)]
+    was, now = (", ".join(map(str, each)) for each in sizes)
+    changed = (f"adapted with micro-batch {now}, planned with {was}",) if was != now else ()
+    return PlanResult(plan=result.plan, notices=(*result.notices, *changed))

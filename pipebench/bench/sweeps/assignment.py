@@ -1,0 +1,152 @@
+"""A trial as a value that any process can run, and what it delivers."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from pipebench.bench.components import ready_planner
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.trials.trial import Outcome, Trial, run_trial
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Optimizer, Pins, RegimeMode
+from pipebench.domain.profile import Profile
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import Value
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+
+
+class Assignment(Value, frozen=True, kw_only=True):
+    """The fields of a Trial with its workload's; planner and schedulers by name, found again where it runs.
+
+    folder: the folder from which relative files are meant. sources: hash of the suite's code, which must be
+    the same where it runs.
+    """
+
+    model: str
+    profile: Profile
+    cluster: Cluster
+    mini_batch: int
+    optimizer: Optimizer
+    pins: Pins
+    workload: str
+    regime: RegimeMode
+    planner: str
+    scheduler: str | None
+    executors: tuple[str, ...]
+    repeat: int
+    timeout_s: float
+    memory_bytes: int
+    seed: int
+    repetition: int
+    folder: str
+    sources: str
+
+
+class Delivery(Value, frozen=True, kw_only=True):
+    """What a worker sends back; error: why it could not run the trial at all."""
+
+    row: Row | None = None
+    plan: Plan | None = None
+    schedule: Schedule | None = None
+    compile_s: float = 0.0
+    error: str = ""
+
+
+def assigned(trial: Trial, sources: str) -> bytes:
+    """The trial for a worker."""
+    workload = trial.workload
+    assignment = Assignment(
+        model=workload.model,
+        profile=workload.profile,
+        cluster=workload.cluster,
+        mini_batch=workload.mini_batch,
+        optimizer=workload.optimizer,
+        pins=workload.pins,
+        workload=workload.name,
+        regime=trial.regime,
+        planner=trial.planner.label,
+        scheduler=trial.scheduler,
+        executors=trial.executors,
+        repeat=trial.repeat,
+        timeout_s=trial.timeout_s,
+        memory_bytes=trial.memory_bytes,
+        seed=trial.seed,
+        repetition=trial.repetition,
+        folder=os.getcwd(),
+        sources=sources,
+    )
+    return msgspec.msgpack.encode(assignment)
+
+
+def delivered(payload: bytes, trial: Trial) -> Outcome:
+    """The outcome of the trial. Raises PipebenchError when the worker could not run it."""
+    try:
+        delivery = msgspec.msgpack.decode(payload, type=Delivery)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PipebenchError(
+            f"a worker sent what cannot be read: {error}", "run the same version everywhere"
+        ) from None
+    if delivery.row is None:
+        raise PipebenchError(f"a worker cannot run {trial.planner.label}: {delivery.error}")
+    problem = trial.workload.problem(trial.regime)
+    return Outcome(delivery.row, problem, delivery.plan, delivery.schedule, compile_s=delivery.compile_s)
+
+
+def work(payload: bytes) -> bytes:
+    """Run an assignment in this process and give its delivery; called by name in every worker."""
+    try:
+        outcome = _run(payload)
+    except PipebenchError as error:
+        return msgspec.msgpack.encode(Delivery(error=str(error)))
+    delivery = Delivery(row=outcome.row, plan=outcome.plan, schedule=outcome.schedule, compile_s=outcome.compile_s)
+    return msgspec.msgpack.encode(delivery)
+
+
+def _run(payload: bytes) -> Outcome:
+    from pipebench.bench.store.sources import host_source
+
+    try:
+        given = msgspec.msgpack.decode(payload, type=Assignment)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PipebenchError(
+            f"the assignment cannot be read: {error}", "run the same version everywhere"
+        ) from None
+    if given.sources != host_source():
+        raise PipebenchError("it runs other code of pipebench", "install the same version everywhere")
+    if Path(given.folder).is_dir():
+        os.chdir(given.folder)
+    host = _host()
+    workload = Workload(
+        model=given.model,
+        profile=given.profile,
+        cluster=given.cluster,
+        mini_batch=given.mini_batch,
+        optimizer=given.optimizer,
+        pins=given.pins,
+        name=given.workload,
+    )
+    trial = Trial(
+        workload=workload,
+        regime=given.regime,
+        planner=ready_planner(host, parse_reference(given.planner)),
+        scheduler=given.scheduler,
+        executors=given.executors,
+        repeat=given.repeat,
+        timeout_s=given.timeout_s,
+        memory_bytes=given.memory_bytes,
+        seed=given.seed,
+        repetition=given.repetition,
+        parallel=True,
+    )
+    return run_trial(host, trial)
+
+
+@cache
+def _host() -> Host:
+    return Host()

@@ -1,0 +1,81 @@
+"""A comparison: every planner on every workload, each planner in its own regime unless others are asked for."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from pipebench.bench.components import Ready
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Trial
+from pipebench.domain.problem import RegimeMode
+from pipebench.hooks.descriptors import Planner
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to compare. regimes empty: each planner's own. schedulers empty: the plan's own, or each planner's
+    default. repeat: warm searches in one trial; rounds: how often each trial is run.
+    """
+
+    workloads: Sequence[Workload]
+    planners: Sequence[Ready]
+    regimes: tuple[RegimeMode, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ("simulate",)
+    repeat: int = 1
+    rounds: int = 1
+    timeout_s: float = 300.0
+    memory_bytes: int = SEARCH_MEMORY_BYTES
+    seed: int = 0
+
+
+def trials(request: Request) -> list[Trial]:
+    """The trials as a table shows them: by workload, regime, planner, scheduler, round."""
+    return [
+        Trial(
+            workload=workload,
+            regime=regime,
+            planner=planner,
+            scheduler=scheduler,
+            executors=request.executors,
+            repeat=request.repeat,
+            timeout_s=request.timeout_s,
+            memory_bytes=request.memory_bytes,
+            seed=request.seed,
+            repetition=repetition,
+        )
+        for workload in request.workloads
+        for planner in request.planners
+        for regime in request.regimes or (home_regime(planner),)
+        for scheduler in request.schedulers or (None,)
+        for repetition in range(request.rounds)
+    ]
+
+
+def home_regime(planner: Ready) -> RegimeMode:
+    """The regime that a planner plans for when nothing is said."""
+    assert isinstance(planner.component, Planner)
+    return planner.component.capabilities.regimes[0]
+
+
+def running_order(listed: Sequence[Trial], seed: int) -> list[int]:
+    """The positions of the trials in the order in which they run, the same for the same seed.
+
+    Workloads one after the other. Within one, each round runs every planner once, in a shuffled order that the
+    next round runs backwards (A-B-B-A), so that a drift of the machine meets all planners alike.
+    """
+    order: list[int] = []
+    draw = random.Random(seed)
+    for _, group in groupby(range(len(listed)), key=lambda position: id(listed[position].workload)):
+        rounds: dict[int, list[int]] = {}
+        for position in group:
+            rounds.setdefault(listed[position].repetition, []).append(position)
+        shuffled = list(range(max(map(len, rounds.values()))))
+        for count, positions in enumerate(rounds.values()):
+            if count % 2 == 0:
+                draw.shuffle(shuffled)
+            else:
+                shuffled.reverse()
+            order += [positions[place] for place in shuffled if place < len(positions)]
+    return order

@@ -1,0 +1,153 @@
+"""One trial: search in a child process, check and score here. It always ends in a row."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipebench.bench.components import Ready
+from pipebench.bench.environment import with_load
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields, verdict_fields
+from pipebench.bench.searches.isolation.searched import Searched, searched
+from pipebench.bench.searches.request import SearchReport, SearchRequest
+from pipebench.bench.searches.search_fields import failure_reason, search_fields
+from pipebench.bench.searches.smallest_memory import with_memory
+from pipebench.bench.services import HostServices
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import Trace
+from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+
+MOST_SEARCH_MEMORY_BYTES = 8 * 10**9
+
+
+def _search_memory_bytes() -> int:
+    """Half of the machine, so that the system never has to choose whom to kill; at most 8 GB."""
+    machine: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(MOST_SEARCH_MEMORY_BYTES, machine // 2)
+
+
+SEARCH_MEMORY_BYTES = _search_memory_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What to run. regime: where the plan is scored; scheduler None: the plan's own or the planner's default.
+
+    timeout_s, memory_bytes: limits of the search; the whole process group is killed at the first, allocations
+    fail at the second (0: no limit). parallel: others run at the same time.
+    """
+
+    workload: Workload
+    regime: RegimeMode
+    planner: Ready
+    scheduler: str | None = None
+    executors: tuple[str, ...] = ("simulate",)
+    repeat: int = 1
+    timeout_s: float = 300.0
+    memory_bytes: int = SEARCH_MEMORY_BYTES
+    seed: int = 0
+    repetition: int = 0
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The row, and the plan, schedule and traces behind it where there are any. compile_s: in the search."""
+
+    row: Row
+    problem: Problem
+    plan: Plan | None = None
+    schedule: Schedule | None = None
+    traces: tuple[Trace, ...] = field(default=())
+    compile_s: float = 0.0
+
+
+def run_trial(host: Host, trial: Trial) -> Outcome:
+    """Run one trial to its row."""
+    component = trial.planner.component
+    assert isinstance(component, Planner)
+    regimes = component.capabilities.regimes
+    scoring = trial.workload.problem(trial.regime)
+    adapted = trial.regime not in regimes
+    common = {**_identity(trial, scoring, adapted), **bound_fields(scoring)}
+    if adapted and trial.regime == "async":
+        reason = f"{trial.planner.label} plans for {', '.join(regimes)} only"
+        return Outcome(Row(**common, status="unsupported", reason=reason), scoring)
+    planning = trial.workload.problem(regimes[0]) if adapted else scoring
+    request = SearchRequest(
+        planner=trial.planner.label,
+        planning=planning,
+        scoring=scoring if adapted else None,
+        scheduler=trial.scheduler,
+        repeat=trial.repeat,
+        seed=trial.seed,
+        deadline_s=time.monotonic() + trial.timeout_s,
+        bound_memory_bytes=common["bound_memory_bytes"],
+    )
+    done = searched(host, trial.planner, request, trial.memory_bytes)
+    common |= search_fields(done)
+    if done.report.status == "found":
+        return _scored(HostServices(host, seed=trial.seed), trial, scoring, done.report, common)
+    return _failed(trial, scoring, done, common)
+
+
+def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
+    component, provider = trial.planner.component, trial.planner.provider
+    assert isinstance(component, Planner)
+    return {
+        "model": trial.workload.model,
+        "workload": trial.workload.name,
+        "profile": scoring.profile.name,
+        "cluster": scoring.cluster.name,
+        "devices": scoring.cluster.size,
+        "mini_batch": scoring.mini_batch,
+        "regime": trial.regime,
+        "problem_id": scoring.problem_id,
+        "workload_id": scoring.workload_id,
+        "planner": trial.planner.label,
+        "scheduler": trial.scheduler or "",
+        "fidelity": component.fidelity,
+        "distribution": provider.distribution,
+        "version": provider.version,
+        "adapted": adapted,
+        "repetition": trial.repetition,
+        "parallel": trial.parallel,
+        "environment": with_load(trial.seed),
+    }
+
+
+def _failed(trial: Trial, problem: Problem, done: Searched, common: dict[str, Any]) -> Outcome:
+    report = done.report
+    assert report.status != "found"
+    fitting, least = report.smallest, None
+    if fitting is not None:
+        roomier = with_memory(problem, fitting.memory_bytes)
+        valid = judge(roomier, fitting.plan, fitting.schedule).status == "valid"
+        least = fitting.memory_bytes if valid else None
+    reason = failure_reason(report, problem, least, common["bound_memory_bytes"], trial.timeout_s)
+    row = Row(**common, status=report.status, reason=reason, smallest_memory_bytes=least)
+    return Outcome(row, problem, compile_s=report.compile_s)
+
+
+def _scored(
+    services: HostServices, trial: Trial, problem: Problem, report: SearchReport, common: dict[str, Any]
+) -> Outcome:
+    result, plan, schedule = report.result, report.plan, report.schedule
+    assert result is not None
+    assert plan is not None
+    assert schedule is not None
+    verdict = judge(problem, plan, schedule)
+    common = {**common, **verdict_fields(verdict)}
+    if verdict.status == "invalid":
+        reason = verdict.witness.message if verdict.witness else verdict.reason
+        row = Row(**common, status="invalid_plan", reason=reason)
+        return Outcome(row, problem, plan, schedule, compile_s=report.compile_s)
+    fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
+    common["notices"] = (*common["notices"], *troubles)
+    row = Row(**common, **fields, **plan_fields(problem, plan, schedule), status="ok")
+    return Outcome(row, problem, plan, schedule, tuple(traces), report.compile_s)

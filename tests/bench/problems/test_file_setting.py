@@ -1,0 +1,39 @@
+"""The setting of a foreign file holds where the command line says nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipebench.bench.suites.selection import Selection, select
+from pipebench.hooks.manager import Host
+from tests.formats.test_foreign_errors import PIPER
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps(PIPER))
+    return str(path)
+
+
+def test_what_the_file_says(file: str) -> None:
+    (workload,) = select(Host(), Selection(profiles=(file,)))
+    assert workload.mini_batch == 8
+    assert workload.cluster.memory_bytes == 10**9
+    assert workload.cluster.levels[0].bandwidth_bytes_s == 1e9
+    assert workload.notices[-1] == "net: memory 1.00 GB, bandwidth 1.00 GB/s, mini-batch 8, as its file says"
+    assert any("read as s" in notice for notice in workload.notices)
+
+
+def test_what_is_said_wins(file: str) -> None:
+    asked = Selection(profiles=(file,), memory="2GB", bandwidth="3GB/s", mini_batch=16, devices=2)
+    (workload,) = select(Host(), asked)
+    assert (workload.mini_batch, workload.cluster.memory_bytes) == (16, 2 * 10**9)
+    assert workload.cluster.levels[0].bandwidth_bytes_s == 3e9
+    assert "as its file says" not in " ".join(workload.notices)
+
+
+def test_our_own_profiles_have_no_notices() -> None:
+    (workload,) = select(Host(), Selection(profiles=("mmt",)))
+    assert workload.notices == ()

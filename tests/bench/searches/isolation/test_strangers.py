@@ -1,0 +1,135 @@
+"""Whatever a planner does to its process, it costs its own row and leaves nothing running."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.bench.searches.isolation.scripts import HONEST, run
+
+MEGABYTE = 10**6
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ("import os; os._exit(0)", "crashed", "its process ended with exit code 0 before it returned a plan"),
+        ("raise SystemExit(3)", "crashed", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "crashed", "KeyboardInterrupt"),
+        ("raise ValueError('two\\nlines')", "crashed", "ValueError: two"),
+        ("return None", "crashed", "returned NoneType, not a PlanResult"),
+        ("import ctypes; ctypes.string_at(0)", "crashed", "its process was killed by SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "its process was killed by SIGKILL"),
+        ("import os; os.kill(os.getppid(), 9)", "crashed", "it brought down the process that runs searches"),
+        ("import os; [os.write(3, b'z' * 99) or 1]; os._exit(0)", "crashed", ""),
+    ],
+)
+def test_a_planner_that_breaks_is_a_row(tmp_path: Path, body: str, status: str, reason: str) -> None:
+    row = run(tmp_path, f"def plan(problem, context):\n    {body}\n", timeout_s=20.0).row
+    assert (row.status, row.simulated_s) == (status, None)
+    assert reason in row.reason
+    assert "\n" not in row.reason
+    assert run(tmp_path, HONEST).row.status == "ok"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import time; time.sleep(60)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
+        "while True: print('x' * 10000)",
+        "while True: pass",
+    ],
+)
+def test_a_planner_that_never_ends_is_killed_in_time(tmp_path: Path, body: str) -> None:
+    run(tmp_path, HONEST)
+    began = time.monotonic()
+    row = run(tmp_path, f"def plan(problem, context):\n    {body}\n", timeout_s=0.3).row
+    assert (row.status, row.reason) == ("timeout", "no plan within 0.3 s")
+    assert time.monotonic() - began < 5
+    assert len(row.output) <= 4096
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    hungry = "def plan(problem, context):\n    held = []\n    while True: held.append(bytearray(10**7))\n"
+    row = run(tmp_path, hungry, memory_bytes=200 * MEGABYTE, timeout_s=20.0).row
+    assert row.status == "memory"
+    assert row.search_peak_bytes is not None
+    assert row.search_peak_bytes < 500 * MEGABYTE
+
+
+GRANDCHILDREN = """
+import os, subprocess, time
+
+def plan(problem, context):
+    subprocess.Popen(["sleep", "987"])
+    subprocess.Popen(["setsid", "sleep", "987"])
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execvp("sleep", ["sleep", "987"])
+        os._exit(0)
+    time.sleep(0.2)
+    {end}
+"""
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "time.sleep(60)", "return None"])
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux hands orphans to the fork server")
+def test_nothing_is_left_behind(tmp_path: Path, end: str) -> None:
+    run(tmp_path, GRANDCHILDREN.replace("{end}", end), timeout_s=0.5)
+    assert sleepers() == []
+
+
+def sleepers() -> list[str]:
+    """Processes that were started as `sleep 987`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+        except OSError:
+            continue
+        found += [entry.name] if b"987" in words else []
+    return found
+
+
+def test_the_first_plan_counts_when_time_runs_out_in_a_repeat(tmp_path: Path) -> None:
+    waits = "    import time; CALLS.append(1); time.sleep(60 * (len(CALLS) > 1))\n    context.count"
+    slow_again = "CALLS = []\n" + HONEST.replace("    context.count", waits)
+    row = run(tmp_path, slow_again, timeout_s=0.5).row
+    assert row.status == "ok"
+    assert row.search_samples == ()
+    assert "search time is cold: it ran once" in row.notices
+
+
+def test_what_is_printed_is_kept_and_shown_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    noisy = HONEST.replace("    context.count", "    print('look'); os.write(2, b'at me')\n    context.count")
+    row = run(tmp_path, f"import os\n{noisy}", repeat=1).row
+    assert (row.status, row.output.count("look"), row.output.count("at me")) == ("ok", 2, 2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_planner_finds_its_folder_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_SETTING", "12")
+    checks = "    import os; assert os.getcwd() == WHERE and os.environ['MY_SETTING'] == '12'\n    context.count"
+    row = run(tmp_path, f"WHERE = {os.getcwd()!r}\n" + HONEST.replace("    context.count", checks)).row
+    assert row.status == "ok", row.reason
+
+
+def test_one_search_changes_nothing_for_the_next(tmp_path: Path) -> None:
+    spoiler = (
+        "import pipebench.domain.plan as p\ndef plan(problem, context):\n    p.Plan = None\n    p.Stage = None\n"
+    )
+    run(tmp_path, spoiler)
+    assert run(tmp_path, HONEST).row.status == "ok"
+
+
+def test_search_times_come_in_samples_beside_calibrations(tmp_path: Path) -> None:
+    row = run(tmp_path, HONEST, repeat=3).row
+    assert len(row.search_samples) == 3
+    assert row.search_cpu_s == sorted(cpu for cpu, _ in row.search_samples)[1]
+    assert set(row.search_ratio) == {"interpreter", "numpy", "solver"}
+    assert all(0 < ratio < 10 for ratio in row.search_ratio.values())
+    assert row.counters == {"stages": 2}

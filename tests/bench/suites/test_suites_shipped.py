@@ -1,0 +1,104 @@
+"""The suites that ship hold what their papers say."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.suites import load_suite, suite_names
+from pipebench.domain.problem import Pins, Problem, Regime
+from pipebench.formats.cluster import load_cluster
+from pipebench.formats.profiles import load_profile
+from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+from tests.bench.suite_files import selected
+
+GB = 10**9
+
+
+def test_quick_is_one_tight_chain_and_one_graph() -> None:
+    chain, graph = load_profile("resnet50"), load_profile("mmt")
+    expected = [
+        Problem(
+            profile=chain,
+            cluster=load_cluster("madpipe", 8, memory="12GB", device_type="V100-SXM2-16GB"),
+            mini_batch=64,
+            regime=Regime(mode="async"),
+            pins=Pins(micro_batch=8),
+        ),
+        Problem(
+            profile=graph,
+            cluster=load_cluster("summit", 8),
+            mini_batch=128,
+            regime=Regime(mode="async", optimizer="adam"),
+        ),
+    ]
+    assert [w.problem("async") for w in selected()] == expected
+    assert [w.problem("async") for w in selected("quick")] == expected
+    assert [w.model for w in selected()] == ["resnet50", "mmt"]
+
+
+def test_chains_is_the_grid_of_madpipe() -> None:
+    """Section 5.1: 2 to 8 GPUs, 3 to 16 GB, 12 and 24 GB/s, images of 1000 x 1000, batch 8, no replicas."""
+    networks: dict[str, list[Workload]] = {}
+    for workload in selected("chains"):
+        networks.setdefault(workload.profile.name, []).append(workload)
+    assert list(networks) == ["resnet50", "resnet101", "inception_v3", "densenet121"]
+    for found in networks.values():
+        is_the_grid_of_madpipe(found)
+
+
+def is_the_grid_of_madpipe(found: list[Workload]) -> None:
+    points = [(w.cluster.size, w.cluster.memory_bytes, w.cluster.levels[-1].bandwidth_bytes_s) for w in found]
+    assert Counter(points) == Counter(
+        (size, gigabytes * GB, rate * GB) for size, gigabytes, rate in product(range(2, 9), range(3, 17), (12, 24))
+    )
+    assert {w.pins for w in found} == {Pins(micro_batch=8, data_parallel=1)}
+    assert {w.cluster.link_mode for w in found} == {"half"}
+    assert {id(w.profile) for w in found} == {id(found[0].profile)}
+    image = next(tensor for tensor in found[0].profile.graph.tensors if tensor.producer is None)
+    assert image.forward_bytes_per_sample == 1000 * 1000 * 3 * 4
+
+
+def test_branches_has_the_mini_batches_of_graphpipe() -> None:
+    """Appendix A.2: 64, 128, 256 and 512 samples on 4, 8, 16 and 32 devices; figure 7: micro-batches, branches."""
+    found = selected("branches")
+    sizes = {4: 64, 8: 128, 16: 256, 32: 512}
+    times = {"dlrm": 4, "candle-uno": 64}  # 256 … 2048 and 4096 … 32768
+    assert {w.cluster.size for w in found} == set(sizes)
+    assert all(w.mini_batch == sizes[w.cluster.size] * times.get(w.model.partition("[")[0], 1) for w in found)
+    for model in ("mmt", "transformer", "mmt[branches=2]", "dlrm", "candle-uno"):
+        unpinned = [w for w in found if w.model == model and w.pins == Pins()]
+        assert sorted(w.cluster.size for w in unpinned) == [4, 8, 16, 32]
+    assert [w.pins.micro_batch for w in found if w.pins.micro_batch] == [1, 2, 4, 8, 16, 32, 64]
+    assert {w.model for w in found if w.cluster.size == 32} == {
+        "mmt",
+        "transformer",
+        "mmt[branches=2]",
+        "mmt[branches=8]",
+        "mmt[branches=16]",
+        "dlrm",
+        "clip",
+        "candle-uno",
+        *(f"candle-uno[branches={branches}]" for branches in (2, 4, 8, 16)),
+    }
+    assert {w.cluster.name for w in found} == {"summit"}
+    assert {w.optimizer for w in found} == {"adam"}
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_shipped_suite_names_itself_and_components_that_exist(name: str) -> None:
+    suite = load_suite(name).suite
+    assert suite.name == name
+    assert len(suite.summary) <= 80
+    host = Host()
+    for text in suite.planners:
+        component = host.find("planners", parse_reference(text).name).component
+        assert isinstance(component, Planner)
+        assert set(suite.regimes) <= set(component.capabilities.regimes)
+
+
+def test_three_suites_ship() -> None:
+    assert suite_names() == ["branches", "chains", "quick"]

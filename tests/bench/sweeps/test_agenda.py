@@ -1,0 +1,108 @@
+"""What is run, what is taken from the store, and what is kept."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.bench.components import ready_planner
+from pipebench.bench.store import Store
+from pipebench.bench.sweeps.agenda import Agenda, agenda
+from pipebench.bench.sweeps.sweep import Where, run_agenda
+from pipebench.bench.trials.comparison import Request, running_order, trials
+from pipebench.bench.trials.trial import Trial
+from pipebench.domain.row import Row
+from pipebench.hooks.syntax import parse_reference
+from tests.bench.ready import workload
+from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM
+
+WORKLOADS = [workload(PROBLEM)]
+FAILS = "def plan(problem, context):\n    raise ValueError('no')\n"
+
+
+def listed(folder: Path, sources: dict[str, str], **request: Any) -> list[Trial]:
+    planners = []
+    for name, source in sources.items():
+        (folder / name).write_text(source)
+        planners.append(ready_planner(HOST, parse_reference(str(folder / name))))
+    return trials(Request(workloads=WORKLOADS, planners=planners, **request))
+
+
+def run(todo: Agenda) -> list[Row]:
+    return [each.outcome.row for each in run_agenda(HOST, todo, Where())]
+
+
+def made(folder: Path, found: Sequence[Trial], **options: bool) -> Agenda:
+    return agenda(HOST, found, Store.open(folder / "store"), **options)
+
+
+def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": HONEST, "b.py": FAILS})
+    rows = run(made(tmp_path, found))
+    assert sorted(row.status for row in rows) == ["crashed", "ok"]
+    again = made(tmp_path, found)
+    assert (list(again.to_run), again.failed) == ([], 1)
+    assert {each.outcome.row for each in again.cached} == set(rows)
+    assert all(each.cached for each in again.cached)
+
+
+def test_failures_are_run_again_when_asked(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": HONEST, "b.py": FAILS})
+    run(made(tmp_path, found))
+    again = made(tmp_path, found, retry_failed=True)
+    assert [found[position].planner.label for position in again.to_run] == [str(tmp_path / "b.py")]
+    run(again)
+    assert len(Store.open(tmp_path / "store").rows()) == 3
+    fresh = made(tmp_path, found, fresh=True)
+    assert sorted(fresh.to_run) == [0, 1]
+    run(fresh)
+    store = Store.open(tmp_path / "store")
+    assert (len(store.rows()), len(store.latest())) == (5, 2)
+
+
+def test_an_edited_planner_is_run_again(tmp_path: Path) -> None:
+    run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
+    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST})).to_run == []
+    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\n# edited\n"})).to_run == [0]
+
+
+def test_rows_that_ran_side_by_side_do_not_stand_for_timing_trials(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": HONEST})
+    (row,) = [each.outcome.row for each in run_agenda(HOST, made(tmp_path, found), Where(jobs=2))]
+    assert row.parallel
+    assert made(tmp_path, found, parallel=True).to_run == []
+    again = made(tmp_path, found)
+    assert again.to_run == [0]
+    run(again)
+    assert made(tmp_path, found).to_run == []
+    assert made(tmp_path, found, parallel=True).to_run == []
+
+
+def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path) -> None:
+    script = tmp_path / "a.py"
+    edits = HONEST.replace("    context.count", f"    open({str(script)!r}, 'a').write('#')\n    context.count")
+    (row,) = run(made(tmp_path, listed(tmp_path, {"a.py": edits})))
+    assert (row.status, row.notices[-1]) == ("ok", "its source changed while it ran: the row is not stored")
+    assert Store.open(tmp_path / "store").rows() == []
+
+
+def test_rounds_are_trials_of_their_own(tmp_path: Path) -> None:
+    rows = run(made(tmp_path, listed(tmp_path, {"a.py": HONEST}, rounds=3)))
+    assert sorted(row.repetition for row in rows) == [0, 1, 2]
+    assert len({row.key for row in rows}) == 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planners_are_interleaved_in_an_order_that_the_seed_fixes(tmp_path: Path, seed: int) -> None:
+    found = listed(tmp_path, {f"{name}.py": HONEST for name in "abcd"}, rounds=4)
+    order = running_order(found, seed)
+    assert sorted(order) == list(range(16))
+    assert order == running_order(found, seed)
+    rounds = [[found[position] for position in order[start : start + 4]] for start in range(0, 16, 4)]
+    for number, one in enumerate(rounds):
+        assert {trial.repetition for trial in one} == {number}
+    labels = [[trial.planner.label for trial in one] for one in rounds]
+    assert labels[1] == labels[0][::-1]
+    assert labels[3] == labels[2][::-1]
+    assert len({tuple(running_order(found, other)) for other in range(20)}) > 10

@@ -1,0 +1,152 @@
+"""Whatever a planner does, its trial ends in one row with a status from the closed list."""
+
+from typing import Any
+
+import pytest
+
+from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Pins
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import DeadlineReached
+from pipebench.hooks.manager import Host
+from tests.bench.ready import planner, workload
+from tests.builders import chain_problem, cluster, stages_plan
+
+HOST = Host()
+MEMORY = 1000
+PROBLEM = chain_problem(
+    [10, 10],
+    [20, 20],
+    cluster(2, memory=MEMORY),
+    activations=[5, 6, 0],
+    weights=[7, 8],
+    mode="sync",
+    mini_batch=4,
+    pins=Pins(micro_batch=1),
+)
+TWO_STAGES = stages_plan([[0], [1]])
+
+
+def outcome(call: Any, **trial: Any) -> Any:
+    return run_trial(HOST, Trial(workload=workload(PROBLEM), regime="sync", planner=planner(call), **trial))
+
+
+def test_an_honest_plan_is_scored_by_the_suite() -> None:
+    row = outcome(lambda problem, context: PlanResult(plan=TWO_STAGES, claimed_s=1e-12)).row
+    assert row.status == "ok"
+    assert row.verdict == "valid"
+    # 1F1B with two equal stages: (m + S - 1)(f + b) = 150 ns, and the 6 ns tensor and gradient on the
+    # critical path: before the second stage can start and after its last backward, at least.
+    assert row.simulated_s is not None
+    assert row.simulated_s * 1e9 >= 150 + 2 * 6
+    assert row.claimed_s == 1e-12
+    assert row.throughput == pytest.approx(4 / row.simulated_s)
+    assert row.bound_s is not None
+    assert row.bound_s <= row.simulated_s
+    assert row.gap == pytest.approx((row.simulated_s - row.bound_s) / row.bound_s)
+    assert (row.stages, row.depth, row.micro_batch, row.replicas) == (2, 2, (1, 1), (1, 1))
+    # first stage: 2 x 7 bytes of weights and gradient, two live micro-batches of 5, and 2 x 6 for the tensor
+    assert row.peak_memory_bytes[0] == 14 + 2 * 5 + 12
+
+
+def test_a_bare_plan_is_accepted() -> None:
+    assert outcome(lambda problem, context: TWO_STAGES).row.status == "ok"
+
+
+def raising(error: BaseException) -> Any:
+    def plan(problem: Any, context: Any) -> Any:
+        raise error
+
+    return plan
+
+
+def half_a_plan(problem: Any, context: Any) -> Plan:
+    return Plan(stages=(Stage(operators=("op0",), devices=(0,), micro_batch=1),))
+
+
+def no_such_operator(problem: Any, context: Any) -> Plan:
+    return Plan(stages=(Stage(operators=("op0", "op1", "op9"), devices=(0,), micro_batch=1),))
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "reason"),
+    [
+        (raising(ValueError("oops")), "crashed", "ValueError: oops"),
+        (raising(InfeasibleProblem("too big")), "infeasible", "too big"),
+        (raising(UnsupportedProblem("chains only")), "unsupported", "chains only"),
+        (raising(SystemExit(3)), "crashed", "SystemExit: 3"),
+        (raising(MemoryError()), "memory", "out of memory"),
+        (raising(RecursionError("deep")), "crashed", "RecursionError"),
+        (lambda problem, context: None, "crashed", "returned NoneType, not a PlanResult"),
+        (half_a_plan, "invalid_plan", "op1"),
+        (no_such_operator, "invalid_plan", "op9"),
+        (raising(DeadlineReached("late")), "timeout", "no plan within 30 s"),
+    ],
+)
+def test_every_failure_is_a_row_with_its_reason(call: Any, status: str, reason: str) -> None:
+    row = outcome(call, timeout_s=30.0).row
+    assert row.status == status
+    assert reason in row.reason
+    assert "\n" not in row.reason
+    assert row.simulated_s is None
+
+
+def test_infeasible_rows_say_how_much_memory_would_do() -> None:
+    """A planner that keeps both operators on one device needs 30 + 4 live x 11 bytes under GPipe."""
+
+    def one_stage(problem: Any, context: Any) -> Plan:
+        if problem.cluster.memory_bytes < 777:
+            raise InfeasibleProblem("does not fit")
+        return stages_plan([[0, 1]])
+
+    small = chain_problem(
+        [10, 10], [20, 20], cluster(2, memory=40), activations=[5, 6, 0], weights=[7, 8], mode="sync", mini_batch=4
+    )
+    trial = Trial(workload=workload(small), regime="sync", planner=planner(one_stage))
+    row = run_trial(HOST, trial).row
+    assert row.status == "infeasible"
+    assert row.smallest_memory_bytes is not None
+    assert 777 <= row.smallest_memory_bytes <= 777 * 1.01 + 1
+    assert row.bound_memory_bytes is not None
+    assert row.bound_memory_bytes <= 777
+
+
+def test_an_async_partition_may_run_in_sync_and_is_tagged() -> None:
+    trial = Trial(
+        workload=workload(PROBLEM),
+        regime="sync",
+        planner=planner(lambda problem, context: TWO_STAGES, regimes=("async",)),
+    )
+    row = run_trial(HOST, trial).row
+    assert (row.status, row.adapted, row.scheduler) == ("ok", True, "1f1b")
+
+
+def test_a_sync_planner_does_not_plan_for_async() -> None:
+    trial = Trial(workload=workload(PROBLEM), regime="async", planner=planner(lambda problem, context: TWO_STAGES))
+    assert run_trial(HOST, trial).row.status == "unsupported"
+
+
+def test_pins_that_a_plan_ignores_make_it_invalid() -> None:
+    row = outcome(lambda problem, context: stages_plan([[0], [1]], micro_batch=2)).row
+    assert row.status == "invalid_plan"
+    assert "micro" in row.reason
+
+
+def test_stdout_of_a_planner_does_not_reach_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    def noisy(problem: Any, context: Any) -> Plan:
+        print("look at me")
+        return TWO_STAGES
+
+    assert outcome(noisy).row.status == "ok"
+    assert capsys.readouterr().out == ""
+
+
+def test_quality_is_the_same_from_run_to_run() -> None:
+    first, second = (outcome(lambda problem, context: TWO_STAGES).row for _ in range(2))
+    assert (first.simulated_s, first.plan_id, first.schedule_id) == (
+        second.simulated_s,
+        second.plan_id,
+        second.schedule_id,
+    )
