@@ -25,9 +25,7 @@ def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = 
     notes = Notes(rows, cached)
     for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
-        made = table(block, notes)
-        made.collapse_padding = full_width(console, made) > console.width
-        console.print(made)
+        console.print(fitting_table(console, block, notes))
         for line in failures(block):
             console.print(Text(line), soft_wrap=True)
         console.print()
@@ -58,11 +56,20 @@ def subject(row: Row) -> str:
     return row.model if row.model.startswith(row.profile) else f"{row.profile} of {row.model}"
 
 
-def table(rows: Sequence[Row], notes: Notes) -> Table:
-    """One block. Throughput in samples/s; gap = (simulated - bound) / bound."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+def fitting_table(console: Console, rows: Sequence[Row], notes: Notes) -> Table:
+    """One block with less space between its columns, or without what planners claim, where it is too wide."""
+    whole = table(rows, notes)
+    whole.collapse_padding = full_width(console, whole) > console.width
+    return whole if full_width(console, whole) <= console.width else table(rows, notes, claimed=False)
+
+
+def table(rows: Sequence[Row], notes: Notes, *, claimed: bool = True) -> Table:
+    """One block. Throughput in samples/s, claimed: by the planner's own model; gap = (simulated - bound) / bound."""
+    made = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=not claimed)
     made.add_column("planner", overflow="fold")
     made.add_column("scheduler", overflow="fold")
+    if claimed:
+        made.add_column("claimed", justify="right", no_wrap=True)
     made.add_column("samples/s", justify="right", no_wrap=True)
     made.add_column("gap", justify="right", no_wrap=True)
     made.add_column("fit", no_wrap=True)
@@ -76,6 +83,7 @@ def table(rows: Sequence[Row], notes: Notes) -> Table:
         made.add_row(
             escape(row.planner),
             escape(row.scheduler),
+            *([rate(row.mini_batch / row.claimed_s if row.claimed_s else None)] if claimed else []),
             rate(row.throughput),
             percent(row.gap),
             "no" if row.fit == "does not fit" else row.fit or "-",

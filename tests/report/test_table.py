@@ -64,6 +64,15 @@ def test_an_adapted_planner_is_marked_and_nothing_wraps_at_80_columns() -> None:
     assert len(lines) == 8
 
 
+def test_the_claim_stands_beside_what_the_suite_finds_where_there_is_room() -> None:
+    claim = {"mini_batch": 64, "claimed_s": 0.5, "throughput": 111.0}
+    roomy = lines_of(row("a", **claim), row("b", claimed_s=None))
+    assert roomy[1].split()[2:4] == ["claimed", "samples/s"]
+    assert [line.split()[2:4] for line in roomy[2:4]] == [["128", "111"], ["-", "140"]]
+    narrow = lines_of(row("a-planner-with-a-long-name[of=which,more=is-said]", **claim))
+    assert "claimed" not in narrow[1]
+
+
 def test_planners_that_fail_for_the_same_reason_share_a_line() -> None:
     failed = {"status": "infeasible", "reason": "it needs 25378230784 bytes"}
     lines = lines_of(row("a", **failed), row("b", status="crashed", reason="boom"), row("c", **failed))
