@@ -4,7 +4,8 @@ import pytest
 
 from pipebench.api import draw
 from pipebench.domain.trace import Trace
-from pipebench.report.timeline import legend, timeline
+from pipebench.report.gantt.gantt import gantt
+from pipebench.report.gantt.text import legend, timeline
 
 TRACE = Trace(
     origin="simulated",
@@ -20,19 +21,19 @@ TRACE = Trace(
 
 
 def test_one_column_for_each_nanosecond() -> None:
-    first, second = timeline(TRACE, columns=77)
+    first, second = timeline(gantt(TRACE), columns=77)
     assert first == "gpu0   F0========..............................B0------------------R#########"
     assert second == "gpu1-2 ..........F0========B0------------------.............................."
 
 
 def test_the_lines_may_end_before_the_trace_does() -> None:
-    first, second = timeline(TRACE, columns=37, until_ns=30)
+    first, second = timeline(gantt(TRACE, until_ns=30), columns=37)
     assert first == "gpu0   F0========...................."
     assert second == "gpu1-2 ..........F0========B0--------"
 
 
 def test_the_legend_explains_every_sign_that_occurs() -> None:
-    told = legend(TRACE)
+    told = legend(gantt(TRACE))
     assert told == "F0= forward, B0- backward, R# all-reduce, . idle; the number is the micro-batch"
 
 
@@ -47,12 +48,12 @@ def test_a_periodic_schedule_is_drawn_until_the_micro_batches_asked_for_are_done
 
 @pytest.mark.parametrize("columns", [30, 80, 200])
 def test_lines_are_as_wide_as_asked(columns: int) -> None:
-    assert {len(line) for line in timeline(TRACE, columns)} == {columns}
+    assert {len(line) for line in timeline(gantt(TRACE), columns)} == {columns}
 
 
 def test_a_label_that_does_not_fit_is_not_cut() -> None:
     (drawing,) = draw("gpipe", stages=1, micro_batches=30)
-    (line,) = timeline(drawing.trace, columns=95)
+    (line,) = timeline(drawing.gantt, columns=95)
     late = "B-" * 20
     early = "".join(f"B{micro_batch}" for micro_batch in reversed(range(10)))
     assert line == f"gpu0 {'F' * 30}{late}{early}"
