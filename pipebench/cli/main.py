@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": "a profile from one file format to another",
     "validate": "check a plan: valid, or a witness of what is wrong",
     "diff": "what changed between two plans or two sets of results",
+    "report": "stored results as a page or a table",
     "pack": "a store as one file, to pass on",
     "rerun": "run stored trials again: same, different or not runnable",
     "reproduce": "run a paper's figure again and judge its claims",
