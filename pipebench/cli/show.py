@@ -123,12 +123,16 @@ def _plan(kind: str, value: Any) -> None:
 
 
 def _timeline(out: Any, value: Any) -> None:
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
     from pipebench.report.gantt.text import legend, peaks, timeline
-    from pipebench.report.pictures import plan_gantt
+    from pipebench.report.pictures import cut, plan_gantt
 
-    drawn, left_out = plan_gantt(value, most_rows=MOST_ROWS)
+    drawn, left_out = cut(plan_gantt(value, HostServices(open_host())), MOST_ROWS)
     lines = [f"one mini-batch, simulated; peak memory: {peaks(drawn)}", *timeline(drawn, out.width), legend(drawn)]
-    for line in [*lines, *left_out]:
+    if left_out:
+        lines.append(f"{left_out} more rows: draw them with --picture")
+    for line in lines:
         out.print(line, markup=False, soft_wrap=True)
 
 

@@ -8,9 +8,12 @@ from pipebench.bench.services import HostServices
 from pipebench.check import check_plan
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.formats.files import write_file
 from pipebench.hooks.manager import Host
 from pipebench.report.gantt.gantt import Gantt, gantt
+from pipebench.report.pattern import pattern_of
+from pipebench.report.pattern_svg import pattern_svg
 from pipebench.report.picture_file import write_gantts
 from pipebench.report.profile_svg import profile_svg
 from pipebench.report.quality_svg import quality_svg
@@ -18,16 +21,18 @@ from pipebench.report.stage_graph_svg import stage_graph_svg
 
 
 def write_picture(path: Path, kind: str, value: Any) -> None:
-    """The timeline of a plan, the bars of a profile, or quality against search time of rows.
+    """The timeline of a plan (one period of a periodic one), bars of a profile, or quality of rows.
 
     Raises PipebenchError for a file of another kind, a plan without a schedule, or an ending that is not known.
     """
-    if kind == "plan":
-        drawn, _ = plan_gantt(value)
-        write_gantts(path, [drawn], title_of(value))
+    if kind == "plan" and not (isinstance(value.schedule, PeriodicSchedule) and path.suffix == ".svg"):
+        write_gantts(path, [plan_gantt(value, HostServices(Host()))], title_of(value))
         return
     _only_svg(path)
-    if kind == "profile":
+    if kind == "plan":
+        pattern = pattern_of(value.problem, value.plan, value.schedule)
+        write_file(path, pattern_svg(pattern, title_of(value)).encode())
+    elif kind == "profile":
         write_file(path, profile_svg(value).encode())
     elif kind == "rows":
         write_file(path, quality_svg(value.rows, "quality against search time").encode())
@@ -58,25 +63,25 @@ def title_of(planned: PlannedProblem) -> str:
     return f"{who}: {problem.profile.name} on {where}, mini-batch {problem.mini_batch}, {problem.regime.mode}"
 
 
-def plan_gantt(planned: PlannedProblem, most_rows: int | None = None) -> tuple[Gantt, list[str]]:
-    """The simulated timeline with memory, cut to so many rows of each sort, and what was cut, in words.
+def plan_gantt(planned: PlannedProblem, services: HostServices) -> Gantt:
+    """The simulated timeline with memory.
 
     Raises PipebenchError for a plan without a schedule, or one that cannot be simulated.
     """
     problem, plan, schedule = planned.problem, planned.plan, planned.schedule
     if schedule is None:
         raise PipebenchError("the plan has no schedule to draw", "plan it with `pipebench plan … -o`")
-    trace = HostServices(Host()).simulate(problem, plan, schedule)
     capacity = [problem.cluster.type_of(device).memory_bytes for device in range(problem.cluster.size)]
-    drawn = gantt(trace, capacity=capacity)
-    if most_rows is None:
-        return drawn, []
-    lanes = [row for row in drawn.rows if not row.link]
-    links = [row for row in drawn.rows if row.link]
+    return gantt(services.simulate(problem, plan, schedule), capacity=capacity)
+
+
+def cut(whole: Gantt, most_rows: int) -> tuple[Gantt, int]:
+    """So many rows of devices, links and memory each, and how many rows are left out."""
+    lanes = [row for row in whole.rows if not row.link]
+    links = [row for row in whole.rows if row.link]
     shown = (*lanes[:most_rows], *links[:most_rows])
-    left_out = len(drawn.rows) - len(shown)
-    cut = replace(drawn, rows=shown, memory=drawn.memory[:most_rows], capacity=drawn.capacity[:most_rows])
-    return cut, [f"{left_out} more rows: see --picture"] if left_out else []
+    smaller = replace(whole, rows=shown, memory=whole.memory[:most_rows], capacity=whole.capacity[:most_rows])
+    return smaller, len(whole.rows) - len(shown)
 
 
 def _only_svg(path: Path) -> None:

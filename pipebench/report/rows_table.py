@@ -15,7 +15,7 @@ OPENS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def rows_csv(rows: Iterable[Row]) -> str:
-    """Every field of every row, lists and maps as JSON; text that a spreadsheet would run gets a quote in front."""
+    """Every field of every row, lists and maps as JSON. What a spreadsheet would run gets a quote in front."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Row.__struct_fields__)

@@ -29,13 +29,13 @@ MOST_HINTS = 1500
 """So many bars or fewer tell their times when pointed at."""
 
 
-def gantt_svg(gantts: Sequence[Gantt], title: str) -> str:
+def gantt_svg(gantts: Sequence[Gantt], title: str, most_hints: int = MOST_HINTS) -> str:
     """The timelines as an SVG file, the longest as wide as the picture."""
     longest = max((each.until_ns for each in gantts), default=0) or 1
     thin = [thinned(each, round(longest / WIDTH * SHORTEST)) for each in gantts]
     labels = [row.label for each, _ in thin for row in each.rows]
     left = MARGIN + LETTER * max([len("memory"), *map(len, labels)]) + 8
-    hints = sum(len(row.bars) for each, _ in thin for row in each.rows) <= MOST_HINTS
+    hints = sum(len(row.bars) for each, _ in thin for row in each.rows) <= most_hints
     inside = [text(MARGIN, MARGIN + SIZE, title, bold=True), *_legend([each for each, _ in thin], MARGIN)]
     top, drawn = HEAD, list[str]()
     for each, notes in thin:

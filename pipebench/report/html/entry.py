@@ -11,17 +11,21 @@ from pipebench.bench.services import HostServices
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
-from pipebench.report.gantt.gantt import gantt
+from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.cells import STYLES, Cell, cells, ladder, problem_of
 from pipebench.report.html.template import picture
-from pipebench.report.pictures import title_of
+from pipebench.report.pattern import pattern_of
+from pipebench.report.pattern_svg import pattern_svg
+from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.plan_text import FIGURES, OPERATORS, operators, stage_figures
 from pipebench.report.stage_graph_svg import stage_graph_svg
 from pipebench.report.units import gigabytes, seconds, with_readable_bytes
 
 PICTURES_BYTES = 600_000
 """Of all pictures on a page together; rows beyond say how to draw theirs."""
+SMALLEST_PICTURE = 4000
+LEFT_OUT = "its timeline is left out to keep the page small: pipebench show draws it, with --picture"
 STAGES_BYTES = 1_500_000
 """Of all tables of stages."""
 
@@ -94,25 +98,28 @@ class Entries:
         """Timeline and stage graph, or where to get them."""
         if planned.schedule is None:
             return [], ""
-        if self._room <= 0:
-            return [], "its timeline is left out to keep the page small: pipebench show, with --picture"
-        problem, plan = planned.problem, planned.plan
+        if self._room < SMALLEST_PICTURE:
+            return [], LEFT_OUT
+        problem, plan, schedule = planned.problem, planned.plan, planned.schedule
         try:
-            trace = self._services.simulate(problem, plan, planned.schedule)
+            drawn = [self._timeline(planned)]
         except PipebenchError as error:
             return [], f"no timeline: {error}"
-        capacity = [problem.cluster.type_of(device).memory_bytes for device in range(problem.cluster.size)]
-        title = title_of(planned)
-        drawn = [gantt_svg([gantt(trace, capacity=capacity)], title)]
         if len(plan.stages) > 1:
-            verdict = judge(problem, plan, planned.schedule)
+            verdict = judge(problem, plan, schedule)
             drawn.append(stage_graph_svg(problem, plan, verdict, "stages, and what one micro-batch sends"))
         size = sum(map(len, drawn))
         if size > self._room:
-            self._room = 0
-            return [], "its timeline is left out to keep the page small: pipebench show, with --picture"
+            return [], LEFT_OUT
         self._room -= size
         return [picture(svg) for svg in drawn], ""
+
+    def _timeline(self, planned: PlannedProblem) -> str:
+        """One mini-batch, or one period."""
+        title = title_of(planned)
+        if isinstance(planned.schedule, PeriodicSchedule):
+            return pattern_svg(pattern_of(planned.problem, planned.plan, planned.schedule), title)
+        return gantt_svg([plan_gantt(planned, self._services)], title, most_hints=0)
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
