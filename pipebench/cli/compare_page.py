@@ -1,7 +1,6 @@
 """compare --html: the page of a comparison that just ran."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ def write_page(path: Path, host: "Host", finished: "list[Finished]", store: "Sto
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
 
-    typed = sys.argv[1:]
+    typed: list[str] = click.get_current_context().find_object(list) or []
     rows = [each.outcome.row for each in finished]
     behind = {id(each.outcome.row): each for each in finished}
 

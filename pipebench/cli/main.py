@@ -76,7 +76,8 @@ def run(arguments: list[str]) -> int:
     if sys.stdout is None:  # closed by the caller, who wants no output
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        returned: Any = main.main(args=arguments or ["--help"], prog_name="pipebench", standalone_mode=False)
+        typed = arguments or ["--help"]
+        returned: Any = main.main(args=list(typed), prog_name="pipebench", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except PipebenchError as error:
         return _fail(str(error), error.exit_code)

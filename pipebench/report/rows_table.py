@@ -34,7 +34,7 @@ def rows_markdown(rows: Sequence[Row]) -> str:
 
 
 def _flat(value: Any) -> Any:
-    if isinstance(value, (list, dict)):
+    if isinstance(value, (list, tuple, dict)):
         return json.dumps(value)
     if isinstance(value, str) and value.startswith(OPENS_A_FORMULA):
         return f"'{value}"
