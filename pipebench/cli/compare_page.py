@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipebench.cli.invocation import invocation
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def write_page(path: Path, host: "Host", finished: "list[Finished]", store: "Sto
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
 
-    typed: list[str] = click.get_current_context().find_object(list) or []
+    typed = invocation().words
     rows = [each.outcome.row for each in finished]
     behind = {id(each.outcome.row): each for each in finished}
 

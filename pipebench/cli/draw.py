@@ -1,11 +1,16 @@
 """pipebench draw: timelines of schedules."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.invocation import invocation
+
+SMALL = 400
+"""Stages times micro-batches up to which Python is done before a compiler has begun."""
 
 
 @click.command()
@@ -31,9 +36,12 @@ def command(
 ) -> int:
     """Draw SCHEDULERS (by commas) on equal stages: timeline, bubble, micro-batches in flight."""
     from pipebench.hooks.syntax import split_list
-    from pipebench.report.drawing import Shape, drawings
     from pipebench.report.gantt.text import legend, timeline
     from pipebench.report.picture_file import write_gantts
+
+    if invocation().alone and stages * micro_batches <= SMALL:
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
+    from pipebench.report.drawing import Shape, drawings
 
     host = open_host()
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight)

@@ -1,6 +1,9 @@
 """draw -o, show --picture and --graph, report, compare --html: files as a user gets them."""
 
 import json
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -34,6 +37,20 @@ def test_a_schedule_for_perfetto(pipebench: CommandLine, tmp_path: Path) -> None
     assert refused.code == 2
     assert "one timeline, not 2" in refused.err
     assert "end it in .svg" in pipebench("draw", "1f1b", "-o", str(tmp_path / "x.bmp")).err
+
+
+def test_a_small_drawing_does_not_wait_for_a_compiler(pipebench: CommandLine, tmp_path: Path) -> None:
+    typed = ("draw", "gpipe,1f1b", "--stages", "3", "--transfer", "0.4", "--json")
+    nothing = tmp_path / "kernels"
+    done = subprocess.run(
+        [sys.executable, "-m", "pipebench", *typed],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(nothing)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not list(nothing.rglob("*.nb*"))
+    assert json.loads(done.stdout) == json.loads(pipebench(*typed).out)
 
 
 @pytest.mark.parametrize(("planner", "title"), [("uniform", "F0"), ("contiguous-exact", "period")])
