@@ -23,9 +23,14 @@ def asset(name: str) -> str:
     return (files(PACKAGE) / name).read_text("utf-8")
 
 
+def fragment(template: str, **values: Any) -> str:
+    """A template with its values, without a page around it."""
+    return _engine().from_string(asset(template)).render(**values)
+
+
 def page(template: str, **values: Any) -> str:
     """A whole page: the frame with style and script, around the template with its values."""
-    body = _engine().from_string(asset(template)).render(**values)
+    body = fragment(template, **values)
     frame = _engine().from_string(asset("frame.html"))
     return frame.render(
         title=values["title"],
