@@ -30,7 +30,9 @@ def test_the_sample_is_what_the_main_job_prints(pipebench: CommandLine) -> None:
 @pytest.mark.parametrize(
     "command", [c for block in blocks() for c in block.splitlines() if c.startswith("pipebench draw")]
 )
-def test_draw(pipebench: CommandLine, command: str) -> None:
+def test_draw(pipebench: CommandLine, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     assert pipebench(*command.split()[1:]).code == 0
 
 
