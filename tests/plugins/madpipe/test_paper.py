@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.stage_table import BACKWARD, CUT_BACKWARD, CUT_FORWARD, FORWARD
 from pipebench.check import check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -28,8 +29,8 @@ PAPER = MadPipeOptions(variant="paper", cuts="layers")
 def fine(problem: Problem) -> Grid:
     """A grid with a value for every ns and byte: nothing is rounded."""
     of = class_of(problem)
-    work = int(of.table.forward[-1] + of.table.backward[-1])
-    cuts = int((of.table.cut_forward + of.table.cut_backward).sum())
+    work = int(of.table.layers[FORWARD][-1] + of.table.layers[BACKWARD][-1])
+    cuts = int((of.table.layers[CUT_FORWARD] + of.table.layers[CUT_BACKWARD]).sum())
     return Grid(work + 1, of.memory + 1, work + cuts + 1, UP)
 
 
