@@ -146,10 +146,10 @@ def _scope(task: _Task, memory: int) -> str:
 
 def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int | None) -> list[str]:
     notices = []
-    if relayed:
-        notices.append(
-            "the graph is cut in topological order; tensors that skip stages are passed on from stage to stage"
-        )
+    graph = task.model.graph
+    if any(len(neighbours) > 1 for neighbours in (*graph.successors, *graph.predecessors)):
+        passed_on = "; tensors that skip stages are passed on from stage to stage" if relayed else ""
+        notices.append(f"the graph is no chain: it is cut in topological order{passed_on}")
     layers, devices = len(best.chain.layers), task.problem.cluster.size
     if layers < devices:
         notices.append(f"{layers} layers for {devices} devices: at most {layers} devices are used")

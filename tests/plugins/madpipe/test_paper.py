@@ -65,7 +65,7 @@ def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
     ],
 )
 def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, period: float) -> None:
-    """Values of the study for resnet50; of its nine (8, 12, nearest: too) five are met, four are 0.03 to 1.5 % off.
+    """Values of the study for resnet50: five of nine are met (8, 12, nearest: too), four are 0.03 to 1.5 % off.
 
     On the grid the DP is not monotone in its target (A10), so that the outcome hangs on the targets that are
     tried: at P = 4 and 4 GB values from 270.3 to 271.7 (down), 317.3 to 319.6 (nearest) and 350.5 to 350.9 (up)

@@ -1,5 +1,6 @@
 """madpipe: never worse than any contiguous planner, valid, bounded from below, and clear about what it refuses."""
 
+import re
 from contextlib import suppress
 
 import msgspec
@@ -23,9 +24,9 @@ from pipebench_madpipe.allocation import Allocation
 from pipebench_madpipe.estimate import Estimate, admits
 from pipebench_madpipe.label_search import estimated_optimum
 from pipebench_madpipe.planner import plan
-from pipebench_madpipe.plugin import MadPipeOptions
+from pipebench_madpipe.plugin import MadPipeOptions, pipebench_planners
 from tests.algorithms.strategies import chains, dags
-from tests.builders import chain_problem, cluster
+from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.contiguous import several_sizes
 from tests.plugins.madpipe.brute_force import chain_of, class_of, class_optimum, devices_of, on_devices, solved
 from tests.plugins.madpipe.networks import network
@@ -250,5 +251,24 @@ def test_found_by_name_on_a_shipped_profile_that_is_no_chain() -> None:
     result = services().plan("madpipe", problem)
     assert result.schedule is not None
     assert check_schedule(problem, result.plan, result.schedule).status == "valid"
-    relayed = result.plan.routing == "relay"
-    assert relayed == any("passed on" in notice for notice in result.notices)
+    (notice,) = (notice for notice in result.notices if "no chain" in notice)
+    assert ("passed on" in notice) == (result.plan.routing == "relay")
+
+
+def test_a_graph_without_single_tensor_cuts_is_cut_where_several_cross() -> None:
+    # Every operator feeds the next two: no cut is crossed by one tensor alone, so cuts=layers leaves one layer.
+    tensors = [(op, (op + 1, op + 2)[: 5 - op], 1) for op in range(5)]
+    problem = dag_problem([3] * 6, [3] * 6, tensors, cluster(3), mode="async", mini_batch=1)
+    whole, cut = planned(problem), planned(problem, MadPipeOptions())
+    assert len(whole.plan.stages) < len(cut.plan.stages)
+    assert cut.claimed_native is not None
+    assert whole.claimed_native is not None
+    assert cut.claimed_native < whole.claimed_native
+    assert any("no chain" in notice for notice in cut.notices)
+
+
+def test_every_correction_of_the_paper_is_named() -> None:
+    (described,) = pipebench_planners()
+    text = " ".join(described.deviations)
+    named = {f"A{number}" for number in range(1, 15)}
+    assert named <= set(re.findall(r"A\d+", text))
