@@ -4,7 +4,18 @@ import numpy as np
 
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.pattern import Pattern
-from pipebench.algorithms.stage_table import StageTable
+from pipebench.algorithms.stage_table import (
+    BACKWARD,
+    CUT_BACKWARD,
+    CUT_FORWARD,
+    CUT_HELD,
+    EACH,
+    FORWARD,
+    ONCE,
+    WEIGHTS,
+    WORKSPACE,
+    StageTable,
+)
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
 
@@ -36,20 +47,20 @@ def allocation_pattern(
     count = 0
     for stage in range(stages):
         if stage > 0 and not (special[stage - 1] and special[stage]):
-            duration[count] = table.cut_forward[bounds[stage]]
+            duration[count] = table.layers[CUT_FORWARD, bounds[stage]]
             resource[count] = _link(special, stage) if duration[count] > 0 else -1
             count += 1
         forward[stage] = count
-        duration[count] = table.forward[bounds[stage + 1]] - table.forward[bounds[stage]]
+        duration[count] = table.layers[FORWARD, bounds[stage + 1]] - table.layers[FORWARD, bounds[stage]]
         resource[count] = stages if special[stage] else stage
         count += 1
     for stage in range(stages - 1, -1, -1):
         backward[stage] = count
-        duration[count] = table.backward[bounds[stage + 1]] - table.backward[bounds[stage]]
+        duration[count] = table.layers[BACKWARD, bounds[stage + 1]] - table.layers[BACKWARD, bounds[stage]]
         resource[count] = stages if special[stage] else stage
         count += 1
         if stage > 0 and not (special[stage - 1] and special[stage]):
-            duration[count] = table.cut_backward[bounds[stage]]
+            duration[count] = table.layers[CUT_BACKWARD, bounds[stage]]
             resource[count] = _link(special, stage) if duration[count] > 0 else -1
             count += 1
     duration, resource = duration[:count].copy(), resource[:count].copy()
@@ -62,16 +73,16 @@ def allocation_pattern(
     held = 0
     for stage in range(stages):
         first, end = bounds[stage], bounds[stage + 1]
-        own = table.weights[first, end] + table.once[first, end] + table.cut_held[first]
+        own = table.stages[end, first, WEIGHTS] + table.stages[end, first, ONCE] + table.layers[CUT_HELD, first]
         if not (special[stage] and stage + 1 < stages and special[stage + 1]):
-            own += table.cut_held[end]
+            own += table.layers[CUT_HELD, end]
         if special[stage] and shared:
             held += own
             duration[forward[stage]] = max(1, duration[forward[stage]])
             duration[backward[stage]] = max(1, duration[backward[stage]])
             continue
-        room = memory - own - table.workspace[first, end]
-        each = table.each[first, end]
+        room = memory - own - table.stages[end, first, WORKSPACE]
+        each = table.stages[end, first, EACH]
         if room < each:
             fits = False
         if each > 0:
@@ -94,9 +105,9 @@ def allocation_pattern(
     events = 0
     for i in range(len(inside)):
         stage = inside[i]
-        workspace = table.workspace[bounds[stage], bounds[stage + 1]]
+        workspace = table.stages[bounds[stage + 1], bounds[stage], WORKSPACE]
         lane_forward[i], lane_backward[i] = forward[stage], backward[stage]
-        each[i] = table.each[bounds[stage], bounds[stage + 1]]
+        each[i] = table.stages[bounds[stage + 1], bounds[stage], EACH]
         event_operation[events], event_room[events] = forward[stage], memory - held - workspace
         events += 1
         if workspace > 0:

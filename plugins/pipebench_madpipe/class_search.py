@@ -7,34 +7,38 @@ import numpy as np
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
-from pipebench.algorithms.contiguous_bound import COARSE
 from pipebench.algorithms.stage_table import stage_table
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import Allocation
 from pipebench_madpipe.coarse import around, spread
 from pipebench_madpipe.estimate import Estimate, estimated_period
-from pipebench_madpipe.label_search import Class, allocations_at, estimated_optimum
+from pipebench_madpipe.label_search import Class, LabelSearch, allocations_at, estimated_optimum, proven_bound
 from pipebench_madpipe.moves import improve, schedule_below
 
 BOUND = Estimate(tight=True, in_place=True)
 BOTH_WAYS = Estimate(tight=True, in_place=True, both_ways=True)
 CLOSE = 300
 """Periods that differ by less than one part in so many are taken as one where nothing is proven by them."""
+EQUAL, WIDE = 2000, 64
+"""To one part in so many the bound is closed in on; that of a long chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look where the bound is not met: target periods, labels for all of them, allocations at each,
-    nodes to schedule the first allocation and each other one at one period, and nodes for the moves from one
-    allocation. Of a chain of more than short_chain layers only some cuts are tried first; labels for that, and,
-    times the layers, for the bound of the whole chain.
+    """How hard to look where the bound is not met: target periods, fewer around the best plan of a coarse search,
+    labels for all of them, allocations at each, nodes to schedule the first allocation and each other one at one
+    period, and nodes for the moves from one allocation. Of a chain of more than short_chain layers only some cuts
+    are tried first; labels for that. Of one of more than long_chain the bound is not closed; labels for each of
+    its probes, times the layers.
     """
 
     targets: int = 12
+    more_targets: int = 4
     labels: int = 100_000
-    short_chain: int = 100
+    short_chain: int = 40
+    long_chain: int = 200
     coarse_labels: int = 40_000
-    bound_labels: int = 28_000_000
+    bound_labels: int = 1_300_000
     wanted: int = 8
     first_nodes: int = 300
     nodes: int = 300
@@ -89,22 +93,35 @@ class ClassSearch:
         if of.length > self.effort.short_chain:
             near, firsts = self._coarse(of, below)
             self.met_ns = min((self._met(of, first, below) for first in firsts), default=below)
-        self.lower_ns = self._bound(of, min(below, self.met_ns or below), firsts)
-        starts = firsts + ([] if self.best is None else [self.best.allocation])
-        for first in firsts:
+            for first in firsts:
+                if self._open(below):
+                    below = self._schedule(of, first, below, self.effort.first_nodes)
+        self.lower_ns, found = self._bound(of, min(below, self.met_ns or below))
+        starts = [*found, *firsts] + ([] if self.best is None else [self.best.allocation])
+        for first in found:
             if self._open(below):
                 below = self._schedule(of, first, below, self.effort.first_nodes)
-        below = self._targets(of, near, below)
-        self._moves(of, starts, below)
+        if of.length <= self.effort.long_chain and 0 < below - self.lower_ns <= self.lower_ns // EQUAL:
+            self.lower_ns, _ = self._bound(of, below, self.lower_ns + 1)
+        below = self._targets(of, near, below, self.effort.targets)
+        below = self._moves(of, starts, below)
+        if of.length > self.effort.short_chain and self.best is not None:
+            again = around(of, self.best.allocation.bounds)
+            below = self._targets(of, again, below, self.effort.more_targets)
+            below = self._moves(of, [], below)
         if self.both_ways:
             self.lower_ns = self._both_ways_bound(of, below)
 
     def _both_ways_bound(self, of: Class, below: int) -> int:
-        low = shortest_period(self.chain, self.stages)
-        most = self.effort.bound_labels // of.length
-        found = estimated_optimum(of, BOTH_WAYS, low, below, self.stop, within=low // COARSE, most_labels=most)
+        self.lower_ns = shortest_period(self.chain, self.stages)
+        found = self._long_bound(of, BOTH_WAYS, below)
         self._count(probes=found.probes, labels=found.labels)
         return found.lower_ns
+
+    def _long_bound(self, of: Class, estimate: Estimate, below: int) -> LabelSearch:
+        each = self.effort.bound_labels // of.length
+        width = self.lower_ns // WIDE
+        return proven_bound(of, estimate, self.lower_ns, below, self.stop, within=width, each_labels=each)
 
     def _coarse(self, of: Class, below: int) -> tuple[Class, list[Allocation]]:
         """Allocations of a long chain that the estimate likes, best first, and the cuts around the first."""
@@ -126,25 +143,26 @@ class ClassSearch:
         """The shortest period that the estimate of the allocation meets, or `below`."""
         return estimated_period(of.table, *allocation.arrays, of.memory, self.lower_ns, below, BOUND)
 
-    def _bound(self, of: Class, below: int, firsts: list[Allocation]) -> int:
-        """The period that the class is proven not to be below; what meets it joins `firsts` in front."""
-        most = None if of.length <= self.effort.short_chain else self.effort.bound_labels // of.length
-        found = estimated_optimum(of, BOUND, self.lower_ns, below, self.stop, most_labels=most)
+    def _bound(self, of: Class, below: int, parts: int = EQUAL) -> tuple[int, list[Allocation]]:
+        """The period that the class is proven not to be below, and what meets it and is below `below`."""
+        width = self.lower_ns // parts
+        if of.length <= self.effort.long_chain:
+            found = estimated_optimum(of, BOUND, self.lower_ns, below, self.stop, within=width)
+        else:
+            found = self._long_bound(of, BOUND, below)
         self._count(probes=found.probes, labels=found.labels)
-        if found.best is not None:
-            firsts.insert(0, found.best)
-        return found.lower_ns
+        return found.lower_ns, [] if found.best is None else [found.best]
 
     def _open(self, below: int) -> bool:
         return below > self.lower_ns and not self.stop()
 
-    def _targets(self, of: Class, near: Class, below: int) -> int:
+    def _targets(self, of: Class, near: Class, below: int, most: int) -> int:
         """Schedule what the estimate admits at periods between what `near` meets, or the bound, and the best."""
         seen: set[Allocation] = set()
         made = 0
         low = max(self.lower_ns, self.met_ns)
         # Periods next to each other admit the same allocations.
-        targets = min(self.effort.targets, 1 + (below - low) * CLOSE // low)
+        targets = min(most, 1 + (below - low) * CLOSE // low)
         for step in range(targets):
             if not self._open(below) or made >= self.effort.labels:
                 break
@@ -168,12 +186,12 @@ class ClassSearch:
         self.best = Scheduled(allocation, period, instants)
         return period
 
-    def _moves(self, of: Class, starts: list[Allocation], below: int) -> None:
+    def _moves(self, of: Class, starts: list[Allocation], below: int) -> int:
         """Local search from the best and from where it came."""
         listed = ([] if self.best is None else [self.best.allocation]) + starts
         for allocation in dict.fromkeys(listed):
             if not self._open(below):
-                return
+                break
             period, bounds, special, instants, nodes = improve(
                 of.table,
                 of.memory,
@@ -190,6 +208,7 @@ class ClassSearch:
                 below = period
                 moved = Allocation(tuple(map(int, bounds)), tuple(map(bool, np.asarray(special))))
                 self.best = Scheduled(moved, period, instants)
+        return below
 
     def _count(self, **work: int) -> None:
         for name, amount in work.items():

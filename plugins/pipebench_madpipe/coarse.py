@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipebench.algorithms.stage_table import StageTable
+from pipebench.algorithms.stage_table import CUT_HELD, WORK, StageTable
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.label_search import Class
 
@@ -27,24 +27,8 @@ def around(of: Class, bounds: Iterable[int]) -> Class:
 
 def restricted_table(table: StageTable, cuts: IntArray) -> StageTable:
     """The table of the same chain cut only at `cuts`, which ascend from 0 to L: all costs stay exact."""
-    square = np.ix_(cuts, cuts)
-    # Stages with one end lie side by side, as in stage_table.
-    weights, workspace, each, once, floor = (
-        np.ascontiguousarray(of[square].T).T
-        for of in (table.weights, table.workspace, table.each, table.once, table.floor)
-    )
     return StageTable(
-        table.forward[cuts],
-        table.backward[cuts],
-        weights,
-        workspace,
-        each,
-        once,
-        floor,
-        table.saved[cuts],
-        table.cut_forward[cuts],
-        table.cut_backward[cuts],
-        table.cut_held[cuts],
+        np.ascontiguousarray(table.layers[:, cuts]), np.ascontiguousarray(table.stages[np.ix_(cuts, cuts)])
     )
 
 
@@ -55,10 +39,10 @@ def _restricted(of: Class, wanted: set[int]) -> Class:
 
 def _shares(table: StageTable, count: int) -> set[int]:
     """The cut with the smallest buffers in each of `count` equal shares of the work."""
-    work = table.forward + table.backward
+    work = table.layers[WORK]
     share = work[1:-1] * count // max(1, int(work[-1]))
     best: dict[int, int] = {}
     for cut, number in enumerate(map(int, share), 1):
-        if number not in best or table.cut_held[cut] < table.cut_held[best[number]]:
+        if number not in best or table.layers[CUT_HELD][cut] < table.layers[CUT_HELD][best[number]]:
             best[number] = cut
     return set(best.values())

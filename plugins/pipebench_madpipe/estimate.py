@@ -13,7 +13,18 @@ keeps stages of other groups, the load t and the memory are followed. Two bounds
 from typing import NamedTuple
 
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.stage_table import StageTable
+from pipebench.algorithms.stage_table import (
+    CUT_BACKWARD,
+    CUT_FORWARD,
+    CUT_HELD,
+    EACH,
+    FLOOR,
+    ONCE,
+    WEIGHTS,
+    WORK,
+    WORKSPACE,
+    StageTable,
+)
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
 
@@ -39,11 +50,13 @@ class Estimate(NamedTuple):
 
 
 class Front(NamedTuple):
-    """What is known of the stages behind a layer: delay V in front of them, ns; load of the special GPU, ns; its
-    bytes with group - 1 live micro-batches, the most that one more adds at its peak, and that in the open group.
+    """What is known of the stages behind a layer: delay V in front of them, ns, and its group, V in whole periods;
+    load of the special GPU, ns; its bytes with group - 1 live micro-batches, the most that one more adds at its
+    peak, and that in the open group.
     """
 
     delay: int
+    group: int
     load: int
     held: int
     peak: int
@@ -58,16 +71,16 @@ def pass_cut(
 
     beside: both sides are on the special GPU and pass tensors in place. both_ways: see Estimate.
     """
-    if beside or end == len(table.forward) - 1:
+    if beside or end == table.layers.shape[1] - 1:
         return True, front
-    cut = table.cut_forward[end] + table.cut_backward[end]
-    closed = -(-front.delay // period) * period
+    cut = table.layers[CUT_FORWARD, end] + table.layers[CUT_BACKWARD, end]
     if cut > (2 * period if both_ways else period):
         return False, front
-    if front.delay + cut > closed:
-        start = front.delay if both_ways else closed
-        return True, Front(start + cut, front.load, front.held, front.peak, 0)
-    return True, Front(front.delay + cut, front.load, front.held, front.peak, front.current)
+    closed = front.group * period
+    if front.delay + cut <= closed:
+        return True, Front(front.delay + cut, front.group, front.load, front.held, front.peak, front.current)
+    delay = (front.delay if both_ways else closed) + cut
+    return True, Front(delay, -(-delay // period), front.load, front.held, front.peak, 0)
 
 
 @kernel
@@ -83,29 +96,33 @@ def add_stage(
     beside: bool,
 ) -> tuple[int, Front]:
     """The front in front of stage [first, end), given the one in front of the cut at `end`; FITS, SKIP or STOP."""
-    work = table.forward[end] - table.forward[first] + table.backward[end] - table.backward[first]
+    work = table.layers[WORK, end] - table.layers[WORK, first]
     if work > period:
         return STOP, front
-    group = -(-front.delay // period)
+    group = front.group
     delay, current = front.delay + work, front.current
     if delay > group * period:
         delay = group * period + work
         group += 1
         current = 0
     live = max(1, group)
-    each, once, workspace = table.each[first, end], table.once[first, end], table.workspace[first, end]
-    held = table.weights[first, end] + table.cut_held[first]
+    each, once, workspace = (
+        table.stages[end, first, EACH],
+        table.stages[end, first, ONCE],
+        table.stages[end, first, WORKSPACE],
+    )
+    held = table.stages[end, first, WEIGHTS] + table.layers[CUT_HELD, first]
     if not special:
-        if table.floor[first, end] > memory:
+        if table.stages[end, first, FLOOR] > memory:
             return STOP, front
-        if held + once + workspace + live * each + table.cut_held[end] > memory:
+        if held + once + workspace + live * each + table.layers[CUT_HELD, end] > memory:
             return SKIP, front
-        return FITS, Front(delay, front.load, front.held, front.peak, current)
+        return FITS, Front(delay, group, front.load, front.held, front.peak, current)
     load = front.load + work
     if load > period:
         return STOP, front
     if not (beside and estimate.in_place):
-        held += table.cut_held[end]
+        held += table.layers[CUT_HELD, end]
     peak = front.peak
     if not estimate.tight:
         held += front.held + workspace + (live - 1) * each + once
@@ -120,7 +137,7 @@ def add_stage(
         peak = max(peak, current)
     if held + peak > memory:
         return SKIP, front
-    return FITS, Front(delay, load, held, peak, current)
+    return FITS, Front(delay, group, load, held, peak, current)
 
 
 @kernel
@@ -128,7 +145,7 @@ def admits(
     table: StageTable, bounds: IntArray, special: BoolArray, memory: int, period: int, estimate: Estimate
 ) -> bool:
     """Whether the estimate of this allocation meets the period."""
-    front = Front(0, 0, 0, 0, 0)
+    front = Front(0, 0, 0, 0, 0, 0)
     for stage in range(len(special) - 1, -1, -1):
         first, end = bounds[stage], bounds[stage + 1]
         beside = stage + 1 < len(special) and special[stage] and special[stage + 1]

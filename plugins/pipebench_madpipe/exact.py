@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import StageRange, least_memory, longest_period, shortest_period
+from pipebench.algorithms.contiguous import StageRange, least_memory, shortest_period
 from pipebench.algorithms.contiguous_bound import both_ways_bound_ns, take_turns
 from pipebench.algorithms.contiguous_class import stage_range
 from pipebench.algorithms.linearise import CutRule, linearise
@@ -15,16 +15,12 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench_madpipe.class_search import BOUND, ClassSearch, Scheduled
-from pipebench_madpipe.label_search import Class, allocations_at
+from pipebench_madpipe.class_search import ClassSearch, Scheduled
+from pipebench_madpipe.least_memory import least_class_memory
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import scheduled_plan
 
 NS = 1e-9
-ACCURACY = 1000
-"""How close the least memory of a message is, where labels do not run out of room."""
-LABELS = 60_000
-"""For that memory, in all probes together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +146,10 @@ def _scope(task: _Task, memory: int) -> str:
 
 def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int | None) -> list[str]:
     notices = []
-    if relayed:
-        notices.append(
-            "the graph is cut in topological order; tensors that skip stages are passed on from stage to stage"
-        )
+    graph = task.model.graph
+    if any(len(neighbours) > 1 for neighbours in (*graph.successors, *graph.predecessors)):
+        passed_on = "; tensors that skip stages are passed on from stage to stage" if relayed else ""
+        notices.append(f"the graph is no chain: it is cut in topological order{passed_on}")
     layers, devices = len(best.chain.layers), task.problem.cluster.size
     if layers < devices:
         notices.append(f"{layers} layers for {devices} devices: at most {layers} devices are used")
@@ -178,19 +174,8 @@ def _infeasible(task: _Task, memory: int) -> InfeasibleProblem:
 
 
 def _least_memory(task: _Task, chain: Chain) -> int:
-    """Bytes below which no plan of the class exists: labels at a period with one micro-batch live at a time."""
+    """Bytes below which no plan of the class exists."""
+    enough = least_memory(chain, task.stages)
     if not task.non_contiguous:
-        return least_memory(chain, task.stages)
-    table = stage_table(chain)
-    low, high = 0, least_memory(chain, task.stages)
-    left = LABELS
-    while high - low > high // ACCURACY and left > 0:
-        middle = (low + high) // 2
-        of = Class(table, middle, task.stages.least, task.stages.most)
-        _, labels, none = allocations_at(of, longest_period(chain), BOUND, 1, LABELS // 4)
-        left -= labels + LABELS // 16
-        if none:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+        return enough
+    return least_class_memory(stage_table(chain), task.stages.most, enough)

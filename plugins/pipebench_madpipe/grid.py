@@ -6,7 +6,17 @@ import numpy as np
 
 from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.stage_table import StageTable
+from pipebench.algorithms.stage_table import (
+    CUT_BACKWARD,
+    CUT_FORWARD,
+    CUT_HELD,
+    EACH,
+    ONCE,
+    WEIGHTS,
+    WORK,
+    WORKSPACE,
+    StageTable,
+)
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
 
@@ -64,10 +74,10 @@ def grid_dp(
     max of that and t_P at l = 0, which is the recursion of section 4.2.2 from the other end. A value beyond
     the grid is left out.
     """
-    length = len(table.forward) - 1
-    work = table.forward + table.backward
+    length = table.layers.shape[1] - 1
+    work = table.layers[WORK]
     total = int(work[length])
-    farthest = total + int(table.cut_forward.sum() + table.cut_backward.sum())
+    farthest = total + int(table.layers[CUT_FORWARD].sum() + table.layers[CUT_BACKWARD].sum())
     slots = np.full(1 << 16, -1, np.int64)
     size = 1 << 15
     keys, value = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -99,15 +109,19 @@ def grid_dp(
             load = -(-at_load * total // (grid.loads - 1))
             for first in range(end - 1, -1, -1):
                 duration = work[end] - work[first]
-                cut = table.cut_forward[first] + table.cut_backward[first]
+                cut = table.layers[CUT_FORWARD, first] + table.layers[CUT_BACKWARD, first]
                 if duration >= best:
                     break
                 reached = max(value[state], duration, cut)
                 if reached >= best:
                     continue
                 group = max(1, -(-(delay + duration) // period))
-                fixed = table.weights[first, end] + table.workspace[first, end] + table.once[first, end]
-                fixed += table.cut_held[first] + table.cut_held[end]
+                fixed = (
+                    table.stages[end, first, WEIGHTS]
+                    + table.stages[end, first, WORKSPACE]
+                    + table.stages[end, first, ONCE]
+                )
+                fixed += table.layers[CUT_HELD, first] + table.layers[CUT_HELD, end]
                 behind = _index(
                     _oplus(_oplus(delay, duration, period), cut, period), farthest, grid.delays, grid.rounding
                 )
@@ -116,11 +130,11 @@ def grid_dp(
                 for special in range(2):
                     now_load, now_held, left = at_load, at_memory, normals
                     if special == 0:
-                        if normals == 0 or fixed + group * table.each[first, end] > memory:
+                        if normals == 0 or fixed + group * table.stages[end, first, EACH] > memory:
                             continue
                         left -= 1
                     else:
-                        bytes_then = held + fixed + (group - 1) * table.each[first, end]
+                        bytes_then = held + fixed + (group - 1) * table.stages[end, first, EACH]
                         now_load = _index(load + duration, total, grid.loads, grid.rounding)
                         if bytes_then > memory or now_load >= grid.loads:
                             continue

@@ -35,7 +35,7 @@ class Class:
     @property
     def length(self) -> int:
         """Layers."""
-        return len(self.table.forward) - 1
+        return int(self.table.layers.shape[1]) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +105,37 @@ def estimated_optimum(
         elif next_to_end:
             break
     return LabelSearch(low, best, probes, labels)
+
+
+def proven_bound(
+    of: Class,
+    estimate: Estimate,
+    low: int,
+    below: int,
+    stop: Callable[[], bool],
+    *,
+    within: int,
+    each_labels: int,
+) -> LabelSearch:
+    """A period that no allocation's estimate is below, from probes of at most each_labels labels each.
+
+    For chains too long to close the bracket: a period that is far below the best costs few labels. One at which
+    they run out counts as met. within: a bracket so narrow, in ns, is left open, except next to `below`.
+    """
+    high = below
+    probes = labels = 0
+    while low < high and not stop():
+        narrow = high - low <= within
+        if narrow and high < below:
+            break
+        period = high - 1 if narrow else (low + high - 1) // 2
+        _, made, proven = allocations_at(of, period, estimate, 1, each_labels)
+        probes += 1
+        labels += made
+        if proven:
+            low = period + 1
+        elif narrow:
+            break
+        else:
+            high = period
+    return LabelSearch(low, None, probes, labels)

@@ -9,9 +9,10 @@ import numpy as np
 
 from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.stage_table import StageTable
+from pipebench.algorithms.stage_table import WORK, StageTable
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
+from pipebench_madpipe.completion import cannot_end, least_needs
 from pipebench_madpipe.estimate import FITS, STOP, Estimate, Front, add_stage, pass_cut
 
 FREE, USED, BESIDE = 0, 1, 2
@@ -74,30 +75,6 @@ def _below(ascending: IntArray, value: int) -> int:
 
 
 @kernel
-def out_of_memory(
-    table: StageTable, work: IntArray, memory: int, period: int, front: Front, first: int, normals: int
-) -> bool:
-    """Whether layers 0 … first - 1 need more than `normals` GPUs and what is left of the special one.
-
-    A layer j keeps at least its group less one live, and its group is at least that of the delay + the work of
-    layers j … first - 1.
-    """
-    need = table.weights[0, first]
-    room = (normals + 1) * memory - front.held
-    end = first
-    group = max(1, -(-front.delay // period))
-    while end > 0:
-        # Layers up to `reached` work away are in this group at least.
-        start = min(_below(work, work[first] - (group * period - front.delay)), end)
-        need += (group - 1) * table.saved[end] - (group - 1) * table.saved[start]
-        if need > room:
-            return True
-        end = start
-        group += 1
-    return bool(need > room)
-
-
-@kernel
 def reach(
     table: StageTable,
     memory: int,
@@ -113,9 +90,11 @@ def reach(
     wanted: stop at so many. Returns how many were found (-1: none, and gave up at most_labels), labels made, and
     for each found its bounds, shape (found, L + 1) padded with L, and which stages are special, (found, L).
     """
-    length = len(table.forward) - 1
+    length = table.layers.shape[1] - 1
     normals = most - 1
-    work = table.forward + table.backward
+    work = table.layers[WORK]
+    needs = least_needs(table, memory, period, normals, estimate)
+    hopeless = cannot_end(table, memory, period, needs, Front(0, 0, 0, 0, 0, 0), length, 0, normals)
     labels = np.empty((1024, COLUMNS), np.int64)
     labels[0] = 0
     labels[0, FIRST], labels[0, PARENT], labels[0, AFTER] = length, -1, -1
@@ -127,14 +106,14 @@ def reach(
     found = 0
     complete = True
     for end in range(length, 0, -1):
-        if found == wanted or not complete:
+        if hopeless or found == wanted or not complete:
             break
         for used in range(most):
             for state in range(3):
                 label = head[end, used, state]
                 while label >= 0 and found < wanted and complete:
                     row = labels[label]
-                    origin = Front(row[DELAY], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
+                    origin = Front(row[DELAY], row[GROUP], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
                     for kind in range(2):
                         special = kind == 1
                         if not special and used == normals:
@@ -170,10 +149,11 @@ def reach(
                             fresh = labels[count]
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
                             fresh[PEAK], fresh[CURRENT] = front.peak, front.current
-                            fresh[GROUP] = -(-front.delay // period)
+                            fresh[GROUP] = front.group
                             if _covered(labels, head[first, reached], after, fresh):
                                 continue
-                            if out_of_memory(table, work, memory, period, front, first, normals - reached):
+                            left = normals - reached
+                            if cannot_end(table, memory, period, needs, front, first, kind, left):
                                 continue
                             fresh[FIRST], fresh[STATE], fresh[PARENT] = first, after, label
                             fresh[AFTER] = head[first, reached, after]

@@ -15,33 +15,44 @@ TITLE = (
 REFERENCE = f"{TITLE}, hal-03025305"
 
 BOTH = (
-    "V' = (V (+) U(k, l)) (+) C(k-1): the printed C(k) is an index slip, T_N and T_S use a^(k-1)",
+    "V' = (V (+) U(k, l)) (+) C(k-1): the printed C(k) is an index slip, T_N and T_S use a^(k-1) (A1)",
+    "at most P GPUs, not exactly P; several special stages may be left when no normal GPU is (printed: one) (A4)",
+    "V = 0 is group 1, not 0 (A7, changes nothing)",
+    "links of the special GPU and a neighbour on both sides of it: all four transfers share one link in phase 2; "
+    "phase 1 bounds each cut alone, as printed (A11)",
+    "phase 2 schedules the allocation of phase 1; its stages are not put on other GPUs (A12)",
+    "B of a stage needs the activations of all its layers, and F of it takes U_F, not U (section 4.3) (A13)",
+    "what a layer stores is the profile's figure, not the layer's input; workspace is counted (A14)",
     "cut behind any operator of the topological order, tensors that cross several cuts are passed on; "
     "cuts=layers cuts only where at most one tensor crosses, as the paper",
-    "what a layer stores is the profile's figure, not the layer's input; workspace is counted",
-    "at most P GPUs, not exactly P; several special stages may be left when no normal GPU is (printed: one)",
     "the micro-batch is swept; the paper takes it as given",
     "links of several levels: contiguous allocations only (exact), unsupported (paper)",
 )
 EXACT = (
     *BOTH,
-    "exact: times and bytes are integers, V, t_P and m_P are exact (Pareto labels instead of a grid)",
-    "exact: MadPipe-DP decides whether a target period is met; Algorithm 1 becomes a search that runs until "
-    "the bracket closes",
+    "exact: times and bytes are integers, V, t_P and m_P are exact (Pareto labels instead of a grid; A9, A10)",
+    "exact: MadPipe-DP decides whether a target period is met; Algorithm 1 becomes a search that closes its "
+    "bracket to 1/2000, and wholly where a plan meets the bound (A2, A3, A8)",
     "exact: a special stage of group g is charged by a bound that holds for every schedule; g - 1 live "
-    "micro-batches, as printed, is too few and gives allocations that cannot be scheduled",
-    "exact: neighbours on the special GPU exchange nothing and hold one buffer, not four; printed: a transfer",
+    "micro-batches, as printed, is too few and gives allocations that cannot be scheduled (A5)",
+    "exact: neighbours on the special GPU exchange nothing and hold one buffer, not four; printed: a transfer "
+    "(A6)",
     "exact: the best contiguous plan is a candidate; where the bound is not met, allocations for further target "
     "periods and local moves are scheduled too",
+    "exact: chains of more than 40 layers are searched with some of their cuts first; of more than 200 the bound "
+    "is what few labels prove",
     "exact: phase 2 is a branch and bound on difference constraints, with a limit of nodes",
 )
 PAPER = (
     "paper: line 7 of Algorithm 1 is lb <- max(lb, min(T_i, That_i)); printed is the larger of T_i and That_i, "
     "which can be infinite (A2)",
-    "paper: line 2 sums C over the cuts 1 to L-1 (A3); no finite value in any iteration means infeasible",
-    "paper: how values go to the grid is not stated; rounding=up never promises less than it uses",
+    "paper: line 2 sums C over the cuts 1 to L-1; no finite value in any iteration means infeasible (A3)",
+    "paper: g - 1 live micro-batches of a special stage, and a transfer between special neighbours, as printed "
+    "(A5, A6)",
     "paper: stages and transfers longer than the target, and loads above it, are left out (they cannot be "
     "in a plan that meets it) (A8)",
+    "paper: how values go to the grid is not stated; rounding=up never promises less than it uses (A9)",
+    "paper: on the grid the value may rise with the target, so that Algorithm 1 may miss the best one (A10)",
     "paper: the ILP is linear in 1/T and rebuilt from section 4.3; among equal allocations the first is taken",
     "paper: when the allocation has no schedule the answer is infeasible, as in the paper",
 )

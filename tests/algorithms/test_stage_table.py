@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.linearise import linearise
-from pipebench.algorithms.stage_table import stage_table
+from pipebench.algorithms.stage_table import (
+    BACKWARD,
+    CUT_BACKWARD,
+    CUT_FORWARD,
+    CUT_HELD,
+    EACH,
+    FLOOR,
+    FORWARD,
+    ONCE,
+    WEIGHTS,
+    WORKSPACE,
+    stage_table,
+)
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem, Recompute
 from tests.algorithms.strategies import dags
@@ -21,12 +33,21 @@ def test_bytes_and_times_of_every_stage(problem: Problem, recompute: Recompute) 
     table = stage_table(chain)
     for end in range(1, chain.length + 1):
         for first in range(end):
-            held = table.weights[first, end] + table.workspace[first, end] + table.once[first, end]
-            held += table.cut_held[first] + table.cut_held[end]
-            each = table.each[first, end]
+            held = (
+                table.stages[end, first, WEIGHTS]
+                + table.stages[end, first, WORKSPACE]
+                + table.stages[end, first, ONCE]
+            )
+            held += table.layers[CUT_HELD][first] + table.layers[CUT_HELD][end]
+            each = table.stages[end, first, EACH]
             assert (held, each) == chain.memory(first, end)
-            assert table.floor[first, end] <= held + each
-            assert first == 0 or table.floor[first, end] <= table.floor[first - 1, end]
-            ns = table.forward[end] - table.forward[first] + table.backward[end] - table.backward[first]
+            assert table.stages[end, first, FLOOR] <= held + each
+            assert first == 0 or table.stages[end, first, FLOOR] <= table.stages[end, first - 1, FLOOR]
+            ns = (
+                table.layers[FORWARD][end]
+                - table.layers[FORWARD][first]
+                + table.layers[BACKWARD][end]
+                - table.layers[BACKWARD][first]
+            )
             assert ns == chain.work_ns(first, end)
-    assert (table.cut_forward + table.cut_backward == chain.arrays.cut_ns[0]).all()
+    assert (table.layers[CUT_FORWARD] + table.layers[CUT_BACKWARD] == chain.arrays.cut_ns[0]).all()

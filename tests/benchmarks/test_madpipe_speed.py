@@ -16,14 +16,17 @@ from pipebench.formats.profiles import load_profile
 from pipebench.hooks.context import Context
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
-from tests.plugins.madpipe.networks import MEMORIES, cells, network
+from tests.plugins.madpipe.networks import cells, network
 
 LAYERS = MadPipeOptions(cuts="layers")
 
 
-def shipped(devices: int, memory_gb: int, bandwidth_gb_s: int) -> Problem:
-    """The shipped resnet50 on a flat cluster, 8 images a mini-batch."""
-    profile = load_profile("resnet50")
+SHIPPED = ("resnet50", "resnet101", "inception_v3", "densenet121")
+
+
+def shipped(devices: int, memory_gb: int, bandwidth_gb_s: int, name: str = "resnet50") -> Problem:
+    """A shipped network on a flat cluster, 8 images a mini-batch."""
+    profile = load_profile(name)
     device = profile.costs[0].device_type
     level = LinkLevel(name="flat", group=devices, latency_s=0.0, bandwidth_bytes_s=bandwidth_gb_s * 1e9)
     on = Cluster(
@@ -37,11 +40,12 @@ def shipped(devices: int, memory_gb: int, bandwidth_gb_s: int) -> Problem:
 
 
 def grid(name: str) -> Iterator[Problem]:
-    if name == "shipped resnet50":
-        for bandwidth in (12, 24):
-            for devices in range(2, 9):
-                for memory in MEMORIES:
-                    yield shipped(devices, memory, bandwidth)
+    if name == "shipped networks":
+        for network_name in SHIPPED:
+            for bandwidth in (12, 24):
+                for devices in range(2, 9):
+                    for memory in range(3, 17):
+                        yield shipped(devices, memory, bandwidth, network_name)
     else:
         for cell in cells():
             yield network(*cell)
@@ -54,7 +58,7 @@ def solve(problem: Problem, options: MadPipeOptions = LAYERS) -> PlanResult | No
         return None
 
 
-@pytest.mark.parametrize("name", ["measured networks", "shipped resnet50"])
+@pytest.mark.parametrize("name", ["measured networks", "shipped networks"])
 def test_every_cell_of_the_papers_grid(benchmark: BenchmarkFixture, name: str) -> None:
     problems = list(grid(name))
     seconds: list[float] = []

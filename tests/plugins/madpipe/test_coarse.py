@@ -32,16 +32,14 @@ def test_what_some_cuts_meet_the_whole_chain_meets(problem: Problem, data: st.Da
 @given(chains(most_layers=7), st.data())
 def test_stages_between_kept_cuts_cost_the_same(problem: Problem, data: st.DataObject) -> None:
     table = class_of(problem).table
-    length = len(table.forward) - 1
+    length = table.layers.shape[1] - 1
     kept = data.draw(st.sets(st.integers(0, length)))
     cuts = np.array(sorted(kept | {0, length}), np.int64)
     few = restricted_table(table, cuts)
-    for name in ("forward", "backward", "saved", "cut_forward", "cut_backward", "cut_held"):
-        assert getattr(few, name).tolist() == getattr(table, name)[cuts].tolist()
-    for name in ("weights", "workspace", "each", "once", "floor"):
-        whole, part = getattr(table, name), getattr(few, name)
-        assert part.flags.f_contiguous
-        assert part.tolist() == [[whole[a, b] for b in cuts] for a in cuts]
+    assert few.layers.flags.c_contiguous
+    assert few.stages.flags.c_contiguous
+    assert few.layers.tolist() == table.layers[:, cuts].tolist()
+    assert few.stages.tolist() == [[table.stages[end, first].tolist() for first in cuts] for end in cuts]
 
 
 @settings(max_examples=40, deadline=None)

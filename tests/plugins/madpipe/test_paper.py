@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given, settings
 
 from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.stage_table import BACKWARD, CUT_BACKWARD, CUT_FORWARD, FORWARD
 from pipebench.check import check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
 from pipebench_madpipe.estimate import Estimate
-from pipebench_madpipe.grid import DOWN, UP, Grid, grid_dp
+from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp
 from pipebench_madpipe.label_search import estimated_optimum
 from pipebench_madpipe.paper import algorithm_1
 from pipebench_madpipe.planner import plan
@@ -28,8 +29,8 @@ PAPER = MadPipeOptions(variant="paper", cuts="layers")
 def fine(problem: Problem) -> Grid:
     """A grid with a value for every ns and byte: nothing is rounded."""
     of = class_of(problem)
-    work = int(of.table.forward[-1] + of.table.backward[-1])
-    cuts = int((of.table.cut_forward + of.table.cut_backward).sum())
+    work = int(of.table.layers[FORWARD][-1] + of.table.layers[BACKWARD][-1])
+    cuts = int((of.table.layers[CUT_FORWARD] + of.table.layers[CUT_BACKWARD]).sum())
     return Grid(work + 1, of.memory + 1, work + cuts + 1, UP)
 
 
@@ -55,9 +56,21 @@ def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "memory", "rounding", "period"), [(8, 8, UP, 154.5), (8, 12, UP, 114.0), (8, 12, DOWN, 87.7)]
+    ("devices", "memory", "rounding", "period"),
+    [
+        (8, 8, UP, 154.5),
+        (8, 8, NEAREST, 136.3),
+        (8, 12, UP, 114.0),
+        (8, 12, DOWN, 87.7),
+    ],
 )
 def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, period: float) -> None:
+    """Values of the study for resnet50: five of nine are met (8, 12, nearest: too), four are 0.03 to 1.5 % off.
+
+    On the grid the DP is not monotone in its target (A10), so that the outcome hangs on the targets that are
+    tried: at P = 4 and 4 GB values from 270.3 to 271.7 (down), 317.3 to 319.6 (nearest) and 350.5 to 350.9 (up)
+    come of other ends of the first bracket and other numbers of iterations. The study states none of these.
+    """
     problem = network("resnet50", devices, memory)
     of = class_of(problem)
     found = algorithm_1(of.table, of.memory, of.most, Grid(101, 11, 51, rounding), 10)
