@@ -10,7 +10,9 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.reproduce import Work
+    from pipebench.bench.sweeps.agenda import Finished
     from pipebench.bench.sweeps.sweep import Where
+    from pipebench.bench.timelines import Timeline
     from pipebench.domain.artefact import Figure, Finding, Result
     from pipebench.hooks.descriptors import Artefact
     from pipebench.hooks.manager import Host
@@ -41,7 +43,8 @@ def command(
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.sweep import Where
-    from pipebench.report.findings_text import print_findings
+    from pipebench.bench.timelines import timelines
+    from pipebench.report.findings_text import print_findings, print_tables
 
     if fresh and out is None:
         raise PipebenchError("--fresh is about a store", "name its folder with --out")
@@ -55,14 +58,18 @@ def command(
     work = work_of(host, reproduction.suite(full, profiles), store, fresh, where.parallel)
     show_new_warnings(host)
     click.echo(about(work, where.jobs) + ("" if out else " (nothing is kept without --out)"), err=True)
-    results, interrupted = _run(host, work, where)
+    finished, interrupted = _run(host, work, where)
+    results = work.results(finished)
     found, figure = reproduction.judge(results), reproduction.series(results)
+    drawn = list(timelines(host, work, finished, store))
     if out is not None:
-        _write(out, described, results, found, figure)
+        _write(out, described, results, found, figure, drawn)
     if as_json:
         print_json({"artefact": artefact, "findings": found, "figure": figure, "results": results})
     else:
         print_findings(console(), described, results, found)
+        print_tables(console(), figure)
+        _show(drawn)
         for note in figure.notes:
             click.echo(f"  {note}")
     if interrupted:
@@ -85,7 +92,7 @@ def duration(expected_s: float) -> str:
     return f"{expected_s / 60:.0f} min" if expected_s < 5400 else f"{expected_s / 3600:.1f} h"
 
 
-def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], bool]":
+def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Finished], bool]":
     from pipebench.bench.reproduce import run_cells
     from pipebench.cli.progress import Progress
 
@@ -99,21 +106,48 @@ def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], boo
                     progress.finished(each.outcome)
         except KeyboardInterrupt:
             interrupted = True
-    return work.results(finished), interrupted
+    return finished, interrupted
+
+
+def _show(drawn: "list[Timeline]") -> None:
+    """Timelines as text, each as wide as it goes."""
+    from pipebench.report.timeline import legend, timeline
+
+    longest = max((each.trace.total_ns for each in drawn), default=0)
+    for each in drawn:
+        click.echo(f"\n{each.title}")
+        for row in timeline(each.trace, console().width, longest):
+            click.echo(row)
+    for row in dict.fromkeys(legend(each.trace) for each in drawn):
+        click.echo(row)
 
 
 def _write(
-    out: Path, artefact: "Artefact", results: "list[Result]", found: "list[Finding]", figure: "Figure"
+    out: Path,
+    artefact: "Artefact",
+    results: "list[Result]",
+    found: "list[Finding]",
+    figure: "Figure",
+    drawn: "list[Timeline]",
 ) -> None:
     from pipebench.formats.files import write_file
     from pipebench.report.chart import svg
     from pipebench.report.findings_text import markdown, series_csv
+    from pipebench.report.timelines_svg import timelines_svg
 
     name = artefact.name.replace("/", "-")
     write_file(out / f"{name}.svg", svg(figure).encode())
     write_file(out / f"{name}.csv", series_csv(figure).encode())
-    write_file(out / f"{name}.md", markdown(artefact, results, found, figure, f"{name}.svg").encode())
-    click.echo(f"{out / name}.svg, .md and .csv written", err=True)
+    others = []
+    if drawn:
+        title, file = f"{artefact.name}: timelines", f"{name}-timelines.svg"
+        traces = [(each.title, each.trace) for each in drawn]
+        write_file(out / file, timelines_svg(traces, title).encode())
+        others.append((title, file))
+    page = markdown(artefact, results, found, figure, f"{name}.svg", others)
+    write_file(out / f"{name}.md", page.encode())
+    more = "".join(f", {file}" for _, file in others)
+    click.echo(f"{out / name}.svg, .md and .csv{more} written", err=True)
 
 
 def _exit_code(results: "list[Result]") -> int:
