@@ -67,6 +67,10 @@ def pipebench_planners() -> Iterable[Planner]:
             ),
             deviations=(
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",
+                "the in-flight rule in place of table 2 (inferred, one function, shared with the schedulers): a "
+                "last stage keeps k b samples; another the largest, over the stages behind it, of s' + "
+                "max(k b, b') + max(0, b - b'), rounded up to its b. It gives figure 5's 10 and 12 and keeps "
+                "balanced chains and joins at full rate in simulation; other rules do so too",
                 "one micro-batch size and 1F1B for all stages (the paper's default): a stage keeps as many "
                 "micro-batches in flight as the longest path of stages from it to a sink; sizes=each and k search "
                 "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2",
@@ -76,6 +80,12 @@ def pipebench_planners() -> Iterable[Planner]:
                 "devices span, and the all-reduce spread over the micro-batches",
                 "an operator that two parts of the decomposition share belongs to a stage of one branch (or of a "
                 "group of whole branches), the other branches follow or precede it; the paper leaves this open",
+                "owners are offered from the four heaviest and the four lightest branches where there are more "
+                "than eight; an owner may take along any number of the lightest other branches, in large graphs "
+                "the light ones (under a twentieth of the fork) or all, in larger ones none",
+                "virtual ends join several sources and sinks, hold no operator and belong to no stage; an edge "
+                "past a part of a chain does not count as a branch, its bytes are charged where it is cut",
+                "execution waits for the tensors that a stage reads, also where a part was put in a line",
                 "branches in order of weight; runs of whole branches may form one stage; the paper pairs branches",
                 "only in-flight values that occur are tried; the paper enumerates all",
                 "the bisection starts at the plan found without a target and from a proven bound, in ratio",
