@@ -1,21 +1,15 @@
 """pipebench reproduce: a paper's figure or table again, its claims judged."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, print_json
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.reproduce import Work
-    from pipebench.bench.store import Store
-    from pipebench.bench.sweeps.sweep import Where
-    from pipebench.domain.artefact import Figure, Finding, Result
-    from pipebench.hooks.descriptors import Artefact
-    from pipebench.hooks.manager import Host
+    from pipebench.domain.artefact import Result
 
 
 @click.command()
@@ -47,6 +41,7 @@ def command(
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.cli.compare_page import checked
+    from pipebench.cli.reproduced import Asked, Reproduced, reproduced, shown, write_page
 
     if fresh and out is None:
         raise PipebenchError("--fresh is about a store", "name its folder with --out")
@@ -64,7 +59,7 @@ def command(
     interrupted: PipebenchError | None = None
     for name in names:
         try:
-            done.append(_reproduced(host, name, _Asked(full, profiles, out, fresh), store, where))
+            done.append(reproduced(host, name, Asked(full, profiles, out, fresh), store, where))
         except PipebenchError as error:
             if not every or error.exit_code == ExitCode.INTERRUPTED:
                 raise
@@ -73,136 +68,19 @@ def command(
             continue
         codes.append(_exit_code(done[-1].results))
         if not as_json:
-            _print(done[-1])
+            shown(done[-1])
         if done[-1].interrupted:
             cells = len(done[-1].results)
             interrupted = PipebenchError(f"interrupted after {cells} cells", exit_code=ExitCode.INTERRUPTED)
             break
     if as_json:
-        plain = [_plain(each) for each in done]
+        plain = [each.plain for each in done]
         print_json(plain if every else plain[0])
     if page is not None:
-        _write_page(page, done)
+        write_page(page, done)
     if interrupted is not None:
         raise interrupted
     return max(codes, default=ExitCode.NOTHING_RAN)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    full: bool
-    profiles: tuple[str, ...]
-    out: Path | None
-    fresh: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduced:
-    """An artefact that was run, to its end or not."""
-
-    artefact: "Artefact"
-    results: "list[Result]"
-    found: "list[Finding]"
-    figure: "Figure"
-    full: bool
-    interrupted: bool
-
-
-def _reproduced(host: "Host", name: str, asked: _Asked, store: "Store | None", where: "Where") -> Reproduced:
-    from pipebench.bench.reproduce import work_of
-
-    described: Any = host.find("artefacts", name).component
-    reproduction = host.load(described)()
-    work = work_of(host, reproduction.suite(asked.full, asked.profiles), store, asked.fresh, where.parallel)
-    show_new_warnings(host)
-    kept = "" if asked.out else " (nothing is kept without --out)"
-    click.echo(f"{name}: {about(work, where.jobs)}{kept}", err=True)
-    results, interrupted = _run(host, work, where)
-    found, figure = reproduction.judge(results), reproduction.series(results)
-    if asked.out is not None:
-        _write(asked.out, described, results, found, figure)
-    return Reproduced(described, results, found, figure, asked.full, interrupted)
-
-
-def _print(done: Reproduced) -> None:
-    from pipebench.report.findings_text import print_findings
-
-    print_findings(console(), done.artefact, done.results, done.found)
-    for note in done.figure.notes:
-        click.echo(f"  {note}")
-
-
-def _plain(done: Reproduced) -> dict[str, Any]:
-    return {
-        "artefact": done.artefact.name,
-        "findings": done.found,
-        "figure": done.figure,
-        "results": done.results,
-    }
-
-
-def _write_page(path: Path, done: list[Reproduced]) -> None:
-    from pipebench.formats.files import write_file
-    from pipebench.report.html.claims_page import Claims, claims_page
-
-    claims = [
-        Claims(
-            each.artefact,
-            each.results,
-            each.found,
-            each.figure,
-            f"pipebench reproduce {each.artefact.name}{' --full' if each.full else ''}",
-        )
-        for each in done
-    ]
-    write_file(path, claims_page(claims, "Claims of the papers, measured").encode())
-    click.echo(f"{path} written", err=True)
-
-
-def about(work: "Work", jobs: int) -> str:
-    """How many cells there are, how many are left, about how long they take."""
-    left = len(work.agenda.to_run)
-    known = f", {len(work.agenda.cached)} in the store" if work.agenda.cached else ""
-    refused = f", {len(work.refused)} cannot be run" if work.refused else ""
-    return f"{len(work.cells)} cells{known}{refused}, {left} to run: about {duration(work.expected_s / jobs)}"
-
-
-def duration(expected_s: float) -> str:
-    """Seconds, minutes or hours, roughly."""
-    if expected_s < 90:
-        return f"{expected_s:.0f} s"
-    return f"{expected_s / 60:.0f} min" if expected_s < 5400 else f"{expected_s / 3600:.1f} h"
-
-
-def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[Result], bool]":
-    from pipebench.bench.reproduce import run_cells
-    from pipebench.cli.progress import Progress
-
-    finished = []
-    interrupted = False
-    with Progress(work.agenda) as progress:
-        try:
-            for each in run_cells(host, work, where, progress):
-                finished.append(each)
-                if not each.cached:
-                    progress.finished(each.outcome)
-        except KeyboardInterrupt:
-            interrupted = True
-    return work.results(finished), interrupted
-
-
-def _write(
-    out: Path, artefact: "Artefact", results: "list[Result]", found: "list[Finding]", figure: "Figure"
-) -> None:
-    from pipebench.formats.files import write_file
-    from pipebench.report.chart import svg
-    from pipebench.report.findings_text import markdown, series_csv
-
-    name = artefact.name.replace("/", "-")
-    write_file(out / f"{name}.svg", svg(figure).encode())
-    write_file(out / f"{name}.csv", series_csv(figure).encode())
-    write_file(out / f"{name}.md", markdown(artefact, results, found, figure, f"{name}.svg").encode())
-    click.echo(f"{out / name}.svg, .md and .csv written", err=True)
 
 
 def _exit_code(results: "list[Result]") -> int:

@@ -19,6 +19,7 @@ class Cell(Value, frozen=True, kw_only=True):
     chain: the profile's operators are joined to the layers between single-tensor cuts, each of which keeps what
     enters it (MadPipe, section 4.1), at the pinned micro-batch.
     repeat: warm searches to time, 0 where the plan alone matters. expected_s: about how long the trial takes.
+    timeline: what the timeline of its schedule is called; empty: none is drawn.
     """
 
     at: dict[str, str | float]
@@ -46,6 +47,7 @@ class Cell(Value, frozen=True, kw_only=True):
     repeat: int = 0
     timeout_s: float = 300.0
     expected_s: float = 1.0
+    timeline: str = ""
 
     def __post_init__(self) -> None:
         require((self.model is None) != (self.profile is None), "a cell has a model or a profile, one of them")
@@ -62,12 +64,13 @@ class Result(Value, frozen=True, kw_only=True):
 class Claim(Value, frozen=True, kw_only=True):
     """What a paper says.
 
-    statement: restated so that it can be measured. quote: its own words. where: in the paper.
+    statement: restated so that it can be measured. quote: its own words, empty where the statement says the
+    same. where: in the paper.
     """
 
     name: str
     statement: str
-    quote: str
+    quote: str = ""
     where: str
 
 
@@ -104,9 +107,18 @@ class Panel(Value, frozen=True, kw_only=True):
     curves: tuple[Curve, ...] = ()
 
 
+class Table(Value, frozen=True, kw_only=True):
+    """Rows of text under columns, each as long as the columns; the first column names what a row is about."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
 class Figure(Value, frozen=True, kw_only=True):
-    """Panels side by side, and what a reader has to know of them."""
+    """Panels side by side, tables, and what a reader has to know of them."""
 
     title: str
     panels: tuple[Panel, ...] = ()
+    tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()

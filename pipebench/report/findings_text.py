@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 from rich.console import Console
+from rich.table import Table as Printed
 from rich.text import Text
 
-from pipebench.domain.artefact import Figure, Finding, Result
+from pipebench.domain.artefact import Claim, Figure, Finding, Result, Table
 from pipebench.hooks.descriptors import Artefact
+from pipebench.report.width import full_width
 
 STYLES = {"holds": "green", "does not hold": "red", "depends": "yellow", "claim only": "dim"}
 
@@ -27,7 +29,7 @@ def print_findings(
             Text.assemble((f"{finding.judgement}: ", STYLES[finding.judgement]), (claim.statement, "bold")),
             soft_wrap=True,
         )
-        for name, words in (("paper", f"“{claim.quote}” ({claim.where})"), ("why", finding.reason)):
+        for name, words in (("paper", _said(claim)), ("why", finding.reason)):
             console.print(Text(f"  {name:<9}{words}"), soft_wrap=True)
         for position, words in enumerate(finding.measured or ("nothing",)):
             console.print(Text(f"  {'measured' if position == 0 else '':<9}{words}"), soft_wrap=True)
@@ -43,20 +45,26 @@ def about_cells(results: Sequence[Result]) -> str:
 
 
 def markdown(
-    artefact: Artefact, results: Sequence[Result], found: Sequence[Finding], figure: Figure, chart: str
+    artefact: Artefact,
+    results: Sequence[Result],
+    found: Sequence[Finding],
+    figure: Figure,
+    chart: str,
+    others: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """A page: the chart by its file name, the table of claims, what to know of the figures."""
-    rows = [
-        (f.claim.statement, f"“{f.claim.quote}” ({f.claim.where})", "; ".join(f.measured), f.judgement, f.reason)
-        for f in found
-    ]
+    """A page: the chart by its file name, tables, the claims, what to know of the figures.
+
+    others: titles and file names of further drawings.
+    """
+    rows = [(f.claim.statement, _said(f.claim), "; ".join(f.measured), f.judgement, f.reason) for f in found]
     table = [_row(("claim", "the paper", "measured", "verdict", "why")), _row(("---",) * 5), *map(_row, rows)]
     notes = [f"- {note}" for note in (*artefact.deviations, *figure.notes)]
     parts = [
         f"# {artefact.name}",
         f"{artefact.summary}. {artefact.reference}.",
         about_cells(results),
-        f"![{figure.title}]({chart})",
+        *(f"![{title}]({file})" for title, file in ((figure.title, chart), *others)),
+        *(f"{each.title}\n\n" + "\n".join(_table(each)) for each in figure.tables),
         "\n".join(table),
         "## What differs from the paper, and what was lost",
         "\n".join(notes) or "- nothing",
@@ -76,6 +84,30 @@ def series_csv(figure: Figure) -> str:
                 value = y if isinstance(y, str) else f"{y:.9g}"
                 writer.writerow((panel.title, curve.label, curve.kind, f"{x:g}", value))
     return out.getvalue()
+
+
+def print_tables(console: Console, figure: Figure) -> None:
+    """The figure's tables, numbers to the right; nothing is cut or wrapped."""
+    for each in figure.tables:
+        console.print()
+        console.print(Text(each.title, style="bold"), soft_wrap=True)
+        made = Printed(box=None, pad_edge=False, header_style="bold")
+        for position, column in enumerate(each.columns):
+            made.add_column(Text(column), justify="right" if position else "left", no_wrap=True)
+        for row in each.rows:
+            made.add_row(*map(Text, row))
+        wide = Console(file=StringIO(), width=full_width(console, made), color_system=None)
+        wide.print(made)
+        for line in wide.file.getvalue().splitlines():  # type: ignore[attr-defined]
+            console.print(Text(line.rstrip()), soft_wrap=True)
+
+
+def _said(claim: Claim) -> str:
+    return f"“{claim.quote}” ({claim.where})" if claim.quote else claim.where
+
+
+def _table(table: Table) -> list[str]:
+    return [_row(table.columns), _row(("---",) * len(table.columns)), *map(_row, table.rows)]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ SIMULATED_NEAR = 3
 SIMULATED_RELAXED = 8
 """How many of the other partitions, those that the closed form likes best, are simulated."""
 AHEAD = 3
-"""Plans, the best ones, that are also tried with a warm-up that hides transfers."""
+"""Plans, the best ones, that are also tried with a warm-up that hides transfers; and the best of as many sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,19 @@ def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
     for partitions, most in ((near, SIMULATED_NEAR), (relaxed, SIMULATED_RELAXED)):
         found += _simulated(search, partitions, most)
     found += _mixed(search, own, memory_bytes)
-    for candidate in sorted(found, key=lambda candidate: candidate.order)[:AHEAD]:
+    for candidate in _foremost(found):
         found += _ahead(search, candidate, memory_bytes)
     return _best(found)
+
+
+def _foremost(found: Sequence[Candidate]) -> list[Candidate]:
+    """The best, and the best at each of the sizes that do best: near copies of one plan shall not be all."""
+    ordered = sorted(found, key=lambda candidate: candidate.order)
+    by_size: dict[int, Candidate] = {}
+    for candidate in ordered:
+        by_size.setdefault(candidate.micro_batch, candidate)
+    chosen = [*ordered[:AHEAD], *list(by_size.values())[:AHEAD]]
+    return list({id(candidate): candidate for candidate in chosen}.values())
 
 
 def _best(found: Sequence[Candidate]) -> Candidate | None:

@@ -21,6 +21,7 @@ PIPEDREAM = [
     for form, order, execution in product(("k", "bs"), ("branch", "level"), ("sequential", "graph"))
 ]
 BASELINES = [*PIPEDREAM, "data-parallel", "graphpipe[variant=paper]"]
+PROFILER = "analytic[max_tensor_parallel=1,recompute=false]"
 SAMPLES = {"dlrm": 64, "candle-uno": 1024}
 """Samples a device (appendix A.2); 16 elsewhere."""
 
@@ -30,11 +31,16 @@ def builder() -> WorkloadBuilder:
     return WorkloadBuilder(Host())
 
 
-def problem_of(model: str, devices: int) -> Problem:
+def problem_of(model: str, devices: int, samples: int | None = None) -> Problem:
     reference = parse_reference(model)
-    samples = SAMPLES.get(reference.name, 16)
+    samples = samples or SAMPLES.get(reference.name, 16)
     wanted = Wanted(
-        model=reference, cluster="summit", devices=devices, mini_batch_per_device=samples, optimizer="adam"
+        model=reference,
+        profiler=PROFILER,
+        cluster="summit",
+        devices=devices,
+        mini_batch_per_device=samples,
+        optimizer="adam",
     )
     return builder().workload(wanted).problem("sync")
 
@@ -49,14 +55,9 @@ def planned_ns(planner: str, problem: Problem) -> int | None:
 @pytest.mark.parametrize(
     ("model", "devices"),
     [
+        *product(("mmt", "dlrm", "candle-uno", "transformer"), (4, 8, 16, 32)),
         ("mmt", 6),
-        ("mmt", 16),
-        ("mmt", 32),
         ("transformer", 12),
-        ("dlrm", 8),
-        ("dlrm", 32),
-        ("candle-uno", 8),
-        ("candle-uno", 32),
         ("case-study", 8),
         ("clip", 8),
     ],
@@ -70,18 +71,30 @@ def test_no_baseline_is_faster(model: str, devices: int) -> None:
     assert any(others.values())
 
 
-def test_the_gain_over_pipedream_grows_with_the_branches() -> None:
-    """Multi-Modal Transformer on 32 devices with 2, 4, 8 and 16 branches (Figure 7, left, has CANDLE-Uno).
+@pytest.mark.parametrize(
+    ("model", "devices", "samples", "branches", "last"),
+    [
+        ("mmt", 32, 16, (2, 4, 8, 16), 1.2),
+        ("candle-uno", 8, 1024, (2, 4, 8), 1.3),
+        ("candle-uno", 8, 64, (2, 4, 8), 1.9),
+        ("candle-uno", 32, 64, (2, 4, 8, 16), 1.9),
+    ],
+)
+def test_the_gain_over_pipedream_grows_with_the_branches(
+    model: str, devices: int, samples: int, branches: tuple[int, ...], last: float
+) -> None:
+    """GraphPipe's figure 7, left, up to as many branches as devices: more cannot make the chain deeper.
 
-    On CANDLE-Uno it does not grow in these profiles: at 1024 samples a device little time goes into filling.
+    On CANDLE-Uno with 1024 samples a device on 32 devices it does not grow steadily: PipeDream, by its bottleneck
+    alone, takes two stages of 16 replicas for 2 and 4 branches and 32 stages for 8 and 16.
     """
     gains = []
-    for branches in (2, 4, 8, 16):
-        problem = problem_of(f"mmt[branches={branches}]", 32)
+    for count in branches:
+        problem = problem_of(f"{model}[branches={count}]", devices, samples)
         own, sequential = planned_ns("graphpipe", problem), planned_ns("pipedream", problem)
         assert own
         assert sequential
         gains.append(sequential / own)
     assert gains == sorted(gains)
-    assert gains[0] > 1.1
-    assert gains[-1] > 1.2
+    assert gains[0] > 1.03
+    assert gains[-1] > last

@@ -51,6 +51,7 @@ def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> No
     cited = pipebench("info", "graphpipe", "--cite").out
     assert "GraphPipe" in cited
     assert "deviation" in cited
+    assert "the in-flight rule in place of table 2 (inferred" in cited
     assert "option " not in cited
     (described,) = json.loads(pipebench("info", "pipedream", "--json").out)
     assert {"name": "order", "type": "branch | level", "default": "branch"} in described["options"]

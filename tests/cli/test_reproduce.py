@@ -54,6 +54,34 @@ def test_the_folder_has_chart_table_and_series(tmp_path: Path) -> None:
     assert [line.split(",")[3] for line in lines[1:]] == ["2", "3"]
 
 
+def test_tables_are_printed_whole(tmp_path: Path) -> None:
+    result = done("tiny/one", "--out", str(tmp_path))
+    lines = result.stdout.splitlines()
+    start = lines.index("a table")
+    assert [line.split() for line in lines[start + 1 : start + 4]] == [
+        ["P", "of", "all"],
+        ["2", "many" * 30],
+        ["3", "many" * 30],
+    ]
+    page = (tmp_path / "tiny-one.md").read_text()
+    assert f"a table\n\n| P | of all |\n| --- | --- |\n| 2 | {'many' * 30} |" in page
+
+
+def test_timelines_are_drawn_of_new_and_of_stored_cells(tmp_path: Path) -> None:
+    """Text below the claims, an SVG beside the chart."""
+    assert "the larger one\ngpu0" in done("tiny/one").stdout
+    first = done("tiny/one", "--out", str(tmp_path))
+    drawn = (tmp_path / "tiny-one-timelines.svg").read_text()
+    assert drawn.startswith("<svg")
+    assert "the larger one" in drawn
+    assert "](tiny-one-timelines.svg)" in (tmp_path / "tiny-one.md").read_text()
+    (tmp_path / "tiny-one-timelines.svg").unlink()
+    again = done("tiny/one", "--out", str(tmp_path))
+    assert "2 in the store" in again.stderr
+    assert (tmp_path / "tiny-one-timelines.svg").read_text() == drawn
+    assert again.stdout == first.stdout
+
+
 def test_what_the_store_holds_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second trial is interrupted: the first is kept, the next run does the second alone."""
     started: list[str] = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
+from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result, Table
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Artefact
 
@@ -27,6 +27,7 @@ class Tiny:
                 micro_batch=8,
                 mini_batch=8,
                 expected_s=50.0,
+                timeline="the larger one" if devices > 2 else "",
             )
             for profile in ("resnet50", *profiles)
             for devices, planner in ((2, "pipedream"), (2, "pipedream[depth=3]"), (4 if full else 3, "pipedream"))
@@ -39,7 +40,11 @@ class Tiny:
     def series(self, results: Sequence[Result]) -> Figure:
         points = [(r.cell.at["devices"], r.row.simulated_s) for r in results if r.row.simulated_s is not None]
         curve = Curve(label="all", points=tuple((float(x), y) for x, y in points))
-        return Figure(title="tiny", panels=(Panel(title="t", x_label="P", y_label="s", curves=(curve,)),))
+        table = Table(
+            title="a table", columns=("P", "of all"), rows=tuple((f"{x:g}", "many" * 30) for x, _ in points)
+        )
+        panel = Panel(title="t", x_label="P", y_label="s", curves=(curve,))
+        return Figure(title="tiny", panels=(panel,), tables=(table,))
 
 
 @hookimpl

@@ -23,6 +23,7 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference
 
 LARGEST_PROFILED = 128
+"""Samples; more where a device's share of the mini-batch is larger, which plain data parallelism takes at once."""
 T = TypeVar("T")
 
 
@@ -86,7 +87,8 @@ class WorkloadBuilder:
 
     def _profile_of_model(self, wanted: Wanted, reference: Reference, cluster: Cluster) -> Profile:
         largest = wanted.samples or 16 * cluster.size
-        sizes = {2**power for power in range(min(largest, LARGEST_PROFILED).bit_length())}
+        most = max(LARGEST_PROFILED, -(-largest // cluster.size))
+        sizes = {2**power for power in range(min(largest, most).bit_length())}
         if wanted.micro_batch is not None:
             sizes.add(wanted.micro_batch)
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))

@@ -1,15 +1,17 @@
 """The page of claims: what papers say beside what was measured, one line a claim, a chart for each artefact."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipebench.domain.artefact import Figure, Finding, Result
+from pipebench.domain.artefact import Figure, Finding, Result, Table
 from pipebench.hooks.descriptors import Artefact
 from pipebench.report.chart import svg
 from pipebench.report.findings_text import about_cells
+from pipebench.report.gantt.gantt import Gantt
+from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.template import page, picture
 
 
@@ -21,6 +23,7 @@ class Claims:
     results: Sequence[Result]
     findings: Sequence[Finding]
     figure: Figure
+    drawn: Sequence[Gantt]
     command: str
 
 
@@ -32,7 +35,8 @@ class _Entry:
     reference: str
     cells: str
     findings: Sequence[Finding]
-    chart: Markup | None
+    charts: Sequence[Markup]
+    tables: Sequence[Table]
     notes: Sequence[str]
     command: str
 
@@ -57,7 +61,15 @@ def _entry(number: int, each: Claims) -> _Entry:
         reference=each.artefact.reference,
         cells=about_cells(each.results),
         findings=each.findings,
-        chart=picture(svg(each.figure)) if each.figure.panels else None,
+        charts=[picture(drawn) for drawn in _charts(each)],
+        tables=each.figure.tables,
         notes=(*each.artefact.deviations, *each.figure.notes),
         command=each.command,
     )
+
+
+def _charts(each: Claims) -> Iterator[str]:
+    if each.figure.panels:
+        yield svg(each.figure)
+    if each.drawn:
+        yield gantt_svg(each.drawn, f"{each.artefact.name}: timelines")

@@ -191,6 +191,15 @@ def test_pins_are_honoured(pins: dict[str, object]) -> None:
     assert check_schedule(problem, result.plan, scheduled(problem, result.plan)).status == "valid"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_its_own_search_makes_one_stage_where_one_is_pinned(seed: int) -> None:
+    """Without the other planners' plans, which honour the pin by themselves."""
+    problem = series_parallel(seed)
+    assert len(paper(problem).plan.stages) > 1
+    for options in ({"variant": "paper"}, {"rivals": False}):
+        assert len(run(pinned(problem, pipeline=1), **options).plan.stages) == 1
+
+
 @pytest.mark.parametrize("pins", [{"tensor_parallel": 2}, {"virtual_stages": 2}, {"pipeline": 3}], ids=str)
 def test_pins_that_it_cannot_express_are_refused(pins: dict[str, int]) -> None:
     with pytest.raises(UnsupportedProblem, match=str(next(iter(pins.values())))):

@@ -71,3 +71,12 @@ def test_without_memory_or_tasks_there_is_a_picture() -> None:
     nothing = replace(gantt(TWO), rows=(), memory=(), capacity=(), until_ns=0)
     assert parsed(gantt_svg([nothing], "nothing")).tag == f"{SVG}svg"
     assert parsed(gantt_svg([], "nothing at all")).tag == f"{SVG}svg"
+
+
+def test_a_shorter_timeline_is_shorter_on_the_same_scale() -> None:
+    short, long = gantt(long_trace(100)), gantt(long_trace(200))
+    drawn = parsed(gantt_svg([short, long], "both"))
+    hints = [box for box in drawn.iter(f"{SVG}rect") if box.find(f"{SVG}title") is not None]
+    widths = {box.find(f"{SVG}title").text: float(box.get("width", 0)) for box in hints}  # type: ignore[union-attr]
+    last = [width for words, width in widths.items() if words and words.startswith(("F100 ", "F200 "))]
+    assert last == [pytest.approx(5 / 210 * WIDTH, abs=0.1), pytest.approx(10 / 210 * WIDTH, abs=0.1)]

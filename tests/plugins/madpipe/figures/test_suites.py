@@ -65,8 +65,9 @@ def test_figure_8_has_each_network_on_one_device() -> None:
 
 def test_the_host_finds_them() -> None:
     host = Host()
-    assert list(host.slot("artefacts")) == [f"madpipe/{name}" for name in NAMES]
-    for name, registered in host.slot("artefacts").items():
+    found = {name: each for name, each in host.slot("artefacts").items() if name.startswith("madpipe/")}
+    assert list(found) == [f"madpipe/{name}" for name in NAMES]
+    for name, registered in found.items():
         loaded = host.load(registered.component)()
         assert loaded.claims
         assert name == f"madpipe/{type(loaded).__name__.lower()}"

@@ -1,0 +1,107 @@
+"""Appendix A.3: on a sequential Transformer all planners shall do alike."""
+
+from collections.abc import Sequence
+
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result, Table
+from pipebench_graphpipe.artefacts.cells import CHAIN, DEVICES, cells, refuse
+from pipebench_graphpipe.artefacts.charts import COLUMNS, throughput_panel, throughput_table
+from pipebench_graphpipe.artefacts.contenders import (
+    BEST,
+    BY_COUNT,
+    BY_TARGET,
+    DATA,
+    EVERYONE,
+    GRAPHPIPES,
+    PAPER,
+    PIPER,
+)
+from pipebench_graphpipe.artefacts.judging import Case, judged
+from pipebench_graphpipe.artefacts.measured import Measured, listed, measured
+from pipebench_graphpipe.artefacts.published import SEQUENTIAL
+
+ALIKE, SAME_RATE = 0.03, 0.1
+MATCHES = Claim(
+    name="nothing is lost",
+    statement="On the sequential Transformer GraphPipe's throughput is that of the baselines, within 3 % (the "
+    "paper's spread)",
+    where="appendix A.3, section 7",
+)
+RATES = Claim(
+    name="the printed rates",
+    statement="GraphPipe's throughputs on 4, 8, 16 and 32 devices are those printed, within 10 %",
+    where="appendix A.3",
+)
+ELSEWHERE = (
+    "Variant best may be faster: data parallelism with gradient accumulation is among its candidates, and beats "
+    "every pipeline here. Piper lets replicas take micro-batches in turn and balances by its own stage time"
+)
+CANNOT = (
+    "The printed rates need more than the fp32 peak of a V100 on the configuration of appendix A.2 (113.6 samples "
+    "a second on 4 devices is 18 TFLOP/s each): tensor cores, or a smaller model, are not in the text"
+)
+
+
+class A3:
+    """hooks.reproduction.Reproduction."""
+
+    claims = (MATCHES, RATES)
+
+    def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
+        """4 to 32 devices; in full with the counts between that divide 96 operators."""
+        refuse(profiles, "the sequential Transformer")
+        return tuple(cells((CHAIN,), (4, 6, 8, 12, 16, 24, 32) if full else DEVICES, EVERYONE))
+
+    def judge(self, results: Sequence[Result]) -> list[Finding]:
+        """Both claims."""
+        found = measured(results)
+        return [
+            judged(MATCHES, _alike(found), f"every ratio within {ALIKE:.0%} of 1", ELSEWHERE),
+            judged(RATES, _rates(found), f"every ratio within {SAME_RATE:.0%} of 1", CANNOT),
+        ]
+
+    def series(self, results: Sequence[Result]) -> Figure:
+        """Throughput by devices, and the printed values beside ours."""
+        found = measured(results)
+        panel = throughput_panel(found, CHAIN.key, found.places(), "devices", EVERYONE)
+        ratios = (("GP/PD", BEST, BY_COUNT), ("paper/PD", PAPER, BY_COUNT), ("GP/DP", BEST, DATA))
+        table = throughput_table(found, COLUMNS, found.places(), EVERYONE, ratios)
+        title = "GraphPipe, appendix A.3: simulated throughput of a sequential Transformer"
+        return Figure(title=title, panels=(panel,), tables=(table, _printed(found)), notes=found.lost)
+
+
+def _alike(found: Measured) -> list[Case]:
+    cases = []
+    for fast in GRAPHPIPES:
+        for slow in (BY_COUNT, BY_TARGET, PIPER):
+            ratios = [r for place in found.places() if (r := found.ratio(place, fast, slow)) is not None]
+            if ratios:
+                off = max(abs(ratio - 1) for ratio in ratios)
+                cases.append(Case(f"{fast.label} / {slow.label}", listed(ratios), -off, off <= ALIKE))
+    return cases
+
+
+def _rates(found: Measured) -> list[Case]:
+    cases = []
+    for fast in GRAPHPIPES:
+        ratios = [
+            rate / SEQUENTIAL["paper"][DEVICES.index(place.devices)]
+            for place in found.places()
+            if place.devices in DEVICES and (rate := found.throughput(place, fast))
+        ]
+        if ratios:
+            off = max(abs(ratio - 1) for ratio in ratios)
+            cases.append(Case(f"{fast.label} / printed", listed(ratios), -off, off <= SAME_RATE))
+    return cases
+
+
+def _printed(found: Measured) -> Table:
+    rows = []
+    for place in found.places():
+        if place.devices in DEVICES:
+            at = DEVICES.index(place.devices)
+            own = [found.throughput(place, contender) for contender in (PIPER, BY_COUNT, PAPER)]
+            texts = ["-" if rate is None else f"{rate:.1f}" for rate in own]
+            paper = [f"{SEQUENTIAL[key][at]:.1f}" for key in ("piper", "k", "paper")]
+            rows.append((str(place.devices), paper[0], texts[0], paper[1], texts[1], paper[2], texts[2]))
+    columns = ("devices", "Piper: paper's", "ours", "PipeDream: paper's", "ours", "GraphPipe: paper's", "ours")
+    return Table(title="Samples a second as printed, and ours (variant paper)", columns=columns, rows=tuple(rows))

@@ -1,0 +1,97 @@
+"""Cells of the figures: models, devices, mini-batches and planners on the paper's platform."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pipebench.domain.artefact import Cell
+from pipebench.domain.errors import PipebenchError
+from pipebench_graphpipe.artefacts.contenders import BEST, PIPER, Contender
+
+DEVICES = (4, 8, 16, 32)
+CLUSTER = "summit"
+PROFILER = "analytic[max_tensor_parallel=1,recompute=false]"
+"""The paper is about pipeline and data parallelism: no planner is offered anything else."""
+
+
+HINT = "graphpipe/fig6, graphpipe/table1 and graphpipe/fig9 take profile files"
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A model (empty: the profile file of that name), and its samples a device in a mini-batch (appendix A.2)."""
+
+    key: str
+    model: str
+    samples: int = 16
+
+
+MMT = Network("mmt", "mmt[branches=4]", 16)
+DLRM = Network("dlrm", "dlrm[dense=7,sparse=7]", 64)
+CANDLE = Network("candle-uno", "candle-uno[branches=7]", 1024)
+CHAIN = Network("transformer", "transformer", 16)
+APPENDIX = (MMT, DLRM, CANDLE)
+"""Counts of branches as in appendix A.2."""
+MMT_2 = Network("mmt-2", "mmt[branches=2]", 16)
+DLRM_8 = Network("dlrm-8", "dlrm[dense=4,sparse=4]", 64)
+CANDLE_8 = Network("candle-uno-8", "candle-uno[branches=8]", 1024)
+SECTION_7_2 = (MMT_2, DLRM_8, CANDLE_8)
+"""Counts of branches as in section 7.2, which differ."""
+
+
+def given(profiles: Sequence[str]) -> tuple[Network, ...]:
+    """The user's files as further networks, with 16 samples a device."""
+    return tuple(Network(profile, "") for profile in profiles)
+
+
+def refuse(profiles: Sequence[str], subject: str) -> None:
+    """Raise PipebenchError where a figure is about one model and files are given."""
+    if profiles:
+        raise PipebenchError(f"this figure is about {subject}: no profile file can take its place", HINT)
+
+
+def cells(
+    networks: Iterable[Network],
+    devices: Sequence[int],
+    contenders: Sequence[Contender],
+    *,
+    mini_batch: int | None = None,
+    micro_batches: Sequence[int | None] = (None,),
+    memory_gb: float | None = None,
+    repeat: int = 0,
+    timelines: bool = False,
+) -> Iterator[Cell]:
+    """The cross product. mini_batch: samples in all, in place of the network's own for each device."""
+    for network in networks:
+        for count in devices:
+            for size in micro_batches:
+                for contender in contenders:
+                    at: dict[str, str | float] = {"network": network.key, "devices": float(count)}
+                    at["mini_batch"] = float(mini_batch or network.samples * count)
+                    if size is not None:
+                        at["micro_batch"] = float(size)
+                    if memory_gb is not None:
+                        at["memory_gb"] = memory_gb
+                    yield Cell(
+                        at=at | {"series": contender.key},
+                        planner=contender.planner,
+                        model=network.model or None,
+                        profile=None if network.model else network.key,
+                        profiler=PROFILER,
+                        cluster=CLUSTER,
+                        devices=count,
+                        memory=None if memory_gb is None else f"{memory_gb:g}GB",
+                        mini_batch=mini_batch or network.samples * count,
+                        micro_batch=size,
+                        optimizer="adam",
+                        regime="sync",
+                        repeat=repeat,
+                        timeout_s=120.0,
+                        expected_s=_seconds(contender, repeat),
+                        timeline=contender.label if timelines else "",
+                    )
+
+
+def _seconds(contender: Contender, repeat: int) -> float:
+    """Of one trial: starting and judging it, and the searches."""
+    search = {BEST: 0.8, PIPER: 0.6}.get(contender, 0.15)
+    return 0.5 + (1 + repeat) * search

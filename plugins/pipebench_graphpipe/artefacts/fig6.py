@@ -1,0 +1,231 @@
+"""Figure 6: throughput over devices on the three multi-branch models, the sequential one beside them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
+from pipebench_graphpipe.artefacts.cells import APPENDIX, CHAIN, DEVICES, SECTION_7_2, cells, given
+from pipebench_graphpipe.artefacts.charts import COLUMNS, about, throughput_panel, throughput_table
+from pipebench_graphpipe.artefacts.contenders import (
+    BASELINES,
+    BEST,
+    BY_COUNT,
+    DATA,
+    EVERYONE,
+    GRAPH,
+    GRAPHPIPES,
+    LEVELS,
+    PAPER,
+    PIPER,
+    SEQUENTIAL,
+    Contender,
+)
+from pipebench_graphpipe.artefacts.judging import Case, judged, plotted_only
+from pipebench_graphpipe.artefacts.measured import Measured, Place, listed, measured
+
+AHEAD = Claim(
+    name="ahead in all but one",
+    statement="GraphPipe's throughput is above the sequential planner's in all cells but at most one",
+    where="section 7.1",
+)
+WIDENS = Claim(
+    name="the gap widens",
+    statement="GraphPipe's throughput over the sequential planner's never falls when devices are added",
+    where="section 7.1",
+)
+UP_TO = Claim(
+    name="up to 1.6",
+    statement="The largest ratio of throughputs, GraphPipe's over the sequential planner's, is 1.6 or more",
+    where="abstract, sections 1 and 9 (1.61)",
+)
+NO_PIPER = Claim(
+    name="Piper has no plan",
+    statement="Piper finds no plan for DLRM and CANDLE-Uno: its states are exponential in the branches",
+    where="section 7.1",
+)
+DEEPER = Claim(
+    name="more devices, more stages in a row",
+    statement="The depth of the sequential planner's pipeline never falls when devices are added, and rises",
+    where="section 7.1",
+)
+SHALLOWER = Claim(
+    name="faster where shallower",
+    statement="Wherever GraphPipe is faster, its pipeline is shallower than the sequential planner's",
+    where="section 7.1",
+)
+CURVES = Claim(
+    name="the curves", statement="Throughputs in samples a second as in the bars of figure 6", where="figure 6"
+)
+NEVER_BEHIND = Claim(
+    name="variant best is never behind",
+    statement="GraphPipe, variant best, is at least as fast as every baseline in every cell",
+    where="not in the paper: what this project asks of its own variant",
+)
+SCHEDULE = Claim(
+    name="the partition is worth something",
+    statement="GraphPipe is faster than the sequential planner's partition run with true dependencies",
+    where="not in the paper, which compares with sequential execution only",
+)
+SAME_SHARE = (
+    "The mini-batches of appendix A.2 grow with the devices, and so do the micro-batches that a deeper pipeline "
+    "fills with: on mmt the share of filling stays the same. On dlrm and candle-uno both planners take replicas "
+    "in place of stages, by the bottleneck alone, and few stages leave little to fill"
+)
+
+
+class Fig6:
+    """hooks.reproduction.Reproduction."""
+
+    claims = (AHEAD, WIDENS, UP_TO, NO_PIPER, DEEPER, SHALLOWER, CURVES, NEVER_BEHIND, SCHEDULE)
+
+    def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
+        """Branches as in appendix A.2 and the chain of A.3; in full those of section 7.2 and level order too."""
+        networks = (*APPENDIX, CHAIN, *(SECTION_7_2 if full else ()), *given(profiles))
+        return tuple(cells(networks, DEVICES, (*EVERYONE, LEVELS) if full else EVERYONE))
+
+    def judge(self, results: Sequence[Result]) -> list[Finding]:
+        """Every claim, in order."""
+        found = measured(results)
+        branched = [place for place in found.places() if place.network != CHAIN.key]
+        return [
+            judged(AHEAD, _ahead(found, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
+            judged(WIDENS, _widens(found, branched), "no step to more devices lowers the ratio", SAME_SHARE),
+            judged(UP_TO, _largest(found, branched), "1.6 or more in some cell"),
+            judged(NO_PIPER, _without_piper(found), "no cell of theirs with a plan"),
+            judged(
+                DEEPER, _deeper(found, branched), "no step lowers the depth, the last is deeper than the first"
+            ),
+            judged(SHALLOWER, _shallower(found, branched), "no cell where it is faster and not shallower"),
+            plotted_only(CURVES),
+            judged(NEVER_BEHIND, _never_behind(found), "no ratio below 1, the sequential model included"),
+            judged(
+                SCHEDULE,
+                _over(found, branched, GRAPH),
+                "a ratio above 1.01 in half of the cells or more",
+                "Most of GraphPipe's gain is the execution: with true dependencies PipeDream's own partition has "
+                "nearly all of it",
+            ),
+        ]
+
+    def series(self, results: Sequence[Result]) -> Figure:
+        """A panel for each network, and the table of throughputs and ratios."""
+        found = measured(results)
+        panels = [
+            throughput_panel(found, network, found.places(network=network), "devices", (*EVERYONE, LEVELS))
+            for network in found.values("network")
+        ]
+        ratios = (
+            ("GP/PD", BEST, BY_COUNT),
+            ("paper/PD", PAPER, BY_COUNT),
+            ("GP/PD+G", BEST, GRAPH),
+            ("GP/DP", BEST, DATA),
+        )
+        table = throughput_table(found, COLUMNS, found.places(), EVERYONE, ratios)
+        title = "GraphPipe, figure 6: simulated throughput by number of devices"
+        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=found.lost)
+
+
+def pairs() -> list[tuple[str, Contender, Contender]]:
+    """Both GraphPipes over both forms of the paper's baseline."""
+    return [(f"{fast.label} / {slow.label}", fast, slow) for fast in GRAPHPIPES for slow in SEQUENTIAL]
+
+
+def _ahead(found: Measured, places: Sequence[Place]) -> list[Case]:
+    cases = []
+    for name, fast, slow in pairs():
+        ratios = {place: r for place in places if (r := found.ratio(place, fast, slow)) is not None}
+        if ratios:
+            behind = [place for place, ratio in ratios.items() if ratio <= 1]
+            text = f"{len(ratios) - len(behind)} of {len(ratios)} cells, least {min(ratios.values()):.2f}"
+            text += f" (not {'; '.join(map(about, behind))})" if behind else ""
+            cases.append(Case(name, text, min(ratios.values()), len(behind) <= 1))
+    return cases
+
+
+def _widens(found: Measured, places: Sequence[Place]) -> list[Case]:
+    cases = []
+    for name, fast, slow in pairs():
+        texts, falls = [], 0
+        for network in dict.fromkeys(place.network for place in places):
+            along = [found.ratio(place, fast, slow) for place in places if place.network == network]
+            known = [ratio for ratio in along if ratio is not None]
+            if known:
+                falls += sum(after < before for before, after in pairwise(known))
+                texts.append(f"{network} {listed(known)}")
+        if texts:
+            cases.append(Case(name, "; ".join(texts), -falls, falls == 0))
+    return cases
+
+
+def _largest(found: Measured, places: Sequence[Place]) -> list[Case]:
+    cases = []
+    for name, fast, slow in pairs():
+        ratios = {place: r for place in places if (r := found.ratio(place, fast, slow)) is not None}
+        if ratios:
+            where = max(ratios, key=lambda place: ratios[place])
+            cases.append(Case(name, f"{ratios[where]:.2f} ({about(where)})", ratios[where], ratios[where] >= 1.6))
+    return cases
+
+
+def _without_piper(found: Measured) -> list[Case]:
+    cases = []
+    for network in found.values("network"):
+        rows = [
+            rows[PIPER.key] for place, rows in found.rows.items() if place.network == network and PIPER.key in rows
+        ]
+        if rows and network.startswith(("dlrm", "candle")):
+            plans = sum(row.status == "ok" for row in rows)
+            why = next((f": {row.reason}" for row in rows if row.status != "ok"), "")
+            cases.append(Case(network, f"{plans} plans in {len(rows)} cells{why}", -plans, plans == 0))
+    return cases
+
+
+def _deeper(found: Measured, places: Sequence[Place]) -> list[Case]:
+    cases = []
+    for slow in SEQUENTIAL:
+        for network in dict.fromkeys(place.network for place in places):
+            rows = [found.row(place, slow) for place in places if place.network == network]
+            depths = [row.depth for row in rows if row is not None and row.depth is not None]
+            if len(depths) > 1:
+                rises = depths == sorted(depths) and depths[-1] > depths[0]
+                text = listed(depths, lambda depth: f"{depth:g}")
+                cases.append(Case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises))
+    return cases
+
+
+def _shallower(found: Measured, places: Sequence[Place]) -> list[Case]:
+    cases = []
+    for name, fast, slow in pairs():
+        both = list(found.both(fast, slow, places))
+        faster = [
+            (place, one.depth or 0, other.depth or 0)
+            for place, one, other in both
+            if (one.throughput or 0) > (other.throughput or 0)
+        ]
+        if both:
+            against = [about(place) for place, depth, deep in faster if depth >= deep]
+            text = f"shallower in {len(faster) - len(against)} of the {len(faster)} cells where it is faster"
+            text += f" (not {'; '.join(against)})" if against else ""
+            cases.append(Case(name, text, -len(against), not against))
+    return cases
+
+
+def _never_behind(found: Measured) -> list[Case]:
+    cases = []
+    for slow in (*BASELINES, LEVELS, PIPER, PAPER):
+        ratios = [r for place in found.places() if (r := found.ratio(place, BEST, slow)) is not None]
+        if ratios:
+            text = f"least ratio {min(ratios):.3f} in {len(ratios)} cells"
+            cases.append(Case(slow.label, text, min(ratios), min(ratios) >= 1))
+    return cases
+
+
+def _over(found: Measured, places: Sequence[Place], slow: Contender) -> list[Case]:
+    cases = []
+    for fast in GRAPHPIPES:
+        ratios = [r for place in places if (r := found.ratio(place, fast, slow)) is not None]
+        if ratios:
+            more = sum(ratio > 1.01 for ratio in ratios)
+            text = f"above 1.01 in {more} of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f}"
+            cases.append(Case(f"{fast.label} / {slow.label}", text, more / len(ratios), 2 * more >= len(ratios)))
+    return cases

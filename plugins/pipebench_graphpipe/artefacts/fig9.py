@@ -1,0 +1,164 @@
+"""Figure 9: what parallel stages gain at the baseline's micro-batch, and what a larger micro-batch adds."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result, Table
+from pipebench_graphpipe.artefacts.cells import APPENDIX, SECTION_7_2, Network, cells, given
+from pipebench_graphpipe.artefacts.contenders import BY_COUNT, GRAPH, GRAPHPIPES, Contender
+from pipebench_graphpipe.artefacts.judging import Case, judged, plotted_only
+from pipebench_graphpipe.artefacts.measured import Measured, Place, measured
+
+DEVICES, SIZES = 32, 10
+PARALLEL_GAIN, WHOLE_GAIN = 1.12, 1.25
+PARALLEL = Claim(
+    name="parallel stages",
+    statement="At the sequential planner's micro-batch, stages side by side gain 12 % or more on every model",
+    where="section 7.4 (1.12 to 1.40)",
+)
+WHOLE = Claim(
+    name="parallel stages and larger micro-batches",
+    statement="With the micro-batch free, GraphPipe gains 25 % or more over the sequential planner on every model",
+    where="section 7.4 (1.25 to 1.61)",
+)
+BOTH = Claim(
+    name="both matter",
+    statement="On every model stages side by side gain, and a micro-batch of GraphPipe's own gains on top of it",
+    where="section 7.4",
+)
+LARGER = Claim(
+    name="the micro-batch is larger",
+    statement="On every model GraphPipe's best micro-batch is larger than the sequential planner's",
+    where="sections 7.4 and 2",
+)
+CURVES = Claim(name="the bars", statement="Throughputs as in figure 9", where="figure 9")
+NOT_MEMORY = (
+    "Memory does not bind in these profiles, so the sequential planner may take large micro-batches too; what is "
+    "left is how long the pipelines fill"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """Samples a second of one model. own: GraphPipe at its own size, `size`; at: the baseline's size."""
+
+    sequential: float
+    parallel: float
+    own: float
+    at: int
+    size: int
+
+
+class Fig9:
+    """hooks.reproduction.Reproduction."""
+
+    claims = (PARALLEL, WHOLE, BOTH, LARGER, CURVES)
+
+    def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
+        """32 devices; the ten largest sizes that leave two micro-batches or more. In full all sizes and models."""
+        networks = (*APPENDIX, *(SECTION_7_2 if full else ()), *given(profiles))
+        return tuple(cell for network in networks for cell in _cells(network, 20 if full else SIZES))
+
+    def judge(self, results: Sequence[Result]) -> list[Finding]:
+        """Every claim, in order."""
+        found = measured(results)
+        known = list(_ablations(found))
+        return [
+            judged(PARALLEL, list(_gains(known, PARALLEL_GAIN)), f"{PARALLEL_GAIN:g} or more", NOT_MEMORY),
+            judged(
+                WHOLE,
+                [
+                    Case(
+                        name,
+                        f"{a.own / a.sequential:.2f}",
+                        a.own / a.sequential,
+                        a.own / a.sequential >= WHOLE_GAIN,
+                    )
+                    for name, a in known
+                ],
+                f"{WHOLE_GAIN:g} or more",
+                NOT_MEMORY,
+            ),
+            judged(BOTH, [_both(name, each) for name, each in known], "both ratios above 1", NOT_MEMORY),
+            judged(
+                LARGER,
+                [Case(name, f"{a.size} for {a.at}", a.size / a.at, a.size > a.at) for name, a in known],
+                "a larger size",
+                NOT_MEMORY,
+            ),
+            plotted_only(CURVES),
+        ]
+
+    def series(self, results: Sequence[Result]) -> Figure:
+        """Throughput by micro-batch for each model, and the table of the three bars."""
+        found = measured(results)
+        panels = []
+        for network in found.values("network"):
+            curves = []
+            for contender in (*GRAPHPIPES, BY_COUNT, GRAPH):
+                points = [
+                    (_power(place.micro_batch), rate)
+                    for place in found.places(network=network)
+                    if (rate := found.throughput(place, contender))
+                ]
+                curves.append(Curve(label=contender.label, colour=contender.colour, points=tuple(points)))
+            panels.append(
+                Panel(title=network, x_label="log2 of the micro-batch", y_label="samples/s", curves=tuple(curves))
+            )
+        rows = [
+            (
+                name,
+                f"{a.sequential:,.0f} (b={a.at})",
+                f"{a.parallel:,.0f}",
+                f"{a.own:,.0f} (b={a.size})",
+                f"{a.parallel / a.sequential:.2f}",
+                f"{a.own / a.sequential:.2f}",
+            )
+            for name, a in _ablations(found)
+        ]
+        columns = ("", "sequential", "parallel, same b", "own b", "parallel/seq.", "own/seq.")
+        table = Table(title="Simulated samples/s at the best micro-batch", columns=columns, rows=tuple(rows))
+        title = "GraphPipe, figure 9: simulated throughput by micro-batch size, 32 devices"
+        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=found.lost)
+
+
+def _cells(network: Network, most: int) -> Iterator[Cell]:
+    mini_batch = network.samples * DEVICES
+    sizes = [2**power for power in range(mini_batch.bit_length()) if 2 ** (power + 1) <= mini_batch][-most:]
+    contenders = (*GRAPHPIPES, BY_COUNT, GRAPH)
+    yield from cells(
+        (network,), (DEVICES,), contenders, micro_batches=[s for s in sizes if mini_batch // s <= 2048]
+    )
+
+
+def _ablations(found: Measured) -> Iterator[tuple[str, Ablation]]:
+    for network in found.values("network"):
+        places = found.places(network=network)
+        slow = found.fastest(BY_COUNT, places)
+        for fast in GRAPHPIPES:
+            own = found.fastest(fast, places)
+            if slow is not None and own is not None and (parallel := found.throughput(slow, fast)):
+                sequential, best = _rate(found, slow, BY_COUNT), _rate(found, own, fast)
+                made = Ablation(sequential, parallel, best, slow.micro_batch, own.micro_batch)
+                yield f"{fast.label}, {network}", made
+
+
+def _rate(found: Measured, place: Place, contender: Contender) -> float:
+    rate = found.throughput(place, contender)
+    assert rate is not None
+    return rate
+
+
+def _gains(known: Sequence[tuple[str, Ablation]], least: float) -> Iterator[Case]:
+    for name, each in known:
+        gain = each.parallel / each.sequential
+        yield Case(name, f"{gain:.2f} (both at b={each.at})", gain, gain >= least)
+
+
+def _both(name: str, each: Ablation) -> Case:
+    schedule, size = each.parallel / each.sequential, each.own / each.parallel
+    return Case(name, f"{schedule:.2f} by stages, {size:.2f} by size", min(schedule, size), schedule > 1 < size)
+
+
+def _power(size: int) -> float:
+    return float(size.bit_length() - 1)

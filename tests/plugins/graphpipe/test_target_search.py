@@ -1,0 +1,61 @@
+"""Partitions that one target admits: all as shallow, none above the target, no two alike."""
+
+import random
+
+import pytest
+
+from pipebench.hooks.context import Context
+from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.target_search import Partition
+from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
+
+MEMORY = 10**6
+
+
+def searched(seed: int) -> Search:
+    rng = random.Random(seed)
+    problem = problem_on(rng, 12, random_series_parallel(rng, 12), 4, MEMORY)
+    return Search(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
+
+
+def depth(partition: Partition) -> int:
+    return max(stage.depth for stage in partition.stages)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3, 2.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_partitions_of_one_target(seed: int, factor: float) -> None:
+    search = searched(seed)
+    best = search.smallest(2, MEMORY)
+    assert best is not None
+    target = int(best.bottleneck_ns * factor)
+    found = search._target_search(2, MEMORY).within(target)
+    assert found is not None
+    partitions = found.partitions()
+    assert {depth(partition) for partition in partitions} == {depth(partitions[0])}
+    for partition in partitions:
+        assert partition.bottleneck_ns <= target
+        assert sorted(o for stage in partition.stages for o in stage.operators) == list(range(12))
+        assert sum(partition.costs.replicas[stage.choice] for stage in partition.stages) <= 4
+    assert len({partition.stages for partition in partitions}) == len(partitions)
+
+
+def test_a_target_often_admits_several() -> None:
+    counts = []
+    for seed in range(8):
+        search = searched(seed)
+        best = search.smallest(2, MEMORY)
+        assert best is not None
+        found = search._target_search(2, MEMORY).within(int(best.bottleneck_ns * 1.3))
+        assert found is not None
+        counts.append(len(found.partitions()))
+    assert sum(count > 1 for count in counts) >= 3
+    assert max(counts) == 3
+
+
+def test_a_target_below_the_smallest_admits_none() -> None:
+    search = searched(0)
+    best = search.smallest(2, MEMORY)
+    assert best is not None
+    assert search._target_search(2, MEMORY).within(best.bottleneck_ns // 2) is None
