@@ -51,6 +51,8 @@ class Work:
         if self.operator.kind == "attention":
             return self._attention(ways, plain, weights)
         each = Kernel(flops / ways, plain, weights, self.rows)
+        if self.operator.kind == "matmul":  # the gradients of two activations, no weights
+            return Kernels(each, Kernel(2 * flops / ways, 2 * plain, 0.0, self.rows))
         return Kernels(each, each if self.input_has_gradient else None, each)
 
     def _passing(self, passes: Passes | None, flops: float) -> Kernel | None:
