@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipebench.algorithms.grouped import grouped
 from pipebench.check import check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.domain.errors import PipebenchError
@@ -17,7 +18,7 @@ from pipebench_rannc.stage_dp import all_labels
 from pipebench_rannc.tables import from_the_end
 
 SCHEDULERS = ("1f1b", "gpipe")
-RIVALS = ("data-parallel", "gpipe-hybrid")
+RIVALS = ("data-parallel", "gpipe-hybrid", "gpipe-hybrid[checkpointing=needed]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +65,65 @@ def best_of(
 ) -> Scored | None:
     """The shortest of the most promising cuts and of the rivals' plans; None where nothing is valid.
 
-    most: cuts to simulate. One that cannot beat the best by the work of its busiest stage is left out. rivals:
-    after them, the plans of other planners.
+    most: cuts to simulate, block by block. One that cannot beat the best by the work of its busiest stage is left
+    out. The winner is scored again, operator by operator. rivals: the plans of other planners.
     """
+    ranked = _simulated(problem, runs, cuts, most, context)
     best: Scored | None = None
-    simulated = 0
-    for made in cuts:
-        if simulated == most or (best is not None and context.out_of_time()):
+    for _, made, name in sorted(ranked, key=lambda each: each[0]):
+        best = _scored(problem, plan_of(runs, made), name, context)
+        if best is not None:
             break
-        if best is not None and made.bound_ns >= best.time_ns:
-            context.count("bounded")
-            continue
-        simulated += 1
-        context.report(simulated / most, f"{len(made.stages)} stages, micro-batch {made.flow.micro_batch}")
-        for scored in _scored(problem, plan_of(runs, made), context):
-            if best is None or scored.time_ns < best.time_ns:
-                best = scored
-    context.count("simulated", simulated)
     for plan in _rivals(problem, context) if rivals else ():
-        for scored in _scored(problem, plan, context):
-            if best is None or scored.time_ns < best.time_ns:
+        for name in _schedulers(plan):
+            scored = _scored(problem, plan, name, context)
+            if scored is not None and (best is None or scored.time_ns < best.time_ns):
                 best = scored
                 context.count("rivals_taken")
     return best
 
 
-def _scored(problem: Problem, plan: Plan, context: Context) -> Iterator[Scored]:
-    """The plan under each scheduler that keeps it valid."""
+def _simulated(
+    problem: Problem, runs: Runs, cuts: list[Candidate], most: int, context: Context
+) -> list[tuple[int, Candidate, str]]:
+    """(ns of a mini-batch, cut, scheduler) of the cuts that were simulated."""
+    sizes = {-(-made.flow.micro_batch // stage.replicas) for made in cuts for stage in made.stages}
+    by_block = grouped(runs.model, runs.blocks.positions, sizes) if sizes else None
+    found: list[tuple[int, Candidate, str]] = []
+    simulated = 0
+    for made in cuts:
+        if simulated == most or (found and context.out_of_time()):
+            break
+        if found and made.bound_ns >= min(each[0] for each in found):
+            context.count("bounded")
+            continue
+        simulated += 1
+        context.report(simulated / most, f"{len(made.stages)} stages, micro-batch {made.flow.micro_batch}")
+        plan = plan_of(runs, made, by_block is not None)
+        for name in _schedulers(plan):
+            scored = _scored(by_block or problem, plan, name, context)
+            if scored is not None:
+                found.append((scored.time_ns, made, name))
+    context.count("simulated", simulated)
+    return found
+
+
+def _schedulers(plan: Plan) -> tuple[str, ...]:
+    return SCHEDULERS if len(plan.stages) > 1 else SCHEDULERS[:1]
+
+
+def _scored(problem: Problem, plan: Plan, scheduler: str, context: Context) -> Scored | None:
+    """The plan under a scheduler, None where that is not valid. Without services: the suite's closed form."""
     if context.services is None:
-        yield Scored(plan, estimate(problem, plan))
-        return
-    for name in SCHEDULERS if len(plan.stages) > 1 else SCHEDULERS[:1]:
-        try:
-            schedule = context.schedule(name, problem, plan)
-            if not _valid(problem, plan, schedule):
-                continue
-            yield Scored(plan, context.simulate(problem, plan, schedule).total_ns, schedule, name)
-        except PipebenchError:
-            context.count("not_scheduled")
-
-
-def _valid(problem: Problem, plan: Plan, schedule: Schedule) -> bool:
-    return check_schedule(problem, plan, schedule).status == "valid"
+        return Scored(plan, estimate(problem, plan))
+    try:
+        schedule = context.schedule(scheduler, problem, plan)
+        if check_schedule(problem, plan, schedule).status != "valid":
+            return None
+        return Scored(plan, context.simulate(problem, plan, schedule).total_ns, schedule, scheduler)
+    except PipebenchError:
+        context.count("not_scheduled")
+        return None
 
 
 def _rivals(problem: Problem, context: Context) -> Iterator[Plan]:
@@ -118,5 +136,3 @@ def _rivals(problem: Problem, context: Context) -> Iterator[Plan]:
             yield context.plan(name, problem).plan
         except PipebenchError:
             context.count("rivals_without_plan")
-
-

@@ -35,6 +35,15 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def positions(self) -> list[list[int]]:
+        """Of each block the positions of its operators in the graph, constants among them."""
+        atoms = self.atoms
+        return [
+            sorted({op for atom in block for op in (atoms.operators[atom], *atoms.constants[atom])})
+            for block in self.members
+        ]
+
     def operators(self, first: int, end: int) -> tuple[str, ...]:
         """Names of the operators of blocks first … end - 1, constants cloned in."""
         return self.atoms.names([atom for block in self.members[first:end] for atom in block])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pipebench.algorithms.grouped import group_name
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
 from pipebench_rannc.runs import Runs
@@ -100,14 +101,19 @@ def candidate(runs: Runs, flow: Flow, cut: Cut, tabled: Tabled, from_end: bool, 
     return Candidate(flow, tuple(reversed(found) if from_end else found), cut.value)
 
 
-def plan_of(runs: Runs, made: Candidate) -> Plan:
-    """Stages on consecutive devices; copies of the whole pipeline stand side by side."""
+def plan_of(runs: Runs, made: Candidate, by_block: bool = False) -> Plan:
+    """Stages on consecutive devices; copies of the whole pipeline stand side by side.
+
+    by_block: for the grouped problem, whose operators are the blocks.
+    """
     flow = made.flow
     placed = place([stage.replicas for stage in made.stages], flow.shape.devices)
     return Plan(
         stages=tuple(
             Stage(
-                operators=runs.blocks.operators(stage.first, stage.end),
+                operators=tuple(map(group_name, range(stage.first, stage.end)))
+                if by_block
+                else runs.blocks.operators(stage.first, stage.end),
                 devices=devices,
                 data_parallel=stage.replicas,
                 micro_batch=flow.micro_batch,

@@ -74,6 +74,7 @@ class GroupCosts:
                 common, amounts = common | {name}, Amounts()
             self._single.append(Group(amounts, common))
         self._time: dict[frozenset[str], int] = {}
+        self._sending: dict[int, int] = {}
 
     def atom(self, atom: int) -> Group:
         """One atom with its constants."""
@@ -112,6 +113,8 @@ class GroupCosts:
 
     def communication(self, tensor: int) -> int:
         """Ns to send a tensor and its gradient from one device to another."""
-        model, samples = self._model, self._samples
-        sizes = (model.tensor_bytes(tensor, samples), model.gradient_bytes(tensor, samples))
-        return sum(message_ns(self._level, size, 1, 1) for size in sizes)
+        if tensor not in self._sending:
+            model, samples = self._model, self._samples
+            sizes = (model.tensor_bytes(tensor, samples), model.gradient_bytes(tensor, samples))
+            self._sending[tensor] = sum(message_ns(self._level, size, 1, 1) for size in sizes)
+        return self._sending[tensor]

@@ -21,6 +21,11 @@ class Assignment:
         for atom, readers in enumerate(atoms.after):
             for reader, tensors in readers.items():
                 self._before[reader][atom] = tensors
+        self.ends: dict[int, tuple[int, tuple[int, ...]]] = _ends(atoms)
+        self._touched: list[Tensors] = [
+            frozenset[int]().union(*after.values(), *before.values())
+            for after, before in zip(self._after, self._before, strict=True)
+        ]
         self._edges: dict[int, dict[int, int]] = {}
         for atom, block in enumerate(block_of):
             self.blocks.setdefault(block, set()).add(atom)
@@ -41,18 +46,9 @@ class Assignment:
         found = {self.block_of[n] for a in piece for near in (self._after[a], self._before[a]) for n in near}
         return sorted(found - {block})
 
-    def tensors(self, piece: Iterable[int]) -> dict[int, tuple[int, list[int]]]:
-        """The tensors that a piece makes or reads: their producers and all readers."""
-        found: dict[int, tuple[int, list[int]]] = {}
-        for atom in piece:
-            makers = {atom} | {p for p in self._before[atom] if self.block_of[p] != self.block_of[atom]}
-            for producer in makers:
-                for reader, made in self._after[producer].items():
-                    for tensor in made:
-                        readers = found.setdefault(tensor, (producer, []))[1]
-                        if reader not in readers:
-                            readers.append(reader)
-        return found
+    def tensors(self, piece: Iterable[int]) -> Tensors:
+        """The tensors that a piece makes or reads; `ends` has the atom that makes each, and all readers."""
+        return frozenset[int]().union(*(self._touched[atom] for atom in piece))
 
     def move(self, piece: Iterable[int], target: int) -> None:
         """Put a piece into another block."""
@@ -83,6 +79,15 @@ class Assignment:
             left &= ~bit_set(free)
             waiting = [block for block in waiting if left >> block & 1]
         return True
+
+
+def _ends(atoms: Atoms) -> dict[int, tuple[int, tuple[int, ...]]]:
+    readers: dict[int, tuple[int, list[int]]] = {}
+    for atom, after in enumerate(atoms.after):
+        for reader, tensors in after.items():
+            for tensor in tensors:
+                readers.setdefault(tensor, (atom, []))[1].append(reader)
+    return {tensor: (maker, tuple(found)) for tensor, (maker, found) in readers.items()}
 
 
 def uncoarsen(
@@ -128,19 +133,12 @@ def _moved(
     return False
 
 
-def _sending(
-    assignment: Assignment,
-    tensors: dict[int, tuple[int, list[int]]],
-    piece: set[int],
-    block: int,
-    costs: GroupCosts,
-) -> int:
+def _sending(assignment: Assignment, tensors: Tensors, piece: set[int], block: int, costs: GroupCosts) -> int:
     """Ns of all messages of these tensors with the piece in `block`."""
-
-    def where(atom: int) -> int:
-        return block if atom in piece else assignment.block_of[atom]
-
-    return sum(
-        costs.communication(tensor) * len({where(reader) for reader in readers} - {where(producer)})
-        for tensor, (producer, readers) in tensors.items()
-    )
+    block_of, total = assignment.block_of, 0
+    for tensor in tensors:
+        maker, readers = assignment.ends[tensor]
+        home = block if maker in piece else block_of[maker]
+        targets = {block if reader in piece else block_of[reader] for reader in readers}
+        total += costs.communication(tensor) * len(targets - {home})
+    return total
