@@ -67,7 +67,9 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "positions": _positions,
     "relu": _volume,
     "similarity": _contraction,
-    **dict.fromkeys(("bias", "div", "erf", "gain", "mean", "mul", "scale", "sqrt", "square", "sub", "tanh"), _volume),
+    **dict.fromkeys(
+        ("bias", "div", "erf", "gain", "mean", "mul", "scale", "sqrt", "square", "sub", "tanh"), _volume
+    ),
     **dict.fromkeys(("copy", "nll", "permute", "view"), _none),
     "matmul": _contraction,
     "softmax": _normalisation,

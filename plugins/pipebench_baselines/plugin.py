@@ -59,13 +59,15 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="one stage, all operators split over the same devices, replicated: the best degree",
             load="pipebench_baselines.tensor_parallel:plan",
             options=TensorParallelOptions,
-            capabilities=Capabilities(regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True),
+            capabilities=Capabilities(
+                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+            ),
             reference="Shoeybi et al., Megatron-LM, 2019; as a baseline in Tanaka et al., RaNNC, IPDPS 2021",
             deviations=(
                 "operators run by the profile's tensor-parallel alternatives, whole where they have none; degrees "
                 "are those of the profile",
-                "no checkpointing layer by layer: a stage recomputes as a whole or not at all, which saves nothing "
-                "here",
+                "no checkpointing layer by layer: a stage recomputes as a whole or not at all, and the whole of a "
+                "single stage saves nothing",
                 "accumulation: gradients of several micro-batches, which the version in the RaNNC paper lacks",
             ),
         ),
@@ -75,22 +77,22 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.hybrid:gpipe_hybrid",
             options=HybridOptions,
             capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
-            reference="Huang et al., GPipe, 2019; as GPipe-Hybrid in Tanaka et al., RaNNC, IPDPS 2021, section IV-B",
+            reference="Huang et al., GPipe, 2019; GPipe-Hybrid of Tanaka et al., RaNNC, IPDPS 2021",
             deviations=HYBRID,
             default_scheduler={"sync": "gpipe"},
         ),
         Planner(
             name="pipedream-2bw",
-            summary="stages of as many layers, each with as many replicas, without flush and with two weight versions",
+            summary="stages of as many layers, each with as many replicas, no flush, two weight versions",
             load="pipebench_baselines.hybrid:pipedream_2bw",
             options=HybridOptions,
             capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),
             reference=(
-                "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021; as in "
-                "Tanaka et al., RaNNC, IPDPS 2021, section IV-B"
+                "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021; "
+                "as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"
             ),
             deviations=(
-                "not the paper's planner: the number of stages is the best of those tried, as RaNNC's authors did it",
+                "not the paper's planner: the best number of stages of those tried, as RaNNC's authors did it",
                 "the suite's async memory is 2BW's: two weight versions and one gradient; under 1F1B*, whose "
                 "micro-batches in flight are those that the period needs",
                 *HYBRID,

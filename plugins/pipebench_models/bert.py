@@ -21,7 +21,9 @@ def build(context: Context) -> OperatorGraph:
     """
     options = cast(BertOptions, context.options)
     graph = GraphBuilder("bert")
-    ids, types, numbers, labels = (graph.input(name, options.sequence) for name in ("ids", "types", "places", "labels"))
+    ids, types, numbers, labels = (
+        graph.input(name, options.sequence) for name in ("ids", "types", "places", "labels")
+    )
     x = _embedded(graph, ids, types, numbers, options)
     mask = _mask(graph, options.sequence)
     for layer in range(options.layers):

@@ -1,4 +1,4 @@
-"""The parts of BERT as tasks: attention, feed-forward part, layer norm (Devlin et al. 2019; NVIDIA's PyTorch code)."""
+"""BERT's attention, feed-forward part and layer norm as tasks (Devlin et al. 2019; NVIDIA's PyTorch code)."""
 
 from pipebench_models.bert_options import BertOptions
 from pipebench_models.graph_builder import Activation, GraphBuilder

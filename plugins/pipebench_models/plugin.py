@@ -35,7 +35,7 @@ def pipebench_models() -> tuple[Model, ...]:
             summary="BERT with its pre-training losses, an operator for each task of the traced program",
             load="pipebench_models.bert:build",
             options=BertOptions,
-            reference="Devlin et al., BERT, NAACL 2019; enlarged as in Tanaka et al., RaNNC, IPDPS 2021, section IV",
+            reference="Devlin et al., BERT, NAACL 2019; enlarged as in Tanaka et al., RaNNC, IPDPS 2021",
             deviations=(
                 "tasks as in NVIDIA's PyTorch code, which the RaNNC paper uses, read from its description: 56 a "
                 "layer; the paper counts about 15,000 for 256 layers, this graph has 14,387",

@@ -27,7 +27,7 @@ def bias(graph: GraphBuilder, name: str, x: Activation, axes: Axes, kind: str = 
 
 
 def weights(graph: GraphBuilder, name: str, x: Activation, features: int, tied: str = "") -> Activation:
-    """x W over the last axis, without bias. tied: the parameter (features, in_features) to use, of another operator."""
+    """x W over the last axis, no bias. tied: the parameter of another operator to use, (features, in_features)."""
     rows = dict(zip(("sequence",), x.shape[:-1], strict=False))
     axes = ("out_features", "in_features")
     return graph.operator(
@@ -69,7 +69,9 @@ def batched_matmul(
     return graph.operator(name, "matmul", dims, {a[0]: a[1], b[0]: b[1]}, output, path=path)
 
 
-def moved(graph: GraphBuilder, name: str, kind: str, x: Activation, axes: Axes, shape: tuple[int, ...]) -> Activation:
+def moved(
+    graph: GraphBuilder, name: str, kind: str, x: Activation, axes: Axes, shape: tuple[int, ...]
+) -> Activation:
     """The same elements in another shape or order: `view` and `permute` run no kernel, `copy` does.
 
     axes: those of the result, of sizes `shape`, by which the elements of x are named too.

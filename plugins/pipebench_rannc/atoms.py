@@ -50,7 +50,7 @@ def atoms_of(graph: OperatorGraph) -> Atoms:
         frozenset[int]().union(*(above[p] for p in graph.predecessors[op] if p in above)) for op in varying
     ]
     idle = frozenset(above).difference(*constants)
-    constants[0] |= idle
+    constants[0] = constants[0].union(*(above[op] for op in idle))
     after: list[dict[int, set[int]]] = [{} for _ in varying]
     for tensor, producer in enumerate(graph.producers):
         if producer in atom_of:

@@ -1,4 +1,4 @@
-"""variant=best: every number of nodes, stages and micro-batches, and the plan of the shortest simulated mini-batch."""
+"""variant=best: every number of nodes, stages and micro-batches; the shortest simulated mini-batch wins."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -60,7 +60,9 @@ class Candidate:
             active = max(0, step - micro_batches + 1), min(step, last)
             if active not in counted:
                 stages = self.stages[active[0] : active[1] + 1]
-                counted[active] = max(s.forward + s.there for s in stages) + max(s.backward + s.back for s in stages)
+                counted[active] = max(s.forward + s.there for s in stages) + max(
+                    s.backward + s.back for s in stages
+                )
             total += counted[active]
         return total + max(stage.all_reduce for stage in self.stages)
 

@@ -55,7 +55,9 @@ class Coarsening:
         reached = self.quotient.reached(order)
         matched: set[int] = set()
         joined = []
-        for turn, v in enumerate(sorted(self.groups, key=lambda group: (times[group], self.quotient.place[group]))):
+        for turn, v in enumerate(
+            sorted(self.groups, key=lambda group: (times[group], self.quotient.place[group]))
+        ):
             if turn % 256 == 0:
                 check()
             if v in matched or (unprofiled and times[v] > longest):

@@ -109,7 +109,7 @@ def _best(
 def _notices(options: RaNNCOptions, blocks: Blocks) -> tuple[str, ...]:
     atoms = len(blocks.atoms)
     if options.blocks > atoms:
-        return (f"{options.blocks} blocks were asked for, there are {atoms} atomic subcomponents: each is a block",)
+        return (f"blocks: {options.blocks} are asked for, each of {atoms} atomic subcomponents is one",)
     if options.blocks and len(blocks) > options.blocks:
         return (f"{len(blocks)} blocks, not {options.blocks}: joining more of them would not fit a device",)
     return ()

@@ -15,8 +15,8 @@ MOST_BLOCKS = 4096
 
 class RaNNCOptions(Value, frozen=True, kw_only=True):
     """variant: `best` searches all numbers of stages and micro-batches and chooses by simulation; `paper` is
-    Algorithms 1 and 2 as printed; `released` takes the choices of the released code. blocks: k; 0: none, stages are
-    made of atomic subcomponents. simulations (best): plans to simulate. rivals (best): whether the plans of
+    Algorithms 1 and 2 as printed; `released` takes the choices of the released code. blocks: k; 0: none, stages
+    are made of atomic subcomponents. simulations (best): plans to simulate. rivals (best): whether the plans of
     data-parallel and gpipe-hybrid compete.
 
     The rest is one difference each between paper (named first) and released code; None: as the variant has it.
@@ -33,7 +33,7 @@ class RaNNCOptions(Value, frozen=True, kw_only=True):
 
     variant: Literal["best", "paper", "released"] = "best"
     blocks: int = 32
-    simulations: int = 24
+    simulations: int = 64
     rivals: bool = True
     coarsening: Literal["paper", "released"] | None = None
     uncoarsening: bool | None = None
@@ -72,8 +72,8 @@ SEARCH_ONLY = ("communication", "in_flight", "prune", "nodes", "stages", "micro_
 DEVIATIONS = (
     "a stage is profiled by the suite's cost model: times are sums over its operators, so a union takes what its "
     "parts take together and only transfers, memory and convexity tell unions apart; the paper runs each on a GPU",
-    "blocks are made at the samples of a replica when all devices are replicas and there are 32 micro-batches (the "
-    "released code's choice; the paper does not say)",
+    "blocks are made at the samples of a replica when all devices are replicas and there are 32 micro-batches "
+    "(the released code's choice; the paper does not say)",
     "uncoarsening: a piece moves by what it does to the final blocks: less time for their messages, memory, an "
     "order of the blocks; the paper judges the groups of the next level",
     "a union is convex when no other path leads from one part to the other in the graph of groups as it is then; "
@@ -81,7 +81,7 @@ DEVIATIONS = (
     "Algorithm 1 keeps one pair of longest forward and backward for each state, which is not exact for the sum of "
     "two maxima (labels=all is); printed, devices that failed once are given up for all stages behind, which "
     "loses plans (prune=none does not)",
-    "replicas share a micro-batch by ceiling, as the released code and the suite have it; the paper takes the floor",
+    "replicas share a micro-batch by ceiling, as the released code and the suite have it; the paper by floor",
     "the time to send a stage's outputs is that of messages between as many replicas over links inside a node "
     "(the paper's footnote 3)",
     "line 9 of Algorithm 2 says B where BS is meant; `best` in line 17 is not defined: paper takes the bottleneck "

@@ -55,5 +55,8 @@ def held_once(holders: Sequence[Sequence[int]], blocks: int, after: Sequence[int
 def leaving(made: Sequence[int], last: Sequence[int]) -> Rectangles:
     """Things made in a block and read last in another count in the runs that hold the first and not the second."""
     return rectangles(
-        [(0, block, block + 1, reader, thing) for thing, (block, reader) in enumerate(zip(made, last, strict=True))]
+        [
+            (0, block, block + 1, reader, thing)
+            for thing, (block, reader) in enumerate(zip(made, last, strict=True))
+        ]
     )

@@ -96,7 +96,9 @@ class Runs:
             buffers=self._received.table(both_ways, self.size) + self._sent.table(both_ways, self.size),
         )
 
-    def messages(self, micro_batch: int, replicas: int, level: LinkLevel, received: bool) -> tuple[IntArray, IntArray]:
+    def messages(
+        self, micro_batch: int, replicas: int, level: LinkLevel, received: bool
+    ) -> tuple[IntArray, IntArray]:
         """Ns of what a run sends forward, and of the gradients that come back for it.
 
         Neighbours are taken to have as many replicas. received: with what it receives, and the gradients that it

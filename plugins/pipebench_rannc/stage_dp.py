@@ -38,7 +38,7 @@ class StageTimes:
     @property
     def blocks(self) -> int:
         """k."""
-        return self.forward.shape[2] - 1
+        return int(self.forward.shape[2]) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem
@@ -11,15 +12,16 @@ from pipebench_rannc.runs import Runs, StageBytes
 from pipebench_rannc.space import Flow
 from pipebench_rannc.stage_dp import INFEASIBLE, StageTimes
 
+BoolArray = NDArray[np.bool_]
 MOST_BYTES = 3 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Tabled:
-    """times: for the stage search. recompute: (classes, D + 1, k + 1, k + 1) of bool, whether a stage recomputes."""
+    """times: for the stage search. recompute: whether a stage recomputes, (classes, D + 1, k + 1, k + 1)."""
 
     times: StageTimes
-    recompute: IntArray
+    recompute: BoolArray
 
 
 def printed(
@@ -77,7 +79,7 @@ class _Tables:
         shape = (classes, devices + 1, size, size)
         self._forward: IntArray = np.full(shape, INFEASIBLE)
         self._backward: IntArray = np.full(shape, INFEASIBLE)
-        self._recompute = np.zeros(shape, np.bool_)
+        self._recompute: BoolArray = np.zeros(shape, np.bool_)
         self.extra: IntArray = np.zeros((2, devices + 1, size, size), np.int64)
 
     def samples(self, replicas: int) -> int:
@@ -93,7 +95,7 @@ class _Tables:
         return self._runs.stage_bytes(self.samples(replicas), replicas * self._flow.shape.copies)
 
     def put(
-        self, of_class: int, replicas: int, fits: IntArray, forward: IntArray, backward: IntArray, recompute: bool
+        self, of_class: int, replicas: int, fits: BoolArray, forward: IntArray, backward: IntArray, recompute: bool
     ) -> None:
         at = of_class, replicas
         self._forward[at] = np.where(fits, forward, self._forward[at])

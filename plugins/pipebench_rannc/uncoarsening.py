@@ -109,9 +109,7 @@ def uncoarsen(
     return moves
 
 
-def _moved(
-    assignment: Assignment, piece: list[int], costs: GroupCosts, fits: Callable[[set[int]], bool]
-) -> bool:
+def _moved(assignment: Assignment, piece: list[int], costs: GroupCosts, fits: Callable[[set[int]], bool]) -> bool:
     source = assignment.block_of[piece[0]]
     if len(piece) == len(assignment.blocks[source]):
         return False
