@@ -1,6 +1,6 @@
 """The kernels of an operator: forward, input gradient, weight gradient."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -44,9 +44,12 @@ class Work:
         flops = float(forward_flops(self.operator))
         read = self.input_bytes / (ways if split_inputs else 1)
         written = self.output_bytes / (ways if split_outputs else 1)
-        if not kind.contraction:
-            return Kernels(*(self._passing(passes, flops) for passes in (kind.forward, kind.backward)))
         weights = self.weight_bytes / ways
+        if not kind.contraction:
+            share = replace(
+                self, input_bytes=read, output_bytes=written, weight_bytes=-(-self.weight_bytes // ways)
+            )
+            return Kernels(*(share._passing(passes, flops / ways) for passes in (kind.forward, kind.backward)))
         plain = read + written
         if self.operator.kind == "attention":
             return self._attention(ways, plain, weights)
