@@ -1,7 +1,7 @@
 """How a contraction is split over devices (Shoeybi et al. 2019, Megatron-LM, section 3).
 
 Every split takes and gives whole tensors, with exceptions that save communication: of two linears in a row
-the first leaves its output split and the second takes it so, as in Megatron's feed-forward part; see regions.py too.
+the first leaves its output split and the second takes it so, as in Megatron's feed-forward part; and see regions.
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pipebench.algorithms.balance import BALANCE, balance_permille
 from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.score import mini_batch_ns
@@ -47,6 +48,7 @@ def best_plan(
             if time_ns is not None and (best is None or time_ns < best[0]):
                 best = (time_ns, plan)
         if best is not None:
+            context.count(BALANCE, balance_permille(model, best[1]))
             return PlanResult(
                 plan=best[1],
                 claimed_s=best[0] / NS_PER_S,

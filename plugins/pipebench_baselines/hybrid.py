@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.balance import balanced_cuts
 from pipebench.algorithms.grouped import grouped, ungrouped
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates
 from pipebench.costs.model import CostModel
@@ -41,7 +42,7 @@ def _plan(name: str, problem: Problem, context: Context, regime: str) -> PlanRes
     if problem.regime.mode != regime:
         raise UnsupportedProblem(f"{name} plans for the {regime} regime only", f"use regime {regime}")
     layers = layer_groups(problem.profile.graph)
-    shapes = [(stages, replicas) for stages, replicas in _shapes(name, problem, len(layers))]
+    shapes = _shapes(name, problem, len(layers), context.options.cuts == "layers")
     recomputes = _recomputes(problem, context.options.checkpointing)
     sizes = {
         shape: [size for size in micro_batch_candidates(problem, (shape[1],)) if size >= shape[1]]
@@ -50,27 +51,30 @@ def _plan(name: str, problem: Problem, context: Context, regime: str) -> PlanRes
     samples = {-(-size // replicas) for (_, replicas), found in sizes.items() for size in found}
     if not samples:
         raise InfeasibleProblem(f"{name}: no micro-batch gives each replica a sample")
-    by_layer = grouped(CostModel(problem), layers, samples)
+    model = CostModel(problem)
+    by_layer = grouped(model, layers, samples)
     where = by_layer or problem
     items: Sequence[Sequence[int]] = layers if by_layer is None else [(layer,) for layer in range(len(layers))]
     plans = []
     for (stages, replicas), found in sizes.items():
-        cuts = equal_cuts(len(layers), stages)
-        contents = [tuple(op for item in items[a:b] for op in item) for a, b in pairwise(cuts)]
-        plans += [
-            even_plan(where, contents, replicas, size, recompute, one_f_one_b=False)
-            for size in found
-            for recompute in recomputes
-        ]
+        for size in found:
+            cuts = equal_cuts(len(layers), stages)
+            if context.options.cuts == "time":
+                cuts = balanced_cuts(_times(model, layers, -(-size // replicas)), stages)
+            contents = [tuple(op for item in items[a:b] for op in item) for a, b in pairwise(cuts)]
+            plans += [
+                even_plan(where, contents, replicas, size, recompute, one_f_one_b=False)
+                for recompute in recomputes
+            ]
     result = best_plan(name, where, plans, context, gpipe=regime == "sync")
     if by_layer is None:
         return result
     return replace(result, plan=_for_operators(problem, result.plan, layers))
 
 
-def _shapes(name: str, problem: Problem, layers: int) -> list[tuple[int, int]]:
-    """(stages, replicas) that take all devices or what is pinned; where any number of stages divides the layers,
-    only those that do.
+def _shapes(name: str, problem: Problem, layers: int, even: bool) -> list[tuple[int, int]]:
+    """(stages, replicas) that take all devices or what is pinned. even: where any number of stages divides the
+    layers, only those that do.
     """
     pins, devices = problem.pins, problem.cluster.size
     if pins.pipeline is not None or pins.data_parallel is not None:
@@ -87,8 +91,14 @@ def _shapes(name: str, problem: Problem, layers: int) -> list[tuple[int, int]]:
         raise InfeasibleProblem(
             f"{name} has at least {FEWEST_STAGES} stages, there are {layers} layers and {devices} devices"
         )
-    even = [count for count in counts if layers % count == 0]
-    return [(count, devices // count) for count in even or counts]
+    dividing = [count for count in counts if layers % count == 0 or not even]
+    return [(count, devices // count) for count in dividing or counts]
+
+
+def _times(model: CostModel, layers: Sequence[Sequence[int]], samples: int) -> list[int]:
+    forward, backward = model.times.at(samples)
+    both = forward + backward
+    return [int(both[list(layer)].sum()) for layer in layers]
 
 
 def _recomputes(problem: Problem, checkpointing: str) -> tuple[Recompute, ...]:

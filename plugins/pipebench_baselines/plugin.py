@@ -26,9 +26,11 @@ class ContiguousOptions(Value, frozen=True, kw_only=True):
 
 class HybridOptions(Value, frozen=True, kw_only=True):
     """checkpointing: every stage keeps its inputs only and runs its forward again (`always`, as in the RaNNC
-    paper's experiments), or plans without it compete (`needed`).
+    paper's experiments), or plans without it compete (`needed`). cuts: stages have equal numbers of layers, or
+    layers such that the busiest stage takes as little `time` as can be (GPipe-Model in the same paper).
     """
 
+    cuts: Literal["layers", "time"] = "layers"
     checkpointing: Literal["always", "needed"] = "always"
 
 

@@ -1,5 +1,6 @@
 """The planner `rannc`: atoms, blocks, stages."""
 
+from pipebench.algorithms.balance import BALANCE, balance_permille
 from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.costs.model import CostModel
@@ -42,6 +43,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         search = _best if options.variant == "best" else _printed
         result = search(problem, runs, limit_bytes, options, context)
         if result is not None:
+            context.count(BALANCE, balance_permille(model, result.plan))
             found = (*notices, *result.notices, *idle_devices(problem, result.plan))
             return PlanResult(
                 plan=result.plan,

@@ -129,3 +129,10 @@ def test_without_accumulation_the_mini_batch_is_one_micro_batch() -> None:
 def test_no_alternatives_is_unsupported() -> None:
     with pytest.raises(UnsupportedProblem, match="no alternatives"):
         services().plan("tensor-parallel", problem())
+
+
+def test_stages_cut_by_time_are_no_less_balanced() -> None:
+    on = cluster(2)
+    made = chain_problem([9, 1, 1, 1, 1, 1], [9, 1, 1, 1, 1, 1], on, mode="sync", mini_batch=8)
+    by_time = services().plan("gpipe-hybrid[cuts=time]", made)
+    assert [len(stage.operators) for stage in by_time.plan.stages] == [1, 5]
