@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
 
 PIPEBENCH_API = 1
 TITLE = "Tanaka, Taura, Hanawa, Torisawa, Automatic Graph Partitioning for Very Large-scale Deep Learning"
@@ -113,4 +113,38 @@ def pipebench_planners() -> Iterable[Planner]:
             deviations=DEVIATIONS,
             default_scheduler={"sync": "gpipe"},
         ),
+    )
+
+
+FIGURES = (
+    ("fig4", "Fig4", "throughput of enlarged BERT models on 32 devices, with the baselines", "figure 4"),
+    ("fig5", "Fig5", "throughput of enlarged ResNet models on 32 and 8 devices", "figure 5"),
+    ("coarsening", "Coarsening", "search time with blocks and without", "section IV-C"),
+)
+FIGURE_DEVIATIONS = (
+    "profiles are computed from shapes for a V100, nothing was run; the paper trains",
+    "fp32 only: the paper's runs in mixed precision are left out",
+    "Megatron-LM is the planner tensor-parallel without accumulation, at degrees inside a node (the paper tries "
+    "up to 32) and without checkpointing layer by layer, so it holds less than the paper's",
+    "GPipe-Hybrid, PipeDream-2BW: the best number of stages and micro-batches by simulation, of those that divide "
+    "the layers; the paper tries 2, 4, 8 and 16 stages",
+    "GPipe-Model: eight stages of whole residual blocks, cut for the least busiest stage; the paper cuts by hand",
+    "the optimizer is Adam; the paper does not name it",
+    "the figures are charts without values: their sentences can be tested, their bars cannot",
+)
+
+
+@hookimpl
+def pipebench_artefacts() -> Iterable[Artefact]:
+    """Figures 4 and 5 of the paper, and its section on coarsening."""
+    return (
+        Artefact(
+            name=f"rannc/{name}",
+            summary=summary,
+            load=f"pipebench_rannc.figures.{name}:{attribute}",
+            reference=f"{REFERENCE}, {where}",
+            paper=TITLE,
+            deviations=FIGURE_DEVIATIONS,
+        )
+        for name, attribute, summary, where in FIGURES
     )
