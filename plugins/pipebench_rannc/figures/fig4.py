@@ -66,6 +66,7 @@ LEVEL = Claim(
     where=SECTION,
 )
 NEAR = 1.2
+ABOUT_FIVE = (4.0, 6.5)
 
 
 class Fig4:
@@ -88,14 +89,14 @@ class Fig4:
         found = measured(results, "hidden", "layers")
         return [
             judged(ALL, _all(found), "each of them has a plan for every model"),
-            _largest(FIVE, found, MEGATRON, (PAPER,), 4.0),
-            _largest(TENSOR, found, DATA_PARALLEL, (MEGATRON,), 1.0),
+            _largest(FIVE, found, MEGATRON, PAPER, *ABOUT_FIVE),
+            _largest(TENSOR, found, DATA_PARALLEL, MEGATRON, 1.0),
             judged(
                 FASTER,
                 _pairs(found, HYBRID, (PAPER, RELEASED, BEST), lambda ratio: ratio > 1),
                 "RaNNC's throughput / GPipe-Hybrid's is above 1; beside them the balance, busiest stage / mean",
-                "Algorithm 2 takes the first number of stages that fits, where GPipe-Hybrid tries every number with "
-                "a simulator; variant=best tries them all too and is never behind",
+                "Algorithm 2 takes the first number of stages that fits, GPipe-Hybrid the best of all numbers by "
+                "simulation; variant=best tries them all too and is never behind",
             ),
             judged(
                 CLOSER, _closing(found), "lead of RaNNC, best, with the most layers / with the fewest, is below 1"
@@ -155,23 +156,25 @@ def _all(found: Measured) -> list[Case]:
     return cases
 
 
-def _largest(claim: Claim, found: Measured, less: Contender, more: tuple[Contender, ...], least: float) -> Finding:
-    """The largest model of each of `more` over that of `less` is above `least`."""
+def _largest(
+    claim: Claim, found: Measured, less: Contender, more: Contender, least: float, most: float = float("inf")
+) -> Finding:
+    """The largest model of `more` over that of `less` is above `least` and at most `most`."""
 
     def size(who: Contender) -> float:
         return max((parameters(p) for p in found.rows if found.throughput(p, who) is not None), default=0.0)
 
     cases = []
-    for who in more:
-        small, large = size(less), size(who)
-        if large == 0 or not any(less.key in rows for rows in found.rows.values()):
-            continue
-        ratio = large / small if small else float(len(found.rows))
-        over = f"{ratio:.2f} times" if small else "none of"
-        text = f"{who.label} {large / 1e9:.2f} billion, {over} {less.label}'s {small / 1e9:.2f} billion"
-        cases.append(Case(text, ratio, ratio > least))
-    why = "The sizes that were run decide how near the figure comes; per-layer checkpointing is not modelled"
-    return judged(claim, cases, f"largest / largest is above {least:g}", why)
+    small, large = size(less), size(more)
+    if small and large:
+        text = f"{more.label} {large / 1e9:.2f} billion, {less.label} {small / 1e9:.2f} billion"
+        cases.append(Case(f"{text}: {large / small:.2f} times", large / small, least < large / small <= most))
+    rule = f"largest / largest is above {least:g}" + (f" and at most {most:g}" if most < float("inf") else "")
+    why = (
+        "Megatron-LM keeps all activations here, as the suite has no checkpointing layer by layer, and holds less "
+        "than in the paper; the largest are of the sizes that were run"
+    )
+    return judged(claim, cases, rule, why)
 
 
 def _pairs(
