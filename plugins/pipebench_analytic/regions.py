@@ -95,22 +95,20 @@ class _Regions:
         if not split:
             return
         root = self._join(split)
-        whole = [
-            before for before in graph.predecessors[op] if before not in self._open and self._learned(before, op)
-        ]
-        if kind not in WITHIN or whole or not any(dim in graph.operators[op].dims for dim in SHARED_DIMS):
+        cut = any(dim in graph.operators[op].dims for dim in SHARED_DIMS)
+        if kind not in WITHIN or not cut or self._reads_whole(op):
             self._broken.add(root)
             return
         self._parent[op] = root
         self._open.add(op)
 
-    def _learned(self, before: int, op: int) -> bool:
-        """Whether what `op` reads of `before` has a gradient (masks have none, they are the same everywhere)."""
+    def _reads_whole(self, op: int) -> bool:
+        """Whether it reads a whole tensor that has a gradient (masks have none, they are the same everywhere)."""
         graph = self._graph
+        read = [graph.tensor_index[name] for name in graph.operators[op].inputs]
         return any(
-            graph.tensors[tensor].gradient_bytes_per_sample > 0
-            for tensor in graph.outputs[before]
-            if op in graph.consumers[tensor]
+            graph.tensors[tensor].gradient_bytes_per_sample > 0 and graph.producers[tensor] not in self._open
+            for tensor in read
         )
 
     def closed(self) -> Regions:

@@ -8,13 +8,15 @@ HEAD = 64
 
 
 class BertOptions(Value, frozen=True, kw_only=True):
-    """layers, hidden: of the encoder; heads: of an attention, 0 for one of 64 features each; ffn: width inside
-    the feed-forward part, 0 for four times hidden. sequence: tokens a sample; vocabulary: words; positions: the
+    """BERT-base unless said otherwise.
+
+    layers, hidden: of the encoder; heads: of an attention, 0 for one of 64 features each; ffn: width inside the
+    feed-forward part, 0 for four times hidden. sequence: tokens a sample; vocabulary: words; positions: the
     longest sequence that the table has.
     """
 
-    layers: int = 24
-    hidden: int = 1024
+    layers: int = 12
+    hidden: int = 768
     heads: int = 0
     ffn: int = 0
     sequence: int = 512

@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from pipebench_analytic.regions import regions
+from pipebench_models.graph_builder import GraphBuilder
+from pipebench_models.task_operators import elementwise, weights
 from tests.analytic.profiling import run
 from tests.models.zoo import DESCRIPTORS, model
 
@@ -61,3 +63,21 @@ def test_degrees_divide_the_heads() -> None:
     graph = model("bert", layers=1, hidden=768, sequence=32)
     costs = run(graph).costs[0].operators[graph.index["encoder.0.attention.query.matmul"]]
     assert [a.id for a in costs.alternatives if a.tensor_parallel > 1] == ["tp2", "tp4"]
+
+
+def test_a_residual_connection_needs_whole_tensors() -> None:
+    """linear, + its own input, linear: the sum is of whole activations, so nothing stays split."""
+    graph = GraphBuilder("residual")
+    x = graph.input("x", 8, 16, gradient=True)
+    y = weights(graph, "first", x, 16)
+    y = elementwise(graph, "sum", "add", y, x, axes=("sequence", "features"))
+    weights(graph, "second", y, 16)
+    assert not regions(graph.graph()).parts
+
+
+def test_a_scaled_linear_stays_split() -> None:
+    graph = GraphBuilder("scaled")
+    x = graph.input("x", 8, 16, gradient=True)
+    y = elementwise(graph, "twice", "scale", weights(graph, "first", x, 32), axes=("sequence", "features"))
+    weights(graph, "second", y, 16)
+    assert regions(graph.graph()).parts == {0: 32, 1: 32, 2: 32}

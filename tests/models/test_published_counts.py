@@ -44,8 +44,8 @@ def parameters(graph: OperatorGraph) -> int:
         ("candle-uno", {}, 28 * (4096**2 + 4096) + 7 * 4096 + 1),
         # OpenAI's ViT-B/32: 151,277,313, of them 4 biases in each of 12 + 12 attentions, which we leave out.
         # Devlin et al., section 3: 110M and 340M; the exact counts of the published pre-training models.
-        ("bert", {"layers": 12, "hidden": 768}, 110_106_428),
-        ("bert", {}, 336_226_108),
+        ("bert", {}, 110_106_428),
+        ("bert", {"layers": 24, "hidden": 1024}, 336_226_108),
         # RaNNC, section IV-B: 12.9 billion; 12 h^2 + 13 h a layer, tables, pooler, transform, both outputs.
         (
             "bert",
@@ -92,7 +92,7 @@ def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
         ("candle-uno", {"branches": 16}, 66),
         ("clip", {}, 180),
         # 56 tasks a layer, 51 besides; RaNNC's section III-B says about 15,000 for 256 layers.
-        ("bert", {}, 24 * 56 + 51),
+        ("bert", {}, 12 * 56 + 51),
         ("bert", {"layers": 256, "hidden": 2048}, 14387),
         ("resnet152", {}, 4 + 50 * 10 + 4 * 2 + 3),
     ],

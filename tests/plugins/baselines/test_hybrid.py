@@ -19,7 +19,9 @@ from tests.plugins.running import services, time_ns
 def problem(mode: RegimeMode = "sync", memory: int = 10**9, devices: int = 4, **more: Any) -> Problem:
     more = {"mini_batch": 8} | more
     on = cluster(devices, memory)
-    return chain_problem([5] * 8, [10] * 8, on, weights=[40] * 8, saved=[30] * 8, mode=mode, **more)
+    return chain_problem(
+        [5] * 8, [10] * 8, on, activations=[7] * 9, weights=[40] * 8, saved=[30] * 8, mode=mode, **more
+    )
 
 
 def scheduled(made: Problem, result: PlanResult) -> Schedule:
