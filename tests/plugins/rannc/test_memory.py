@@ -75,3 +75,17 @@ def test_every_cut_costs_what_the_search_says(problem: Problem) -> None:
         assert [s.first for s in cut.stages] == [0, *(s.end for s in cut.stages[:-1])]
         assert cut.stages[-1].end == len(blocks)
         assert cut.bound_ns <= cut.estimate_ns
+
+
+@given(problem=problems(most=7, devices=3))
+@settings(max_examples=40, deadline=None)
+def test_every_stage_of_a_cut_fits_with_what_1f1b_keeps_in_flight(problem: Problem) -> None:
+    blocks = blocks_of(problem, Recipe(blocks=5, limit_bytes=2**60))
+    runs = Runs(CostModel(problem), blocks)
+    for limit_bytes in (1500, 3000, 6000):
+        for cut in every_cut(problem, runs, limit_bytes, Context(options=RaNNCOptions(), services=services())):
+            for place, stage in enumerate(cut.stages):
+                live = min(len(cut.stages) - place, cut.flow.micro_batches)
+                samples = -(-cut.flow.micro_batch // stage.replicas)
+                needs = runs.stage_bytes(samples, stage.replicas * cut.flow.shape.copies)
+                assert needs.peak(live, stage.recompute)[stage.first, stage.end] <= limit_bytes
