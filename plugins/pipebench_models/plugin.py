@@ -40,6 +40,8 @@ def pipebench_models() -> tuple[Model, ...]:
                 "tasks as in NVIDIA's PyTorch code, which the RaNNC paper uses, read from its description: 56 a "
                 "layer; the paper counts about 15,000 for 256 layers, this graph has 14,387",
                 "heads of 64 features at every width; the paper does not say",
+                "the word table serves two operators: each of their stages holds it, and nothing is charged for "
+                "adding the gradients of the two",
                 "dropout, masks and losses as in pre-training; every position is scored against the vocabulary",
             ),
         ),

@@ -166,6 +166,11 @@ def test_residual_connections_skip_the_attention_and_the_feed_forward_part() -> 
         ("dlrm", {"dense": -1}, "dense is -1"),
         ("candle-uno", {"branches": 0}, "branches is 0"),
         ("clip", {"patch": 30}, "patch=30 does not divide image_size=224"),
+        ("bert", {"hidden": 100}, "the width of a head, 64, does not divide hidden=100"),
+        ("bert", {"heads": 7}, "heads=7 does not divide hidden=768"),
+        ("bert", {"sequence": 513}, "there are vectors for 512 positions"),
+        ("bert", {"ffn": -1}, "ffn is -1"),
+        ("resnet152", {"width": 0}, "width is 0"),
         ("clip", {"text_heads": 7}, "text_heads=7 does not divide text_width=512"),
     ],
 )
