@@ -10,7 +10,7 @@ from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
 PIPEBENCH_API = 1
 TITLE = "Tanaka, Taura, Hanawa, Torisawa, Automatic Graph Partitioning for Very Large-scale Deep Learning"
 REFERENCE = f"{TITLE}, IPDPS 2021, arXiv 2103.16063"
-MOST_BLOCKS = 4096
+MOST_BLOCKS = 2**20
 
 
 class RaNNCOptions(Value, frozen=True, kw_only=True):
