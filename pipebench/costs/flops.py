@@ -67,6 +67,12 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "positions": _positions,
     "relu": _volume,
     "similarity": _contraction,
+    **dict.fromkeys(
+        ("bias", "div", "erf", "gain", "mean", "mul", "scale", "sqrt", "square", "sub", "tanh"), _volume
+    ),
+    **dict.fromkeys(("copy", "nll", "permute", "view"), _none),
+    "matmul": _contraction,
+    "softmax": _normalisation,
 }
 """Kind to its rule. Attention needs the dims sequence, keys, heads, head, in_features and out_features, positions
 sequence and features; every other kind multiplies all of its dims (a convolution's `in_channels` are those of one

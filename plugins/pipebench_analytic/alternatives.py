@@ -63,10 +63,10 @@ def recomputed(work: Work, saved: Saved, roofline: Roofline, sizes: Sequence[int
 
 
 def degrees(operator: Operator, split: Split, largest: int) -> Iterator[int]:
-    """Powers of two from 2 to `largest` that divide the dim that is cut."""
+    """Powers of two from 2 to `largest` that divide the dim that is cut, or all those of its region."""
     ways = 2
     while ways <= largest:
-        if operator.dims[split.dim] % ways == 0:
+        if (split.parts or operator.dims[split.dim]) % ways == 0:
             yield ways
         ways *= 2
 

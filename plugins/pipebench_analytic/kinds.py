@@ -91,6 +91,25 @@ KINDS: dict[str, Kind] = {
     "positions": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     # In place: the output, which the next operator keeps as its input, tells where the gradient passes.
     "relu": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
+    # The tasks of a traced program (RaNNC section III-A), each a kernel of its own.
+    "bias": Kind(forward=Passes(1, 1), backward=Passes(0, 1)),
+    "copy": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
+    "div": Kind(forward=Passes(1, 1), backward=Passes(2, 2), reads_inputs=True),
+    "erf": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
+    "gain": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
+    "matmul": Kind(contraction=True, reads_inputs=True),
+    "mean": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
+    "mul": Kind(forward=Passes(1, 1), backward=Passes(2, 2), reads_inputs=True),
+    # One element of each row is read; its gradient is written among zeros.
+    "nll": Kind(forward=Passes(0, 1), backward=Passes(1, 1)),
+    "permute": Kind(),
+    "scale": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
+    "softmax": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
+    "sqrt": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
+    "square": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
+    "sub": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
+    "tanh": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
+    "view": Kind(),
     "similarity": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
 }
 

@@ -17,10 +17,11 @@ from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
 from pipebench_analytic.kinds import kind_of
 from pipebench_analytic.plugin import AnalyticOptions
+from pipebench_analytic.regions import regions
 from pipebench_analytic.roofline import Roofline
 from pipebench_analytic.rounding import significant
 from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
-from pipebench_analytic.splits import Split, linear_pairs, split_of
+from pipebench_analytic.splits import Split, linear_pairs, region_split, split_of
 from pipebench_analytic.work import Work, graph_work
 
 FORMULAS = "1"
@@ -94,8 +95,10 @@ class _Costing:
 def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
     pairs = linear_pairs(graph)
     seconds = set(pairs.values())
+    found = regions(graph)
     return [
-        split_of(each, "first" if position in pairs else "second" if position in seconds else "alone")
+        region_split(each, position, found)
+        or split_of(each, "first" if position in pairs else "second" if position in seconds else "alone")
         for position, each in enumerate(work)
     ]
 

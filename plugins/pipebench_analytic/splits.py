@@ -1,13 +1,14 @@
 """How a contraction is split over devices (Shoeybi et al. 2019, Megatron-LM, section 3).
 
-Every split takes and gives whole tensors, with one exception that saves communication: of two linears in a row
-the first leaves its output split and the second takes it so, as in Megatron's feed-forward part.
+Every split takes and gives whole tensors, with exceptions that save communication: of two linears in a row
+the first leaves its output split and the second takes it so, as in Megatron's feed-forward part; and see regions.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from pipebench.domain.graph import OperatorGraph
+from pipebench_analytic.regions import Regions, shared_dim
 from pipebench_analytic.work import Work
 
 
@@ -15,7 +16,8 @@ from pipebench_analytic.work import Work
 class Split:
     """One operator over several devices: the dim that is cut, what arrives or leaves in pieces, what is sent.
 
-    Bytes for one sample: gathered_forward pass an all-gather, reduced_* an all-reduce in that direction.
+    Bytes for one sample: gathered_forward pass an all-gather, reduced_* an all-reduce in that direction. parts:
+    what the number of devices has to divide, 0: the dim.
     """
 
     dim: str
@@ -24,6 +26,7 @@ class Split:
     gathered_forward: float = 0.0
     reduced_forward: float = 0.0
     reduced_backward: float = 0.0
+    parts: int = 0
 
     @property
     def collective_bytes(self) -> float:
@@ -43,6 +46,21 @@ def linear_pairs(graph: OperatorGraph) -> dict[int, int]:
             pairs[position] = after[0]
             seconds.add(after[0])
     return pairs
+
+
+def region_split(work: Work, position: int, found: Regions) -> Split | None:
+    """The split of an operator of a region, None outside. Linears that read the same input reduce its gradient
+    together, a share each.
+    """
+    parts = found.parts.get(position, 0)
+    if position in found.columns:
+        reduced = work.input_bytes / found.columns[position] if work.input_has_gradient else 0.0
+        return Split("out_features", split_outputs=True, reduced_backward=reduced, parts=parts)
+    if position in found.rows:
+        return Split("in_features", split_inputs=True, reduced_forward=work.output_bytes, parts=parts)
+    if position in found.within:
+        return Split(shared_dim(work.operator), split_inputs=True, split_outputs=True, parts=parts)
+    return None
 
 
 def split_of(work: Work, place: Literal["alone", "first", "second"]) -> Split | None:

@@ -1,6 +1,6 @@
 """The kernels of an operator: forward, input gradient, weight gradient."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -44,13 +44,18 @@ class Work:
         flops = float(forward_flops(self.operator))
         read = self.input_bytes / (ways if split_inputs else 1)
         written = self.output_bytes / (ways if split_outputs else 1)
-        if not kind.contraction:
-            return Kernels(*(self._passing(passes, flops) for passes in (kind.forward, kind.backward)))
         weights = self.weight_bytes / ways
+        if not kind.contraction:
+            share = replace(
+                self, input_bytes=read, output_bytes=written, weight_bytes=-(-self.weight_bytes // ways)
+            )
+            return Kernels(*(share._passing(passes, flops / ways) for passes in (kind.forward, kind.backward)))
         plain = read + written
         if self.operator.kind == "attention":
             return self._attention(ways, plain, weights)
         each = Kernel(flops / ways, plain, weights, self.rows)
+        if self.operator.kind == "matmul":  # the gradients of two activations, no weights
+            return Kernels(each, Kernel(2 * flops / ways, 2 * plain, 0.0, self.rows))
         return Kernels(each, each if self.input_has_gradient else None, each)
 
     def _passing(self, passes: Passes | None, flops: float) -> Kernel | None:

@@ -1,4 +1,4 @@
-"""Data parallelism, equal cuts and the exact contiguous optimum as planners."""
+"""Data and tensor parallelism, equal cuts and the exact contiguous optimum as planners."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -10,15 +10,39 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 
 
+HYBRID = (
+    "layers are those that operators name, what has none joins the layer before; where none does, every operator",
+    "numbers of stages: divisors of the number of devices from 2 that divide the layers (where none does, parts "
+    "differ by one layer); the RaNNC paper tries 2, 4, 8 and 16",
+    "micro-batches are swept by simulated time",
+)
+
+
 class ContiguousOptions(Value, frozen=True, kw_only=True):
     """cuts: stages begin at any operator, or only where at most one tensor crosses."""
 
     cuts: Literal["operators", "layers"] = "operators"
 
 
+class HybridOptions(Value, frozen=True, kw_only=True):
+    """checkpointing: every stage keeps its inputs only and runs its forward again (`always`, as in the RaNNC
+    paper's experiments), or plans without it compete (`needed`). cuts: stages have equal numbers of layers, or
+    layers such that the busiest stage takes as little `time` as can be (GPipe-Model in the same paper).
+    """
+
+    cuts: Literal["layers", "time"] = "layers"
+    checkpointing: Literal["always", "needed"] = "always"
+
+
+class TensorParallelOptions(Value, frozen=True, kw_only=True):
+    """accumulation: the mini-batch may be run as several micro-batches; the RaNNC paper's Megatron-LM cannot."""
+
+    accumulation: bool = True
+
+
 @hookimpl
 def pipebench_planners() -> Iterable[Planner]:
-    """The planners `data-parallel`, `uniform` and `contiguous-exact`."""
+    """Plans without a search, and `contiguous-exact`."""
     return (
         Planner(
             name="data-parallel",
@@ -31,6 +55,50 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="as many stages as devices, each with the same number of layers (or operators), run in order",
             load="pipebench_baselines.uniform:plan",
             capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
+        ),
+        Planner(
+            name="tensor-parallel",
+            summary="one stage, all operators split over the same devices, replicated: the best degree",
+            load="pipebench_baselines.tensor_parallel:plan",
+            options=TensorParallelOptions,
+            capabilities=Capabilities(
+                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+            ),
+            reference="Shoeybi et al., Megatron-LM, 2019; as a baseline in Tanaka et al., RaNNC, IPDPS 2021",
+            deviations=(
+                "operators run by the profile's tensor-parallel alternatives, whole where they have none; degrees "
+                "are those of the profile",
+                "no checkpointing layer by layer: a stage recomputes as a whole or not at all, and the whole of a "
+                "single stage saves nothing",
+                "accumulation: gradients of several micro-batches, which the version in the RaNNC paper lacks",
+            ),
+        ),
+        Planner(
+            name="gpipe-hybrid",
+            summary="stages of as many layers, each with as many replicas, under GPipe: the best number of stages",
+            load="pipebench_baselines.hybrid:gpipe_hybrid",
+            options=HybridOptions,
+            capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
+            reference="Huang et al., GPipe, 2019; GPipe-Hybrid of Tanaka et al., RaNNC, IPDPS 2021",
+            deviations=HYBRID,
+            default_scheduler={"sync": "gpipe"},
+        ),
+        Planner(
+            name="pipedream-2bw",
+            summary="stages of as many layers, each with as many replicas, no flush, two weight versions",
+            load="pipebench_baselines.hybrid:pipedream_2bw",
+            options=HybridOptions,
+            capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),
+            reference=(
+                "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021; "
+                "as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"
+            ),
+            deviations=(
+                "not the paper's planner: the best number of stages of those tried, as RaNNC's authors did it",
+                "the suite's async memory is 2BW's: two weight versions and one gradient; under 1F1B*, whose "
+                "micro-batches in flight are those that the period needs",
+                *HYBRID,
+            ),
         ),
         Planner(
             name="contiguous-exact",

@@ -3,15 +3,13 @@
 from itertools import pairwise
 
 from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
-from pipebench.costs.messages import messages
-from pipebench.costs.placement import place
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_baselines.best import best_plan
 from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
+from pipebench_baselines.even_stages import even_plan
 from pipebench_baselines.pins import refuse_unsupported
 
 
@@ -36,34 +34,10 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     cuts = equal_cuts(len(groups), stages)
     contents = [tuple(op for group in groups[a:b] for op in group) for a, b in pairwise(cuts)]
     plans = [
-        _plan(problem, contents, replicas, micro_batch)
+        even_plan(problem, contents, replicas, micro_batch, pins.recompute or "none")
         for micro_batch in micro_batch_candidates(problem, (replicas,))
         if micro_batch >= replicas
     ]
     if not plans:
         raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
     return best_plan("uniform", problem, plans, context, micro_batch_notices(problem, (replicas,)))
-
-
-def _plan(problem: Problem, contents: list[tuple[int, ...]], replicas: int, micro_batch: int) -> Plan:
-    graph = problem.profile.graph
-    count = len(contents)
-    micro_batches = problem.mini_batch // micro_batch
-    sync = problem.regime.mode == "sync"
-    placed = place([replicas] * count, problem.cluster.size)
-    stages = tuple(
-        Stage(
-            operators=tuple(graph.operators[operator].name for operator in operators),
-            devices=placed[position],
-            data_parallel=replicas,
-            micro_batch=micro_batch,
-            in_flight=min(count - position, micro_batches) * micro_batch if sync else 0,
-            recompute=problem.pins.recompute or "none",
-        )
-        for position, operators in enumerate(contents)
-    )
-    if sync:
-        return Plan(stages=stages, order_edges=tuple(pairwise(range(count))))
-    edges = {(m.source, m.target) for m in messages(graph, Plan(stages=stages))}
-    chained = edges == set(pairwise(range(count)))
-    return Plan(stages=stages, routing="direct" if chained else "relay")

@@ -44,11 +44,14 @@ class GraphBuilder:
         attributes: Mapping[str, int] | None = None,
         shape: tuple[int, ...] | None = None,
         path: str | None = None,
+        shared: Mapping[str, tuple[str, ...]] | None = None,
+        gradient: bool = True,
     ) -> Activation:
         """Add one operator with one output.
 
         inputs, parameters: name to the dims that its axes span, batch left out for inputs; a parameter has the
-        size that its dims say. output: dims of the output; its shape follows from them unless given.
+        size that its dims say. output: dims of the output; its shape follows from them unless given. shared:
+        the same for parameters of operators before, by their full names. gradient: whether the output has one.
         """
         parameters = parameters or {}
         made = f"{name}.out"
@@ -58,6 +61,7 @@ class GraphBuilder:
         for parameter, spanned in full_names.items():
             elements = prod(dims[dim] for dim in spanned)
             self._parameters[parameter] = Parameter(name=parameter, bytes=ELEMENT_BYTES * elements)
+        axes |= shared or {}
         self._operators.append(
             Operator(
                 name=name,
@@ -65,13 +69,13 @@ class GraphBuilder:
                 dims=dict(dims),
                 axes=axes,
                 inputs=tuple(read.name for read in inputs),
-                parameters=tuple(full_names),
+                parameters=(*full_names, *(shared or {})),
                 attributes=dict(attributes or {}),
                 layer=self.layer,
                 path=name if path is None else path,
             )
         )
-        return self._tensor(made, name, shape or tuple(dims[dim] for dim in output), True)
+        return self._tensor(made, name, shape or tuple(dims[dim] for dim in output), gradient)
 
     def graph(self) -> OperatorGraph:
         """All that was added."""

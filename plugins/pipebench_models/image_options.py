@@ -21,6 +21,16 @@ class ImageOptions(Value, frozen=True, kw_only=True):
         return 1
 
 
+class ResNetOptions(ImageOptions, frozen=True, kw_only=True):
+    """As ImageOptions. width: times as many filters in every convolution (Big Transfer's and RaNNC's factor)."""
+
+    width: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "width")
+
+
 class PooledImageOptions(ImageOptions, frozen=True, kw_only=True):
     """As ImageOptions, for networks whose poolings are not padded: an image is halved five times."""
 

@@ -2,6 +2,7 @@
 
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Model
+from pipebench_models.bert_options import BertOptions
 from pipebench_models.branch_options import (
     CandleUnoOptions,
     CaseStudyOptions,
@@ -9,7 +10,7 @@ from pipebench_models.branch_options import (
     DLRMOptions,
     MMTOptions,
 )
-from pipebench_models.image_options import ImageOptions, InceptionOptions, PooledImageOptions
+from pipebench_models.image_options import InceptionOptions, PooledImageOptions, ResNetOptions
 from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
@@ -29,6 +30,21 @@ def pipebench_models() -> tuple[Model, ...]:
     """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
     return (
         *image_models(),
+        Model(
+            name="bert",
+            summary="BERT with its pre-training losses, an operator for each task of the traced program",
+            load="pipebench_models.bert:build",
+            options=BertOptions,
+            reference="Devlin et al., BERT, NAACL 2019; enlarged as in Tanaka et al., RaNNC, IPDPS 2021",
+            deviations=(
+                "tasks as in NVIDIA's PyTorch code, which the RaNNC paper uses, read from its description: 56 a "
+                "layer; the paper counts about 15,000 for 256 layers, this graph has 14,387",
+                "heads of 64 features at every width; the paper does not say",
+                "the word table serves two operators: each of their stages holds it, and nothing is charged for "
+                "adding the gradients of the two",
+                "dropout, masks and losses as in pre-training; every position is scored against the vocabulary",
+            ),
+        ),
         Model(
             name="mmt",
             summary="Multi-Modal Transformer: parallel branches of layers, concatenated at the end",
@@ -98,7 +114,7 @@ def image_models() -> tuple[Model, ...]:
             name="resnet50",
             summary=f"ResNet-50 {TORCHVISION}",
             load="pipebench_models.resnet:build_resnet50",
-            options=ImageOptions,
+            options=ResNetOptions,
             reference=RESNET,
             deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
         ),
@@ -106,7 +122,15 @@ def image_models() -> tuple[Model, ...]:
             name="resnet101",
             summary=f"ResNet-101 {TORCHVISION}",
             load="pipebench_models.resnet:build_resnet101",
-            options=ImageOptions,
+            options=ResNetOptions,
+            reference=RESNET,
+            deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
+        ),
+        Model(
+            name="resnet152",
+            summary=f"ResNet-152 {TORCHVISION}",
+            load="pipebench_models.resnet:build_resnet152",
+            options=ResNetOptions,
             reference=RESNET,
             deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
         ),

@@ -14,7 +14,7 @@ from pipebench_models.image_operators import (
     max_pool,
     relu,
 )
-from pipebench_models.image_options import ImageOptions
+from pipebench_models.image_options import ResNetOptions
 from pipebench_models.shared_operators import add, linear
 
 WIDTHS, STRIDES = (64, 128, 256, 512), (1, 2, 2, 2)
@@ -24,25 +24,30 @@ EXPANSION = 4
 
 def build_resnet50(context: Context) -> OperatorGraph:
     """175 operators; `layer` counts the stem as 0, then the 16 blocks, then the head."""
-    return _build("resnet50", (3, 4, 6, 3), cast(ImageOptions, context.options))
+    return _build("resnet50", (3, 4, 6, 3), cast(ResNetOptions, context.options))
 
 
 def build_resnet101(context: Context) -> OperatorGraph:
     """345 operators; `layer` counts the stem as 0, then the 33 blocks, then the head."""
-    return _build("resnet101", (3, 4, 23, 3), cast(ImageOptions, context.options))
+    return _build("resnet101", (3, 4, 23, 3), cast(ResNetOptions, context.options))
 
 
-def _build(name: str, blocks_of_stages: tuple[int, ...], options: ImageOptions) -> OperatorGraph:
+def build_resnet152(context: Context) -> OperatorGraph:
+    """515 operators; `layer` counts the stem as 0, then the 50 blocks, then the head."""
+    return _build("resnet152", (3, 8, 36, 3), cast(ResNetOptions, context.options))
+
+
+def _build(name: str, blocks_of_stages: tuple[int, ...], options: ResNetOptions) -> OperatorGraph:
     graph = GraphBuilder(name)
     graph.layer = 0
     x = graph.input("image", 3, options.image_size, options.image_size)
-    x = conv2d(graph, "conv1", x, 64, kernel=7, stride=2)
+    x = conv2d(graph, "conv1", x, 64 * options.width, kernel=7, stride=2)
     x = relu(graph, "relu", batch_norm(graph, "bn1", x))
     x = max_pool(graph, "maxpool", x, kernel=3, stride=2, padding=1)
     for stage, (width, blocks, stride) in enumerate(zip(WIDTHS, blocks_of_stages, STRIDES, strict=True), start=1):
         for block in range(blocks):
             graph.layer += 1
-            x = _bottleneck(graph, f"layer{stage}.{block}", x, width, stride if block == 0 else 1)
+            x = _bottleneck(graph, f"layer{stage}.{block}", x, width * options.width, stride if block == 0 else 1)
     graph.layer += 1
     x = flatten(graph, "flatten", global_average_pool(graph, "avgpool", x))
     linear(graph, "fc", x, options.classes)

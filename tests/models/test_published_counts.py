@@ -43,6 +43,22 @@ def parameters(graph: OperatorGraph) -> int:
         ),
         ("candle-uno", {}, 28 * (4096**2 + 4096) + 7 * 4096 + 1),
         # OpenAI's ViT-B/32: 151,277,313, of them 4 biases in each of 12 + 12 attentions, which we leave out.
+        # Devlin et al., section 3: 110M and 340M; the exact counts of the published pre-training models.
+        ("bert", {}, 110_106_428),
+        ("bert", {"layers": 24, "hidden": 1024}, 336_226_108),
+        # RaNNC, section IV-B: 12.9 billion; 12 h^2 + 13 h a layer, tables, pooler, transform, both outputs.
+        (
+            "bert",
+            {"layers": 256, "hidden": 2048},
+            256 * (12 * 2048**2 + 13 * 2048)
+            + (30522 + 512 + 2 + 2) * 2048
+            + (2048**2 + 2048)
+            + (2048**2 + 3 * 2048)
+            + 30522
+            + 2 * 2049,
+        ),
+        # torchvision's model table.
+        ("resnet152", {}, 60_192_808),
         ("clip", {}, 151_277_313 - 12 * 4 * (768 + 512)),
         # Two layer norms a layer and one at the end of each branch, 2 h parameters each.
         ("mmt", {"residual": True}, 32 * (12 * 1024**2 + 5 * 1024) + (64 + 4) * 2048),
@@ -75,6 +91,10 @@ def test_parameters(name: str, options: dict[str, Any], expected: int) -> None:
         ("candle-uno", {}, 30),
         ("candle-uno", {"branches": 16}, 66),
         ("clip", {}, 180),
+        # 56 tasks a layer, 51 besides; RaNNC's section III-B says about 15,000 for 256 layers.
+        ("bert", {}, 12 * 56 + 51),
+        ("bert", {"layers": 256, "hidden": 2048}, 14387),
+        ("resnet152", {}, 4 + 50 * 10 + 4 * 2 + 3),
     ],
 )
 def test_operators(name: str, options: dict[str, Any], operators: int) -> None:
@@ -102,6 +122,12 @@ def test_multiply_adds_of_convolutional_networks(name: str, gmac: float) -> None
 def test_multi_modal_transformer_flop(branches: int, gflop: int) -> None:
     """644 and 322 GFLOP a sample for forward and backward; the backward is twice the forward."""
     assert round(3 * graph_flops(model("mmt", branches=branches)) / 1e9) == gflop
+
+
+def test_the_published_sizes_of_the_enlarged_models() -> None:
+    """RaNNC, section IV-B: 12.9 billion parameters (256 layers of 2048), 3.7 billion (ResNet152x8)."""
+    assert 12.9 <= parameters(model("bert", layers=256, hidden=2048)) / 1e9 < 13.0
+    assert round(parameters(model("resnet152", width=8)) / 1e9, 1) == 3.7
 
 
 def test_sequential_transformer_does_the_work_of_the_branches() -> None:

@@ -1,0 +1,100 @@
+"""A problem with groups of operators for operators: plans are compared on tens of them, not on thousands."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S, whole_bytes
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+
+
+def group_name(group: int) -> str:
+    """The operator of a group in the grouped problem."""
+    return f"group {group}"
+
+
+def grouped(model: CostModel, groups: Sequence[Iterable[int]], samples: Iterable[int]) -> Problem | None:
+    """The same problem, group by group, for plans whose stages hold whole groups.
+
+    groups: positions of all operators; the groups must have an order in which none reads from a later one. Equal
+    at these samples: times, messages, weights; saved bytes are rounded up for each operator and sample, so that
+    what fits here fits there. Without alternatives. None where groups share an operator (clones of a constant),
+    whose cost would count twice in a stage of both.
+    """
+    problem, graph = model.problem, model.graph
+    group_of: dict[int, int] = {}
+    for group, members in enumerate(groups):
+        for op in members:
+            if group_of.setdefault(op, group) != group:
+                return None
+    count = len(groups)
+    sizes = tuple(sorted(set(samples)))
+    of = np.array([group_of[op] for op in range(len(graph.operators))])
+    times = np.zeros((2, count, len(sizes)), np.int64)
+    for column, size in enumerate(sizes):
+        for way, each in enumerate(model.times.at(size)):
+            np.add.at(times[way, :, column], of, each)
+    costs = model.times.costs.operators
+    saved, workspace = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    np.add.at(saved, of, [whole_bytes(each.saved_bytes_per_sample) for each in costs])
+    np.maximum.at(workspace, of, [each.workspace_bytes for each in costs])
+    seconds = (times / NS_PER_S).tolist()
+    operators = tuple(
+        OperatorCosts(
+            operator=group_name(group),
+            forward_s=tuple(seconds[0][group]),
+            backward_s=tuple(seconds[1][group]),
+            saved_bytes_per_sample=float(saved[group]),
+            workspace_bytes=int(workspace[group]),
+        )
+        for group in range(count)
+    )
+    on = DeviceCosts(device_type=problem.cluster.devices[0], micro_batches=sizes, operators=operators)
+    made = _graph(graph, group_of, count)
+    profile = Profile(name="groups", graph=made, precision=problem.profile.precision, costs=(on,))
+    return replace(problem, profile=profile)
+
+
+def ungrouped(plan: Plan, names: Sequence[Sequence[str]]) -> Plan:
+    """A plan for the grouped problem as one for the problem itself. names: of each group's operators."""
+    by_group = {group_name(group): each for group, each in enumerate(names)}
+    return replace(
+        plan,
+        stages=tuple(
+            replace(stage, operators=tuple(name for group in stage.operators for name in by_group[group]))
+            for stage in plan.stages
+        ),
+    )
+
+
+def _graph(graph: OperatorGraph, group_of: dict[int, int], count: int) -> OperatorGraph:
+    kept: list[Tensor] = []
+    inputs: list[dict[str, None]] = [{} for _ in range(count)]
+    for tensor, (producer, readers) in enumerate(zip(graph.producers, graph.consumers, strict=True)):
+        maker = group_of[producer] if producer >= 0 else -1
+        outside = {group_of[reader] for reader in readers} - {maker}
+        if outside:
+            described = graph.tensors[tensor]
+            kept.append(replace(described, producer=group_name(maker) if maker >= 0 else None))
+            for group in outside:
+                inputs[group][described.name] = None
+    weights: list[dict[str, None]] = [{} for _ in range(count)]
+    for op, operator in enumerate(graph.operators):
+        weights[group_of[op]].update(dict.fromkeys(operator.parameters))
+    used = dict.fromkeys(name for each in weights for name in each)
+    return OperatorGraph(
+        name="groups",
+        operators=tuple(
+            Operator(
+                name=group_name(group), kind="group", inputs=tuple(inputs[group]), parameters=tuple(weights[group])
+            )
+            for group in range(count)
+        ),
+        tensors=tuple(kept),
+        parameters=tuple(Parameter(name=name, bytes=graph.parameter_bytes[name]) for name in used),
+    )

@@ -1,0 +1,1 @@
+"""RaNNC: atomic subcomponents, blocks, stages (Tanaka et al., IPDPS 2021)."""

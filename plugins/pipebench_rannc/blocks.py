@@ -1,0 +1,119 @@
+"""Block-level partitioning: atoms to k balanced blocks in three steps (RaNNC, section III-B)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pipebench_rannc.atoms import Atoms
+from pipebench_rannc.coarsening import Coarsening, Rules
+from pipebench_rannc.compaction import compact
+from pipebench_rannc.group_costs import GroupCosts
+from pipebench_rannc.quotient import Quotient, Tensors
+from pipebench_rannc.uncoarsening import Assignment, uncoarsen
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """blocks: k; 0: every atom is a block. limit_bytes: memory of a device. released_coarsening,
+    uncoarsening, by_union: what the released code does otherwise.
+    """
+
+    blocks: int
+    limit_bytes: int
+    released_coarsening: bool = False
+    uncoarsening: bool = True
+    by_union: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks in topological order, each the positions of its atoms, ascending; and what it took to find them."""
+
+    atoms: Atoms
+    members: tuple[tuple[int, ...], ...]
+    counters: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def positions(self) -> list[list[int]]:
+        """Of each block the positions of its operators in the graph, constants among them."""
+        atoms = self.atoms
+        return [
+            sorted({op for atom in block for op in (atoms.operators[atom], *atoms.constants[atom])})
+            for block in self.members
+        ]
+
+    def operators(self, first: int, end: int) -> tuple[str, ...]:
+        """Names of the operators of blocks first … end - 1, constants cloned in."""
+        return self.atoms.names([atom for block in self.members[first:end] for atom in block])
+
+
+def partition(atoms: Atoms, costs: GroupCosts, recipe: Recipe, check: Callable[[], None]) -> Blocks:
+    """Blocks that are convex, in an order in which each reads only from those before.
+
+    Fewer than k where there are fewer atoms, more where joining would not fit a device. check: called now and
+    then, raises when the time is out.
+    """
+    if recipe.blocks == 0 or recipe.blocks >= len(atoms):
+        return Blocks(atoms, tuple((atom,) for atom in range(len(atoms))))
+    coarsening = Coarsening(Quotient(atoms.after), costs, len(atoms))
+    rules = Rules(recipe.blocks, recipe.limit_bytes, recipe.released_coarsening)
+    coarsening.run(rules, check)
+    block_of = [0] * len(atoms)
+    for group, members in coarsening.members.items():
+        for atom in members:
+            block_of[atom] = group
+    assignment = Assignment(atoms, block_of)
+
+    def fits(members: set[int]) -> bool:
+        union = costs.joined([costs.atom(atom) for atom in members])
+        received, sent = crossing(atoms, members)
+        return costs.memory(union, received, sent) <= recipe.limit_bytes
+
+    moves = uncoarsen(assignment, coarsening.history, costs, fits, check) if recipe.uncoarsening else 0
+    ordered = _in_order(atoms, assignment)
+    coarse = len(ordered)
+    if coarse > recipe.blocks:
+        ordered = compact(ordered, recipe.blocks, costs, fits, recipe.by_union)
+    counters = {
+        "atoms": len(atoms),
+        "levels": len(coarsening.history),
+        "coarse_groups": coarse,
+        "not_convex": coarsening.rejected,
+        "moves": moves,
+        "blocks": len(ordered),
+    }
+    return Blocks(atoms, tuple(tuple(sorted(block)) for block in ordered), counters)
+
+
+def crossing(atoms: Atoms, members: set[int]) -> tuple[Tensors, Tensors]:
+    """Tensors that a set of atoms receives and sends."""
+    received: set[int] = set()
+    sent: set[int] = set()
+    graph = atoms.graph
+    for atom in members:
+        for reader, tensors in atoms.after[atom].items():
+            if reader not in members:
+                sent |= tensors
+        for name in graph.operators[atoms.operators[atom]].inputs:
+            tensor = graph.tensor_index[name]
+            producer = graph.producers[tensor]
+            if producer >= 0 and not graph.operators[producer].constant:
+                received.add(tensor)
+    made = {tensor for atom in members for tensor in graph.outputs[atoms.operators[atom]]}
+    return frozenset(received - made), frozenset(sent)
+
+
+def _in_order(atoms: Atoms, assignment: Assignment) -> list[list[int]]:
+    number = {block: at for at, block in enumerate(b for b, members in assignment.blocks.items() if members)}
+    after: list[dict[int, set[int]]] = [{} for _ in number]
+    for atom, readers in enumerate(atoms.after):
+        mine = number[assignment.block_of[atom]]
+        for reader, tensors in readers.items():
+            theirs = number[assignment.block_of[reader]]
+            if mine != theirs:
+                after[mine].setdefault(theirs, set()).update(tensors)
+    quotient = Quotient([{reader: frozenset(tensors) for reader, tensors in each.items()} for each in after])
+    members = [sorted(assignment.blocks[block]) for block in number]
+    return [members[block] for block in quotient.order]

@@ -1,0 +1,1 @@
+"""The experiments of the paper's section IV, run again."""

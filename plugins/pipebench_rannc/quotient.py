@@ -1,0 +1,102 @@
+"""The acyclic graph of groups of atoms, kept acyclic while groups are joined."""
+
+from collections.abc import Iterable, Sequence
+
+from pipebench.domain.topology import topological_order
+
+Tensors = frozenset[int]
+
+
+class Quotient:
+    """Groups 0, 1, …; joined ones go by the number of the first. Every group stays convex.
+
+    after, before: for each group its neighbours and the tensors that pass. place: positions in a topological
+    order, which is kept up to date by moving only what lies between two groups that are joined.
+    """
+
+    def __init__(self, after: Sequence[dict[int, Tensors]]) -> None:
+        self.after = [dict(each) for each in after]
+        self.before: list[dict[int, Tensors]] = [{} for _ in after]
+        for group, readers in enumerate(after):
+            for reader, tensors in readers.items():
+                self.before[reader][group] = tensors
+        self.order = topological_order([sorted(each) for each in after], [str(g) for g in range(len(after))])
+        self.place = [0] * len(after)
+        self._at: list[int] = []
+        self._number(self.order)
+
+    def _number(self, order: Iterable[int]) -> None:
+        self._at = list(order)
+        for position, group in enumerate(self._at):
+            self.place[group] = position
+
+    def settle(self) -> list[int]:
+        """The groups that are left, in topological order; positions are counted afresh."""
+        self._number(group for group in self._at if group >= 0)
+        return list(self._at)
+
+    def between(self, first: int, second: int) -> set[int] | None:
+        """What `first` leads to and stands before `second`; None when a path passes there to `second`.
+
+        Groups `first` and `second`, in topological order, can be joined unless it is None: no path leaves
+        their union and comes back (convexity, section III-B).
+        """
+        last = self.place[second]
+        found: set[int] = set()
+        stack = [group for group in self.after[first] if group != second]
+        while stack:
+            group = stack.pop()
+            if group in found or self.place[group] > last:
+                continue
+            if group == second:
+                return None
+            found.add(group)
+            stack.extend(self.after[group])
+        return found
+
+    def join(self, one: int, other: int) -> int:
+        """Join two groups that `between` allows; the number of the union."""
+        first, second = (one, other) if self.place[one] < self.place[other] else (other, one)
+        behind = self.between(first, second)
+        assert behind is not None, "the union would not be convex"
+        self._move(first, second, behind)
+        for ours, theirs in ((self.after, self.before), (self.before, self.after)):
+            for group, tensors in ours[second].items():
+                theirs[group].pop(second, None)
+                if group != first:
+                    ours[first][group] = ours[first].get(group, frozenset()) | tensors
+                    theirs[group][first] = ours[first][group]
+            ours[first].pop(second, None)
+            ours[second] = {}
+        return first
+
+    def _move(self, first: int, second: int, behind: set[int]) -> None:
+        """The union after all that `first` does not lead to, before all that it does."""
+        low, high = self.place[first], self.place[second]
+        if not behind:
+            self._at[low] = -1
+            self._at[high] = first
+            self.place[first] = high
+            return
+        inside = [group for group in self._at[low + 1 : high] if group >= 0]
+        moved = [group for group in inside if group not in behind]
+        moved += [first, *(group for group in inside if group in behind)]
+        self._at[low : high + 1] = moved + [-1] * (high + 1 - low - len(moved))
+        for position, group in enumerate(moved, start=low):
+            self.place[group] = position
+
+    def received(self, group: int) -> Tensors:
+        """Tensors that come in from other groups."""
+        return frozenset[int]().union(*self.before[group].values())
+
+    def sent(self, group: int) -> Tensors:
+        """Tensors that go out to other groups."""
+        return frozenset[int]().union(*self.after[group].values())
+
+    def reached(self, groups: Sequence[int]) -> list[int]:
+        """For each group the bit set of those that it leads to, bits by number; `groups` in topological order."""
+        bits = [0] * len(self.after)
+        for group in reversed(groups):
+            for successor in self.after[group]:
+                bits[group] |= bits[successor] | 1 << successor
+        return bits

@@ -1,0 +1,97 @@
+"""What rannc may choose on a problem: nodes, copies, micro-batches, replicas; and what it has to refuse."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipebench.algorithms.micro_batches import MOST_STEPS, divisors
+from pipebench.algorithms.replica_counts import near_profiled
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """nodes: n of Algorithm 2. devices: D of one copy of the pipeline. copies: R."""
+
+    nodes: int
+    devices: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A shape and how often a copy runs for one update. micro_batch: samples of one copy at once."""
+
+    shape: Shape
+    micro_batches: int
+    micro_batch: int
+
+
+def refuse_unsupported(problem: Problem) -> None:
+    """Raise UnsupportedProblem for a regime, a pin or a cluster that these plans cannot express."""
+    pins = problem.pins
+    if problem.regime.mode != "sync":
+        raise UnsupportedProblem("rannc plans for the sync regime only", "use regime sync")
+    if (pins.tensor_parallel or 1) > 1:
+        raise UnsupportedProblem(f"rannc has no tensor parallelism, {pins.tensor_parallel} is pinned")
+    if (pins.virtual_stages or 1) > 1:
+        raise UnsupportedProblem(f"rannc has no virtual stages, {pins.virtual_stages} are pinned")
+    kinds = sorted(set(problem.cluster.devices))
+    if len(kinds) > 1:
+        raise UnsupportedProblem(f"rannc plans for devices of one type, these are {', '.join(kinds)}")
+
+
+def node_size(problem: Problem) -> int:
+    """Devices of a node: the innermost group that the devices fill evenly, else all."""
+    cluster = problem.cluster
+    inner = cluster.levels[0].group
+    return inner if inner < cluster.size and cluster.size % inner == 0 else cluster.size
+
+
+def shapes(problem: Problem, doubling: bool) -> Iterator[Shape]:
+    """Numbers of nodes that a copy of the pipeline spans, ascending: 1, 2, 4, … or the divisors.
+
+    Only those of which the copies divide the mini-batch.
+    """
+    each = node_size(problem)
+    nodes = problem.cluster.size // each
+    counts = [2**power for power in range(nodes.bit_length())] if doubling else divisors(nodes, nodes)
+    for count in counts:
+        if count <= nodes and problem.mini_batch % (nodes // count) == 0:
+            yield Shape(count, each * count, nodes // count)
+
+
+def flows(problem: Problem, shape: Shape, doubling: bool, most: int = 0) -> Iterator[Flow]:
+    """Numbers of micro-batches, ascending: powers of two or divisors of a copy's samples, at most `most` of them.
+
+    The one that a pinned micro-batch makes.
+    """
+    samples, pinned = problem.mini_batch // shape.copies, problem.pins.micro_batch
+    if pinned is not None:
+        if samples % pinned == 0:
+            yield Flow(shape, samples // pinned, pinned)
+        return
+    limit = min(samples, most or samples, max(1, MOST_STEPS // problem.cluster.size))
+    for count in divisors(samples, limit):
+        if not doubling or count & (count - 1) == 0:
+            yield Flow(shape, count, samples // count)
+
+
+def replica_choices(problem: Problem, flow: Flow, powers: bool) -> tuple[int, ...]:
+    """Replicas that a stage may have, ascending: they leave each a sample, and no more than were profiled."""
+    pinned, copies = problem.pins.data_parallel, flow.shape.copies
+    most = min(flow.shape.devices, flow.micro_batch)
+    if pinned is not None:
+        each, rest = divmod(pinned, copies)
+        return (each,) if rest == 0 and 1 <= each <= most else ()
+    counts = [count for count in range(1, most + 1) if not powers or count & (count - 1) == 0]
+    return near_profiled(problem, flow.micro_batch, counts)
+
+
+def stage_counts(problem: Problem, shape: Shape, blocks: int) -> range:
+    """Numbers of stages that there can be at all, or the pinned one."""
+    most = min(shape.devices, blocks)
+    pinned = problem.pins.pipeline
+    if pinned is None:
+        return range(1, most + 1)
+    return range(pinned, pinned + 1) if pinned <= most else range(0)
