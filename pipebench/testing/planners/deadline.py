@@ -1,0 +1,37 @@
+"""A deadline ends a search within the host's grace."""
+
+from collections.abc import Iterator
+
+from pipebench.bench.searches.search import GRACE_S
+from pipebench.testing.calls import Answer
+from pipebench.testing.planners.questions import SHORT_S, Interview, Question
+from pipebench.testing.verdicts import first_failure
+
+
+def deadline(interview: Interview) -> None:
+    """62 operators on 8 devices: a plan or DeadlineReached at most a second after the limit.
+
+    A call that is late is made once more: the machine may have been busy.
+    """
+    asked = [(q, a) for q, a in interview.second if q.about.startswith("deadline")]
+    late = [question for question, answer in asked if _late(question, answer)]
+    confirmed = interview.extra(late) if late else []
+
+    def wrong() -> Iterator[str | None]:
+        for question, answer in confirmed:
+            limit = question.call.limit_s
+            if answer.ending == "hung":
+                yield f"{question.call.name}: still searching after {question.call.most_s:g} s, the limit was {limit:g} s"
+            elif _late(question, answer):
+                yield f"{question.call.name}: took {answer.wall_s:.1f} s, the limit was {limit:g} s"
+        for question, answer in asked:
+            if answer.ending in ("crashed", "died", "refused"):
+                yield f"{question.call.name}: {answer.ending}: {answer.reason}; raise DeadlineReached"
+
+    first_failure(wrong())
+
+
+def _late(question: Question, answer: Answer) -> bool:
+    limit = question.call.limit_s or 0.0
+    assert limit in (0.0, SHORT_S)
+    return answer.ending == "hung" or answer.wall_s - answer.compile_s > limit + GRACE_S
