@@ -49,7 +49,7 @@ class Answer(Value, frozen=True, kw_only=True):
     reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
     counters: None where they are no counts. wall_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
-    workers: processes that it started, as seen while it ran.
+    workers: processes that it started, as seen while it ran. flaws: of an artefact.
     """
 
     name: str
@@ -68,3 +68,4 @@ class Answer(Value, frozen=True, kw_only=True):
     printed: str = ""
     left: tuple[str, ...] = ()
     workers: int = 0
+    flaws: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """What a descriptor says, in every slot: metadata and options."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -11,7 +11,11 @@ from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, typed_options
-from pipebench.testing.verdicts import Failed, first_failure
+from pipebench.testing.asked import broken
+from pipebench.testing.calls import Call
+from pipebench.testing.session import answers
+from pipebench.testing.subject import Subject
+from pipebench.testing.verdicts import Failed, Waived, first_failure
 
 LONGEST_SUMMARY = 120
 EXTREMES = ("0", "-1")
@@ -75,6 +79,20 @@ def accepted(component: Component, option: str, text: str) -> bool:
     except Exception as error:
         raise Failed(f"{option}={text}: {type(error).__name__} while it is read: {error}") from None
     return True
+
+
+def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
+    """Each option explained, each value taken without a crash. call_for: what to call, by label."""
+    component = subject.component
+    documented(component)
+    labels = [
+        f"{component.name}[{option}={text}]"
+        for option, text in option_texts(component)
+        if accepted(component, option, text)
+    ]
+    if not labels or subject.label != component.name:
+        raise Waived("it has no options to try")
+    first_failure(map(broken, answers([call_for(label) for label in labels]).values()))
 
 
 def documented(component: Component) -> None:

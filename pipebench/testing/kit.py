@@ -1,18 +1,29 @@
 """The conformance kit: all checks of a plugin."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.hooks.manager import Host
+from pipebench.testing.artefacts import artefact_checks
 from pipebench.testing.descriptions import metadata
 from pipebench.testing.discovery import discovery
+from pipebench.testing.executors.checks import executor_checks
+from pipebench.testing.formats import format_checks
 from pipebench.testing.planners.checks import planner_checks
+from pipebench.testing.schedulers import scheduler_checks
+from pipebench.testing.sources import model_checks, profiler_checks
 from pipebench.testing.subject import Subject, subjects
 from pipebench.testing.verdicts import Check, Outcome, Report, outcome_of
 
 SLOT_CHECKS: dict[str, Callable[[Host, Subject], Iterator[tuple[str, Callable[[], None]]]]] = {
     "planners": planner_checks,
+    "schedulers": scheduler_checks,
+    "executors": executor_checks,
+    "profilers": profiler_checks,
+    "models": model_checks,
+    "formats": format_checks,
+    "artefacts": artefact_checks,
 }
 
 
@@ -35,13 +46,24 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
     return found
 
 
-def check_plugin(host: Host, target: str, told: Callable[[Outcome], None] | None = None) -> Report:
-    """Run all checks; `told` hears of each outcome as it is known. Raises PipebenchError as `checks` does."""
+def check_plugin(
+    host: Host, target: str, told: Callable[[Outcome], None] | None = None, only: Sequence[str] = ()
+) -> Report:
+    """Run all checks, or `only` those of these names; `told` hears of each outcome as it is known.
+
+    Raises PipebenchError as `checks` does, and for a name that no check has.
+    """
+    listed = checks(host, target)
+    names = {check.name for check, _ in listed}
+    for name in only:
+        if name not in names:
+            raise unknown("check", name, names)
     outcomes: list[Outcome] = []
-    for check, waived in checks(host, target):
-        outcomes.append(outcome_of(check, waived))
-        if told is not None:
-            told(outcomes[-1])
+    for check, waived in listed:
+        if not only or check.name in only:
+            outcomes.append(outcome_of(check, waived))
+            if told is not None:
+                told(outcomes[-1])
     return Report(target=target, outcomes=tuple(outcomes))
 
 

@@ -22,11 +22,12 @@ from pipebench.domain.errors import InfeasibleProblem, PipebenchError, Unsupport
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import Value
-from pipebench.hooks.context import DeadlineReached, ProfileRequest
+from pipebench.hooks.context import Context, DeadlineReached, ProfileRequest
 from pipebench.hooks.descriptors import Component, Planner
 from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
+from pipebench.testing.artefact_flaws import artefact_flaws
 from pipebench.testing.calls import Answer, Call, Ending
 from pipebench.testing.observation import fresh_randomness, observed
 
@@ -60,7 +61,7 @@ def _answer(host: Host, call: Call) -> Answer:
     reason, returned = "", None
     with CompilationWatch() as compilation, observed(call.kill_worker) as seen:
         try:
-            returned = work(*_arguments(call), context)
+            returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included
             ending, reason = _ending(error), _text(error)
     told: dict[str, Any] = {}
@@ -96,14 +97,15 @@ def _loaded(host: Host, call: Call) -> tuple[Component, Value, Callable[..., Any
     return component, typed_options(reference, component.options), host.load(component)
 
 
-def _arguments(call: Call) -> tuple[Any, ...]:
+def _arguments(call: Call, context: Context) -> tuple[Any, ...]:
     return {
-        "planners": (call.problem,),
-        "schedulers": (call.problem, call.plan),
-        "executors": (call.problem, call.plan, call.schedule),
-        "profilers": (call.graph,),
-        "models": (),
-        "formats": (call.data,),
+        "planners": (call.problem, context),
+        "schedulers": (call.problem, call.plan, context),
+        "executors": (call.problem, call.plan, call.schedule, context),
+        "profilers": (call.graph, context),
+        "models": (context,),
+        "formats": (call.data, context),
+        "artefacts": (),
     }[call.slot]
 
 
@@ -125,6 +127,8 @@ def _taken(services: HostServices, component: Component, call: Call, returned: o
             return {"trace": exact_trace(name, returned)}
         case "models":
             return {"graph": exact_graph(name, returned)}
+        case "artefacts":
+            return {"flaws": tuple(artefact_flaws(returned))}
     return {"profile": exact_profile(f"{call.slot.removesuffix('s')} {name!r}", returned)}
 
 

@@ -31,7 +31,7 @@ def case(name: str, mode: RegimeMode) -> Problem:
     if name == "one-device":
         return problem("one-device", mode, 1, CHAIN_US, chain_edges(6))
     if name == "spare-devices":
-        return problem("spare-devices", mode, 5, (500, 400), chain_edges(2))
+        return problem("spare-devices", mode, 8, (500, 400), chain_edges(2))
     return dag(mode) if name == "dag" else chain(mode)
 
 

@@ -20,9 +20,7 @@ def options(interview: Interview) -> None:
     mode = interview.modes[0]
     chain = problems.chain(mode)
     asked = [
-        interview.question(
-            mode, f"{option}={text}", problems.chain(mode), label=f"{planner.name}[{option}={text}]"
-        )
+        interview.question(mode, f"{option}={text}", chain, label=f"{planner.name}[{option}={text}]")
         for option, text in texts
         if accepted(planner, option, text)
     ]
