@@ -85,13 +85,13 @@ def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
     """Each option explained, each value taken without a crash. call_for: what to call, by label."""
     component = subject.component
     documented(component)
+    if not option_texts(component) or subject.label != component.name:
+        raise Waived("it has no options to try")
     labels = [
         f"{component.name}[{option}={text}]"
         for option, text in option_texts(component)
         if accepted(component, option, text)
     ]
-    if not labels or subject.label != component.name:
-        raise Waived("it has no options to try")
     first_failure(map(broken, answers([call_for(label) for label in labels]).values()))
 
 

@@ -11,7 +11,7 @@ from pipebench.testing.executors.traces import Runs
 from pipebench.testing.session import answers
 from pipebench.testing.verdicts import Failed, Waived
 
-SHORT_S, LATE_S = 0.3, 15.0
+SHORT_S, LATE_S = 0.3, 8.0
 START_S = 3.0
 """What starting workers may take, besides the grace."""
 

@@ -19,7 +19,7 @@ from pipebench.testing.subject import Subject
 
 FIRST, AGAIN = "chain, first call", "chain, after other problems"
 SHORT_S = 0.2
-LATE_S = 15.0
+LATE_S = 10.0
 """After which a call that ignores its deadline is killed."""
 
 
