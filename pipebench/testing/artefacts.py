@@ -23,5 +23,6 @@ def artefact_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callabl
 
 
 def _judged(asked: Asked) -> None:
+    """Claims, something to run, and one finding for each claim even where nothing has run."""
     answer = asked.first["artefact"]
     first_failure([broken(answer), *answer.flaws])

@@ -82,7 +82,10 @@ def accepted(component: Component, option: str, text: str) -> bool:
 
 
 def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
-    """Each option explained, each value taken without a crash. call_for: what to call, by label."""
+    """Each option is explained, and each value taken without a crash.
+
+    call_for: what to call, by label.
+    """
     component = subject.component
     documented(component)
     if not option_texts(component) or subject.label != component.name:

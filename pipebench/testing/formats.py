@@ -60,6 +60,7 @@ def _sample(subject: Subject) -> bytes | None:
 
 
 def _suffixes(component: Format) -> None:
+    """Files are found by the end of their name, one that no other format has."""
     if not component.suffixes:
         raise Failed("no suffix: files of this format are never found")
     own = {each.suffix: each.name for each in FORMATS if each.suffix}
@@ -67,6 +68,7 @@ def _suffixes(component: Format) -> None:
 
 
 def _read(asked: Asked, sample: bytes | None) -> None:
+    """The sample that the plugin names is read."""
     if sample is None:
         raise Waived(f'the plugin names no sample: {SAMPLES} = {{"format": "package:path"}}')
     answer = asked.first["sample"]
@@ -75,6 +77,7 @@ def _read(asked: Asked, sample: bytes | None) -> None:
 
 
 def _refused(asked: Asked) -> None:
+    """A file that is cut short or something else is an error that names it, never a crash or a profile."""
     for about, answer in asked.first.items():
         reason = broken(answer)
         if reason:

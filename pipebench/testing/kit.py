@@ -35,9 +35,7 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
     """
     found: list[tuple[Check, str | None]] = []
     for subject in subjects(host, target):
-        mine = [
-            Check(name, subject.slot.removesuffix("s"), subject.label, work) for name, work in _of(host, subject)
-        ]
+        mine = slot_checks(host, subject)
         names = {check.name for check in mine}
         for waived in subject.waived:
             if waived not in names:
@@ -65,6 +63,11 @@ def check_plugin(
             if told is not None:
                 told(outcomes[-1])
     return Report(target=target, outcomes=tuple(outcomes))
+
+
+def slot_checks(host: Host, subject: Subject) -> list[Check]:
+    """The checks of one component."""
+    return [Check(name, subject.slot.removesuffix("s"), subject.label, work) for name, work in _of(host, subject)]
 
 
 def _of(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:

@@ -5,9 +5,9 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import packages_distributions
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pipebench
@@ -84,7 +84,7 @@ def _checked(name: str, taken: set[str], slot: str) -> str:
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or name == "pipebench":
         raise PipebenchError(f"{name!r} is a word of Python or of pipebench", f"such as 'my-{name}'")
     module = f"pipebench_{name.replace('-', '_')}"
-    if module in packages_distributions():
+    if find_spec(module) is not None:
         raise PipebenchError(f"a package {module!r} is installed already", f"such as 'my-{name}'")
     return module
 

@@ -47,6 +47,7 @@ def _renamed(call: Call, name: str) -> Call:
 
 
 def _valid(asked: Asked, name: str, planned: Planned) -> None:
+    """A valid schedule of a small plan, or a refusal with a reason."""
     answer = asked.first[name]
     reason = broken(answer)
     if reason or answer.ending == "refused":
@@ -60,6 +61,7 @@ def _valid(asked: Asked, name: str, planned: Planned) -> None:
 
 
 def _capable(asked: Asked, abilities: ScheduleCapabilities) -> None:
+    """It refuses no plan that it declares, and makes schedules of the kind that it declares."""
     declared = {
         *GENERAL,
         *(["branches"] if abilities.stage_graphs == "dag" else []),

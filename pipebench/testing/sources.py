@@ -46,7 +46,7 @@ def profiler_checks(host: Host, subject: Subject) -> Checks:
     yield "unknown-kind", partial(_no_crash, asked, "unknown kind")
     yield "determinism", partial(_figures, asked)
     yield "silence", asked.silence
-    yield "state", lambda: left_nothing(asked.everything())
+    yield "state", partial(_left, asked)
     yield "options", partial(tried_options, subject, lambda label: call(label, label, layers()))
 
 
@@ -106,19 +106,27 @@ def _returned(asked: Asked, name: str) -> Answer:
 
 
 def _built(asked: Asked) -> None:
+    """A graph whose operators are connected."""
     graph = _returned(asked, "default").graph
     assert graph is not None
     if len(graph.operators) > 1 and not any(graph.successors):
         raise Failed("no operator reads what another makes")
 
 
+def _left(asked: Asked) -> None:
+    """A call leaves everything as it was."""
+    left_nothing(asked.everything())
+
+
 def _no_crash(asked: Asked, name: str) -> None:
+    """An operator of a kind that nobody knows is an error that says so, not a crash."""
     reason = broken(asked.first[name])
     if reason:
         raise Failed(f"{reason}; raise PipebenchError that says what is missing")
 
 
 def _profiled(asked: Asked) -> None:
+    """Times for every operator, on every device type and at every size that was asked for; and who measured."""
     profile = _returned(asked, "layers").profile
     assert profile is not None
     missing = [device.name for device in DEVICES if device.name not in profile.device_types]
@@ -137,6 +145,7 @@ def _profiled(asked: Asked) -> None:
 
 
 def _figures(asked: Asked) -> None:
+    """Two processes get the same figures, or provenance.relative_spread says how much they vary."""
     pair = [answers["layers"].profile for answers in (asked.first, asked.second)]
     if not all(isinstance(profile, Profile) for profile in pair):
         return

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from pipebench.hooks.manager import Host
+from tests.cli.command_line import CommandLine
 from tests.testing.faulty_components import install_faulty_components
 from tests.testing.faulty_planners import install_faulty_planners
 
@@ -24,6 +24,5 @@ def faulty_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)

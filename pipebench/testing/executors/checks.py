@@ -8,12 +8,9 @@ from pipebench.testing.asked import left_nothing
 from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import tried_options
 from pipebench.testing.executors.endings import cancel, dead_worker
-from pipebench.testing.executors.traces import Runs, counted, ran, rules
+from pipebench.testing.executors.traces import Runs, clocks, counted, order, ran
 from pipebench.testing.subject import Subject
 from pipebench.testing.verdicts import Waived
-
-ORDER = ("C4", "dependency")
-CLOCKS = ("coverage", "shape", "resource", "memory", "C1", "C2", "C3")
 
 
 def executor_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -21,8 +18,8 @@ def executor_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callabl
     runs = Runs(host, subject)
     yield "runs", partial(ran, runs)
     yield "tasks", partial(counted, runs)
-    yield "order", rules(runs, ORDER)
-    yield "clocks", rules(runs, CLOCKS)
+    yield "order", partial(order, runs)
+    yield "clocks", partial(clocks, runs)
     yield "cancel", partial(cancel, runs)
     yield "dead-worker", partial(dead_worker, runs)
     yield "determinism", partial(_determinism, runs)
@@ -50,12 +47,14 @@ def _measured(runs: Runs) -> bool:
 
 
 def _determinism(runs: Runs) -> None:
+    """Two processes get the same trace, unless it is measured."""
     if _measured(runs):
         raise Waived("its traces are measured: times differ from run to run")
     runs.asked.determinism()
 
 
 def _silence(runs: Runs) -> None:
+    """Nothing reaches standard output."""
     runs.asked.silence()
 
 

@@ -1,7 +1,6 @@
 """Runs of an executor, and the suite's verdict on their traces."""
 
 from collections import Counter
-from collections.abc import Callable
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -25,6 +24,8 @@ SCHEDULERS: dict[str, tuple[RegimeMode, str, str]] = {
     "periodic": ("async", "1f1b*", "periodic-bnb"),
 }
 """Kind of schedule: the regime of its problems, the scheduler, and the one for what that cannot order."""
+ORDER = ("C4", "dependency")
+CLOCKS = ("coverage", "shape", "resource", "memory", "C1", "C2", "C3")
 CLOCKS_NS = 100_000
 """How far the clocks of real devices may disagree."""
 
@@ -151,6 +152,11 @@ def ran(runs: Runs) -> None:
         raise Waived(f"it runs nothing here: {refused[0].reason}")
 
 
-def rules(runs: Runs, broken_rules: tuple[str, ...]) -> Callable[[], None]:
-    """A check of some rules of the trace."""
-    return lambda: runs.of_rules(broken_rules)
+def order(runs: Runs) -> None:
+    """No task starts before those that it needs have ended."""
+    runs.of_rules(ORDER)
+
+
+def clocks(runs: Runs) -> None:
+    """Tasks end after they start, one at a time on a device; simulated ones last as long as the costs say."""
+    runs.of_rules(CLOCKS)

@@ -25,6 +25,8 @@ def capabilities(interview: Interview) -> None:
         for field, used in _uses(question.problem, answer.result.plan).items()
         if not getattr(declared, field)
     )
+    if interview.subject.point is None:
+        return  # a file declares nothing
     plain = ["chain", "dag"] if declared.graphs == "dag" else ["chain"]
     first_failure(
         f"{question.call.name}: declared, and refused: {answer.reason}"
