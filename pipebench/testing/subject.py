@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 from pipebench.bench.components import USER, ready_planner
-from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
 from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import Provider, installed_entry_points, provider_of
 from pipebench.hooks.manager import Host
@@ -76,8 +76,9 @@ def _plain(name: str) -> str:
 def _missing(host: Host, name: str, points: list[EntryPoint]) -> PipebenchError:
     providers = [provider_of(point) for point in points]
     if any(_means(name, "", provider) for provider in providers):
-        told = [line for line in host.warnings if name in line]
-        return PipebenchError(f"plugin {name!r} offers nothing that can be checked", "; ".join(told) or None)
+        if any(name in line for line in host.warnings):
+            return PluginNotLoaded(f"plugin {name!r} could not be loaded", "see pipebench plugin doctor")
+        return PipebenchError(f"plugin {name!r} offers nothing that can be checked")
     names = {known for slot in SLOTS for known in host.slot(slot)} | set(plugin_names())
     return unknown("plugin or component", name, names)
 

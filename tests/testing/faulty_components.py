@@ -91,7 +91,7 @@ def executor_clocks(problem, plan, schedule, context):
 def executor_cancel(problem, plan, schedule, context):
     trace = simulate(problem, plan, schedule)
     if trace.total_ns > 10**10:
-        time.sleep(5)
+        time.sleep(3)
     return trace
 
 def _wait(queue, seconds):
