@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from msgspec.structs import replace
 
+from pipebench.domain.errors import PipebenchError
 from pipebench.formats.profile_file import FORMATS
 from pipebench.hooks.descriptors import Format
 from pipebench.hooks.manager import Host
@@ -52,11 +53,16 @@ def format_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[
 
 def _sample(subject: Subject) -> bytes | None:
     module = sys.modules.get(subject.point.module) if subject.point is not None else None
-    named = getattr(module, SAMPLES, {}).get(subject.component.name)
-    if named is None:
+    declared = getattr(module, SAMPLES, {})
+    if not isinstance(declared, dict) or subject.component.name not in declared:
         return None
+    named = str(declared[subject.component.name])
     package, _, path = named.partition(":")
-    return files(package).joinpath(path).read_bytes()
+    try:
+        return files(package).joinpath(path).read_bytes()
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        what = f"{SAMPLES}: no file {named!r}: {type(error).__name__}"
+        raise PipebenchError(what, 'write {"format": "package:path"}') from None
 
 
 def _suffixes(component: Format) -> None:

@@ -11,7 +11,7 @@ from pipebench.hooks.descriptors import (
 )
 
 PIPEBENCH_API = 1
-PIPEBENCH_SAMPLES = {"format-honest": "{module}_work:nothing"}
+PIPEBENCH_SAMPLES = {"format-sample": "tests.testing:conftest.py"}
 
 def named(kind, fault, **more):
     load = "{module}_work:" + f"{kind.__name__.lower()}_{fault}".replace("-", "_")
@@ -19,7 +19,7 @@ def named(kind, fault, **more):
 
 @hookimpl
 def pipebench_executors():
-    for fault in ("honest", "tasks", "clocks", "cancel"):
+    for fault in ("honest", "tasks", "clocks", "cancel", "runs"):
         yield named(Executor, fault)
     yield named(Executor, "order", capabilities=ExecutorCapabilities(shared_devices=False))
     few = ExecutorCapabilities(schedules=("finite",), launch="processes", shared_devices=False)
@@ -29,7 +29,7 @@ def pipebench_executors():
 
 @hookimpl
 def pipebench_schedulers():
-    for fault in ("honest", "validity", "crash"):
+    for fault in ("honest", "validity", "crash", "silence", "state"):
         yield named(Scheduler, fault)
     yield named(Scheduler, "capabilities", capabilities=ScheduleCapabilities(shared_devices=True))
     yield named(Scheduler, "determinism")
@@ -46,7 +46,7 @@ def pipebench_models():
 
 @hookimpl
 def pipebench_formats():
-    for fault in ("suffixes", "garbage", "accepts"):
+    for fault in ("suffixes", "garbage", "accepts", "sample"):
         yield named(Format, fault, suffixes=("." + fault,) if fault != "suffixes" else ("csv",))
 
 @hookimpl
@@ -68,6 +68,11 @@ from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.simulation.simulate import simulate
 
 def executor_honest(problem, plan, schedule, context):
+    return simulate(problem, plan, schedule)
+
+def executor_runs(problem, plan, schedule, context):
+    if plan.shared_devices:
+        raise UnsupportedProblem("stages share devices")
     return simulate(problem, plan, schedule)
 
 def executor_tasks(problem, plan, schedule, context):
@@ -154,6 +159,17 @@ def scheduler_honest(problem, plan, context):
 
 scheduler_capabilities = scheduler_honest
 
+def scheduler_silence(problem, plan, context):
+    print("ordering")
+    return scheduler_honest(problem, plan, context)
+
+SEEN = []
+
+def scheduler_state(problem, plan, context):
+    SEEN.append(1)
+    made = scheduler_honest(problem, plan, context)
+    return FiniteSchedule(lanes=()) if len(SEEN) > 6 else made
+
 def scheduler_validity(problem, plan, context):
     made = scheduler_honest(problem, plan, context)
     lanes = [replace(lane, kinds=lane.kinds[::-1] if "R" not in lane.kinds else lane.kinds) for lane in made.lanes]
@@ -210,6 +226,8 @@ def model_determinism(context):
 
 def format_suffixes(data, context):
     raise PipebenchError(f"{context.request}: no such file")
+
+format_sample = format_suffixes
 
 def format_garbage(data, context):
     data.decode("ascii")

@@ -28,9 +28,11 @@ PLANNERS = {
     "faulty_discovery": {"discovery"},
     "faulty_greeting": {"discovery"},
 }
+SCHEDULES = {"validity-one-stage", "validity-chain", "validity-branches"}
 OTHERS = {
     "executor-honest": set(),
     "executor-watchful": set(),
+    "executor-runs": {"runs"},
     "executor-tasks": {"tasks"},
     "executor-order": {"order"},
     "executor-clocks": {"clocks"},
@@ -38,8 +40,11 @@ OTHERS = {
     "executor-dead-worker": {"dead-worker"},
     "executor-no-worker": {"dead-worker"},
     "scheduler-honest": set(),
-    "scheduler-validity": {"validity-one-stage", "validity-chain", "validity-branches"},
+    "scheduler-validity": SCHEDULES,
     "scheduler-capabilities": {"capabilities"},
+    "scheduler-silence": {"silence"},
+    "scheduler-state": {"state"},
+    "scheduler-crash": {*SCHEDULES, "validity-replicas"},
     "scheduler-determinism": {"determinism"},
     "profiler-profile": {"profile"},
     "profiler-unknown-kind": {"unknown-kind"},
@@ -49,6 +54,7 @@ OTHERS = {
     "format-suffixes": {"metadata"},
     "format-garbage": {"garbage"},
     "format-accepts": {"garbage"},
+    "format-sample": {"sample"},
     "artefact-judge": {"judge"},
 }
 
