@@ -15,7 +15,8 @@ PIPEBENCH_API = 1
 FAULTS = (
     "honest", "metadata", "validity", "infeasible", "memory-edge", "pins", "determinism", "counters", "deadline",
     "capabilities", "claims", "optimality", "silence", "state", "state-left", "crash", "slow-deadline",
-    "scheduler",
+    "scheduler", "claims-high",
+    "deadline-infeasible", "optimality-outside",
 )
 
 class Options(Value, frozen=True, kw_only=True):
@@ -35,7 +36,10 @@ def pipebench_planners():
             name="faulty-" + fault,
             summary="everything on one device",
             load="{module}_work:" + fault.replace("-", "_"),
-            capabilities=Capabilities(regimes=("sync",) if "deadline" in fault else ("sync", "async")),
+            capabilities=Capabilities(
+                regimes=("sync",) if "deadline" in fault or fault == "optimality-outside" else ("sync", "async"),
+                replicas=fault == "optimality-outside",
+            ),
             default_scheduler={"sync": "1f1q" if fault == "scheduler" else "1f1b", "async": "1f1b*"},
             fidelity="paper" if fault == "metadata" else "",
         )
@@ -148,6 +152,24 @@ def capabilities(problem, context):
 def claims(problem, context):
     result = honest(problem, context)
     return replace(result, claimed_s=result.claimed_s * 0.9)
+
+def claims_high(problem, context):
+    result = honest(problem, context)
+    return replace(result, claimed_s=result.claimed_s * 1.1)
+
+def deadline_infeasible(problem, context):
+    if context.out_of_time():
+        raise InfeasibleProblem("nothing found")
+    return honest(problem, context)
+
+def optimality_outside(problem, context):
+    result = optimality(problem, context)
+    size = result.plan.stages[0].micro_batch
+    if size < 4 or problem.cluster.size < 4:
+        return result
+    plan = Plan(stages=(replace(result.plan.stages[0], devices=(0, 1, 2, 3), data_parallel=4),))
+    period = CostModel(problem).stage_times(plan.stages[0], plan).period
+    return replace(result, plan=plan, claimed_s=None)
 
 def optimality(problem, context):
     result = honest(problem, context)

@@ -26,6 +26,8 @@ def deadline(interview: Interview) -> None:
                 limit = question.call.limit_s
                 yield f"{question.call.name}: took {answer.wall_s:.1f} s, the limit was {limit:g} s"
         for question, answer in asked:
+            if answer.ending == "infeasible":
+                yield f"{question.call.name}: says infeasible when its time is out; raise DeadlineReached"
             if answer.ending in ("crashed", "died", "refused"):
                 yield f"{question.call.name}: {answer.ending}: {answer.reason}; raise DeadlineReached"
 

@@ -44,5 +44,7 @@ def _wrong(interview: Interview, question: Question, answer: Answer) -> Iterator
     seconds = interview.seconds(question, answer)
     if result.termination == "optimal" and seconds > best * (1 + CLOSE):
         yield f"{question.call.name}: optimal at {seconds:.9g} s is said, the best of the space takes {best:.9g} s"
+    if seconds < best * (1 - CLOSE):
+        yield f"{question.call.name}: {seconds:.9g} s beats the best of its space, {best:.9g} s: it is not of it"
     if result.lower_bound_s is not None and result.lower_bound_s > best * (1 + CLOSE):
         yield f"{question.call.name}: bound {result.lower_bound_s:.9g} s, the best of the space takes {best:.9g} s"
