@@ -128,7 +128,7 @@ def counters(problem, context):
 def deadline(problem, context):
     result = honest(problem, context)
     if problem.cluster.size == 8 and len(problem.profile.graph.operators) > 10:
-        end = time.monotonic() + 1.8
+        end = time.monotonic() + 1.5
         while time.monotonic() < end:
             pass
     return result

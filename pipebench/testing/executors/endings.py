@@ -13,21 +13,36 @@ from pipebench.testing.verdicts import Failed, Waived
 
 SHORT_S, LATE_S = 0.3, 8.0
 START_S = 3.0
+ATTEMPTS = 3
 """What starting workers may take, besides the grace."""
 
 
 def cancel(runs: Runs) -> None:
-    """A run that would take a minute ends soon after a limit of 0.3 s, and leaves no worker behind."""
-    call = replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S)
-    answer = answers([call])[call.name]
+    """A run that would take a minute ends soon after a limit of 0.3 s, and leaves no worker behind.
+
+    One that is late is made again: the machine may have been busy.
+    """
     starting = START_S if runs.capabilities.launch == "processes" else 0.0
-    if answer.ending == "hung":
-        raise Failed(f"still running {LATE_S:g} s after a limit of {SHORT_S:g} s; look at context.out_of_time()")
-    if answer.ending in ("crashed", "died"):
-        raise Failed(f"{answer.ending} at its limit: {answer.reason}; raise DeadlineReached")
-    if answer.wall_s - answer.compile_s > SHORT_S + GRACE_S + starting:
-        raise Failed(f"ended {answer.wall_s:.1f} s after it began, the limit was {SHORT_S:g} s")
+    for left in reversed(range(ATTEMPTS)):
+        answer = _cancelled(runs)
+        late_s = answer.wall_s - answer.compile_s - SHORT_S - GRACE_S - starting
+        if answer.ending == "hung":
+            raise Failed(f"still running {LATE_S:g} s after a limit of {SHORT_S:g} s; ask context.out_of_time()")
+        if answer.ending in ("crashed", "died"):
+            raise Failed(f"{answer.ending} at its limit: {answer.reason}; raise DeadlineReached")
+        if late_s <= 0:
+            break
+        if not left:
+            raise Failed(f"ended {answer.wall_s:.1f} s after it began, the limit was {SHORT_S:g} s")
     left_nothing([answer])
+
+
+def _cancelled(runs: Runs) -> Answer:
+    """A run with a limit, after one without in the same process: imports are nobody's delay."""
+    assert runs.asked
+    warm = runs.call("warm", *next(iter(runs.planned.values())))
+    call = replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S)
+    return answers([warm, call])[call.name]
 
 
 def dead_worker(runs: Runs) -> None:
