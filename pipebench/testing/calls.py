@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.bench.searches.search import GRACE_S
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
@@ -14,6 +15,8 @@ from pipebench.domain.value import Value
 
 Ending = Literal["returned", "infeasible", "unsupported", "deadline", "refused", "crashed", "hung", "died"]
 
+PATIENCE = 3
+"""Times the grace: longer than that nobody waits for a turn."""
 LONG_S = 120.0
 """A call without a limit of its own is killed after so long; the first may compile kernels."""
 
@@ -47,7 +50,7 @@ class Answer(Value, frozen=True, kw_only=True):
     """How a call ended, what it gave, and what it left behind.
 
     reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
-    counters: None where they are no counts. wall_s, compile_s: of the call, and of the compiler inside it.
+    counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
     workers: processes that it started, as seen while it ran. flaws: of an artefact.
     """
@@ -64,8 +67,19 @@ class Answer(Value, frozen=True, kw_only=True):
     counters: dict[str, int] | None = None
     counters_wrong: str = ""
     wall_s: float = 0.0
+    cpu_s: float = 0.0
     compile_s: float = 0.0
     printed: str = ""
     left: tuple[str, ...] = ()
     workers: int = 0
     flaws: tuple[str, ...] = ()
+
+    def late_s(self, limit_s: float) -> float:
+        """How long after a limit and the host's grace it ended; 0 for in time.
+
+        On a busy machine a call waits for its turn: up to PATIENCE times the grace, CPU time decides.
+        """
+        wall_s, cpu_s = self.wall_s - self.compile_s, self.cpu_s - self.compile_s
+        over_s = wall_s - limit_s - GRACE_S
+        busy = cpu_s <= limit_s + GRACE_S and over_s <= PATIENCE * GRACE_S
+        return 0.0 if busy else max(0.0, over_s)

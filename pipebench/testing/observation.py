@@ -23,6 +23,7 @@ class Seen:
         self.printed = ""
         self.left: tuple[str, ...] = ()
         self.wall_s = 0.0
+        self.cpu_s = 0.0
         self.workers = 0
 
 
@@ -37,11 +38,11 @@ def observed(kill_worker: bool) -> Iterator[Seen]:
     with TemporaryFile() as output:
         os.dup2(output.fileno(), 1)
         watch.start()
-        began = time.monotonic()
+        began, spent = time.monotonic(), _cpu_s()
         try:
             yield seen
         finally:
-            seen.wall_s = time.monotonic() - began
+            seen.wall_s, seen.cpu_s = time.monotonic() - began, _cpu_s() - spent
             seen.workers = watch.stop()
             sys.stdout.flush()
             os.dup2(kept, 1)
@@ -49,6 +50,11 @@ def observed(kill_worker: bool) -> Iterator[Seen]:
             output.seek(0)
             seen.printed = output.read(KEPT_LETTERS).decode(errors="replace")
             seen.left = _differences(before)
+
+
+def _cpu_s() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def fresh_randomness() -> None:

@@ -80,6 +80,7 @@ def _answer(host: Host, call: Call) -> Answer:
         ending=ending,
         reason=reason,
         wall_s=seen.wall_s,
+        cpu_s=seen.cpu_s,
         compile_s=compilation.seconds,
         printed=seen.printed,
         left=seen.left + _spoilt(call),

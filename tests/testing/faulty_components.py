@@ -96,7 +96,7 @@ def executor_clocks(problem, plan, schedule, context):
 def executor_cancel(problem, plan, schedule, context):
     trace = simulate(problem, plan, schedule)
     if trace.total_ns > 10**10:
-        time.sleep(1.7)
+        time.sleep(6)
     return trace
 
 def _wait(queue, seconds):

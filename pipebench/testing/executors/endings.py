@@ -4,7 +4,6 @@ import sys
 
 from msgspec.structs import replace
 
-from pipebench.bench.searches.search import GRACE_S
 from pipebench.testing.asked import left_nothing
 from pipebench.testing.calls import Answer
 from pipebench.testing.executors.traces import Runs
@@ -25,12 +24,11 @@ def cancel(runs: Runs) -> None:
     starting = START_S if runs.capabilities.launch == "processes" else 0.0
     for left in reversed(range(ATTEMPTS)):
         answer = _cancelled(runs)
-        late_s = answer.wall_s - answer.compile_s - SHORT_S - GRACE_S - starting
         if answer.ending == "hung":
             raise Failed(f"still running {LATE_S:g} s after a limit of {SHORT_S:g} s; ask context.out_of_time()")
         if answer.ending in ("crashed", "died"):
             raise Failed(f"{answer.ending} at its limit: {answer.reason}; raise DeadlineReached")
-        if late_s <= 0:
+        if answer.late_s(SHORT_S + starting) == 0:
             break
         if not left:
             raise Failed(f"ended {answer.wall_s:.1f} s after it began, the limit was {SHORT_S:g} s")

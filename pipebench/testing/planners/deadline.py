@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from pipebench.bench.searches.search import GRACE_S
 from pipebench.testing import problems
 from pipebench.testing.calls import Answer
 from pipebench.testing.planners.questions import FIRST, SHORT_S, Interview, Question
@@ -49,4 +48,4 @@ def _again(interview: Interview, late: list[Question]) -> list[tuple[Question, A
 def _late(question: Question, answer: Answer) -> bool:
     limit = question.call.limit_s or 0.0
     assert limit in (0.0, SHORT_S)
-    return answer.ending == "hung" or answer.wall_s - answer.compile_s > limit + GRACE_S
+    return answer.ending == "hung" or answer.late_s(limit) > 0
