@@ -57,7 +57,11 @@ class HostServices:
 
     def context(self, ready: Ready) -> Context:
         """A context for one call of a component; what it calls in turn adds to its counters."""
-        context = Context(options=ready.options, seed=self.seed, deadline_s=self.deadline_s)
+        return self.call_context(ready.options)
+
+    def call_context(self, options: Any) -> Context:
+        """The same, for a component of which only the options are at hand."""
+        context = Context(options=options, seed=self.seed, deadline_s=self.deadline_s)
         context.services = _CallersServices(self, context)
         return context
 

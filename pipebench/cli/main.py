@@ -3,14 +3,14 @@
 import errno
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
 import click
 
 from pipebench import __version__
 from pipebench.cli.invocation import Invocation
-from pipebench.domain.errors import ExitCode, PipebenchError, nearest
+from pipebench.cli.lazy import lazy_group
+from pipebench.domain.errors import ExitCode, PipebenchError
 
 COMMANDS = {
     "compare": "run planners on the same problems and score their plans",
@@ -26,6 +26,7 @@ COMMANDS = {
     "reproduce": "run a paper's figure again and judge its claims",
     "list": "what there is: planners, schedulers, models, profiles, …",
     "info": "all about one component",
+    "plugin": "write, check and look after plugins: new, check, list, doctor",
     "schema": "the JSON Schema of a document",
 }
 
@@ -34,34 +35,7 @@ OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 """Errors of a write to standard output that is full, or gone."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands live in pipebench.cli.<name>, each a function `command`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"pipebench.cli.{cmd_name}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no command {args[0]!r} ({nearest(args[0], COMMANDS)})")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=lazy_group("pipebench.cli", COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pipebench")
 def main() -> None:
     """Compare pipeline-parallelism planners under one cost model, one check and one simulator."""

@@ -7,7 +7,7 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from itertools import takewhile
 from types import ModuleType
 
-from pipebench.hooks import API_VERSION
+from pipebench.hooks.api import notice, refusal
 
 GROUP = "pipebench"
 
@@ -73,10 +73,13 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
         except BaseException as error:  # a plugin may raise anything, SystemExit included
             warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
             continue
-        if not isinstance(version, int) or version != API_VERSION:
-            asked = "states no PIPEBENCH_API" if version is None else f"was written for hook API {version!r}"
-            warnings.append(broken(provider, f"it {asked}, this pipebench offers {API_VERSION}"))
+        refused = refusal(version)
+        if refused is not None:
+            warnings.append(broken(provider, refused))
             continue
+        aging = notice(int(version or 0))
+        if aging is not None:
+            warnings.append(f"plugin {provider}: {aging} (pip install --upgrade {provider.distribution})")
         found.append(Found(provider, module))
     return found, warnings
 

@@ -19,6 +19,9 @@ HEAVY = {"numpy", "networkx", "pulp", "numba", "highspy", "torch", "rich"}
         ["list", "profiles"],
         ["list", "suites"],
         ["info", "madpipe"],
+        ["plugin"],
+        ["plugin", "list"],
+        ["plugin", "check", "--help"],
     ],
 )
 def test_nothing_heavy_is_imported(arguments: list[str]) -> None:

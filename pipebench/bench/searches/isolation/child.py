@@ -7,6 +7,8 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import msgspec
@@ -21,9 +23,14 @@ from pipebench.hooks.syntax import parse_reference
 
 
 class Errand(Value, frozen=True, kw_only=True):
-    """A search with its surroundings: folder, environment, and memory beyond what the server has."""
+    """A search with its surroundings: folder, environment, and memory beyond what the server has.
 
-    request: SearchRequest
+    work: "module:function" to call instead, as function(host, given, send); what it sends are frames of its own.
+    """
+
+    request: SearchRequest | None = None
+    work: str = ""
+    given: bytes = b""
     folder: str
     environment: dict[str, str]
     memory_bytes: int
@@ -37,20 +44,30 @@ def become_child(host: Host, payload: bytes, reports: int, output: int) -> NoRet
         errand = msgspec.msgpack.decode(payload, type=Errand)
         _surroundings(errand)
 
-        def send(report: SearchReport) -> None:
-            write_all(reports, frame(msgspec.msgpack.encode(report)))
+        def send(payload: bytes) -> None:
+            write_all(reports, frame(payload))
 
-        try:
-            planner = ready_planner(host, parse_reference(errand.request.planner))
-            perform(host, planner, errand.request, send)
-        except BaseException as error:  # an interrupt can only be the planner's own doing here
-            send(failure(error))
+        if errand.request is None:
+            module, _, function = errand.work.partition(":")
+            getattr(import_module(module), function)(host, errand.given, send)
+        else:
+            _search(host, errand.request, send)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
+
+
+def _search(host: Host, request: SearchRequest, send: Callable[[bytes], None]) -> None:
+    def report(each: SearchReport) -> None:
+        send(msgspec.msgpack.encode(each))
+
+    try:
+        perform(host, ready_planner(host, parse_reference(request.planner)), request, report)
+    except BaseException as error:  # an interrupt can only be the planner's own doing here
+        report(failure(error))
 
 
 def _streams(output: int) -> None:

@@ -1,0 +1,203 @@
+"""The reference pages, from the code: python docs/generate.py writes them, --check says which are not current."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipebench.cli import plugin
+from pipebench.cli.main import COMMANDS, main
+from pipebench.hooks import API_VERSION, specs
+from pipebench.hooks.context import Context, ProfileRequest
+from pipebench.hooks.descriptors import (
+    SLOTS,
+    Capabilities,
+    Component,
+    ExecutorCapabilities,
+    ScheduleCapabilities,
+)
+from pipebench.hooks.discovery import Provider
+from pipebench.hooks.manager import Host
+from pipebench.hooks.reproduction import Reproduction
+from pipebench.hooks.syntax import describe_options
+from pipebench.testing.kit import checks, slot_checks
+from pipebench.testing.subject import Subject
+from pipebench.testing.verdicts import Check
+
+REFERENCE = Path(__file__).parent / "reference"
+MADE = "<!-- made by docs/generate.py: do not edit -->"
+WIDTH = 100
+
+
+def hooks() -> Iterator[str]:
+    """Each hook with its signature, its descriptor, the call behind `load`; then the context."""
+    stated = f"`PIPEBENCH_API = {API_VERSION}`"
+    yield f"# Hooks\n\n{MADE}\n\nVersion {API_VERSION} of the API: the module of a plugin states {stated}."
+    for slot, descriptor in SLOTS.items():
+        hook = getattr(specs, f"pipebench_{slot}")
+        yield f"## `{_signature(hook, f'pipebench_{slot}')}`"
+        yield inspect.cleandoc(hook.__doc__ or "")
+        yield f"### {descriptor.__name__}\n\n{inspect.cleandoc(descriptor.__doc__ or '')}"
+        yield _table(descriptor)
+    yield f"## What every descriptor has\n\n{inspect.cleandoc(Component.__doc__ or '')}"
+    for kind in (Capabilities, ScheduleCapabilities, ExecutorCapabilities, ProfileRequest):
+        yield f"## {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n\n{_table(kind)}"
+    for kind in (Context, Reproduction):
+        yield f"## {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}"
+        yield "\n".join(_methods(kind))
+
+
+def commands() -> Iterator[str]:
+    """The help of each command, as it is printed."""
+    yield f"# Commands\n\n{MADE}"
+    yield _help(main, "pipebench")
+    for name in COMMANDS:
+        yield _help(import_module(f"pipebench.cli.{name}").command, f"pipebench {name}")
+    for name in plugin.COMMANDS:
+        yield _help(import_module(f"pipebench.cli.plugins.{name}").command, f"pipebench plugin {name}")
+
+
+def components() -> Iterator[str]:
+    """What ships, slot by slot, with options."""
+    yield f"# Components that ship\n\n{MADE}"
+    yield "`pipebench info NAME --cite` names every deviation from the reference."
+    for slot in SLOTS:
+        shipped = [each for each in Host().slot(slot).values() if each.provider.distribution == "pipebench"]
+        yield f"## {slot.capitalize()}"
+        for registered in shipped:
+            yield _component(registered.component)
+
+
+def conformance() -> Iterator[str]:
+    """The checks of each slot."""
+    host = Host()
+    yield f"# Checks of the conformance kit\n\n{MADE}"
+    yield "`pipebench plugin check NAME` runs those of the slots that a plugin fills."
+    for slot in SLOTS:
+        first = next(iter(host.slot(slot)), None)
+        if first is None:
+            blank = SLOTS[slot](name="blank", summary="", load="")
+            named = slot_checks(host, Subject(slot, "blank", blank, Provider("", "", ""), {}))
+        else:
+            named = [check for check, _ in checks(host, first) if check.slot == slot.removesuffix("s")]
+        if named:
+            yield f"## {slot.capitalize()}\n\n" + "\n".join(
+                f"- `{check.name}`: {_purpose(check)}" for check in named
+            )
+
+
+def _purpose(check: Check) -> str:
+    work: Any = check.run
+    lines = inspect.cleandoc(getattr(work, "func", work).__doc__ or "").splitlines()
+    return lines[0] if lines else ""
+
+
+def _component(component: Component) -> str:
+    lines = [f"### `{component.name}`", "", component.summary]
+    if component.reference:
+        lines += ["", f"Reference: {component.reference}"]
+    options = describe_options(component.options)
+    if options:
+        lines += ["", inspect.cleandoc(component.options.__doc__ or "").replace("\n\n", "\n"), ""]
+        lines += ["| option | type | default |", "|---|---|---|"]
+        lines += [f"| `{name}` | {_cell(kind)} | `{default}` |" for name, kind, default in options]
+    return "\n".join(lines)
+
+
+def _help(command: click.Command, path: str) -> str:
+    names = ["-h", "--help"]
+    context = click.Context(command, info_name=path, terminal_width=WIDTH, help_option_names=names)
+    return f"## {path}\n\n```text\n{command.get_help(context).rstrip()}\n```"
+
+
+def _table(kind: type) -> str:
+    rows = ["| field | type | default |", "|---|---|---|"]
+    for field in fields(kind):
+        rows.append(f"| `{field.name}` | {_cell(_type(field.type))} | {_default(field)} |")
+    return "\n".join(rows)
+
+
+def _default(field: Any) -> str:
+    value = field.default if field.default is not MISSING else None
+    if field.default_factory is not MISSING:
+        value = field.default_factory()
+    if value is None:
+        return "required" if field.default is MISSING else "`None`"
+    shown = value.__name__ if isinstance(value, type) else repr(value)
+    return f"`{shown}`"
+
+
+def _methods(kind: type) -> Iterator[str]:
+    for name, member in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            yield f"- `{name}`: {inspect.cleandoc(member.__doc__ or '')}"
+        elif inspect.isfunction(member):
+            yield f"- `{_signature(member, name)}`: {inspect.cleandoc(member.__doc__ or '')}"
+
+
+def _signature(function: Callable[..., Any], name: str) -> str:
+    signature = inspect.signature(function)
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
+    given = signature.replace(parameters=kept)
+    return f"{name}{_short(str(given))}"
+
+
+def _type(annotation: Any) -> str:
+    return _short(inspect.formatannotation(annotation))
+
+
+def _short(text: str) -> str:
+    """Types by their own names: modules and quotes left out."""
+    for word in ("collections.abc.", "typing."):
+        text = text.replace(word, "")
+    parts = text.replace("'", "").replace('"', "").split("pipebench.")
+    return parts[0] + "".join(_last(part) for part in parts[1:])
+
+
+def _last(part: str) -> str:
+    """hooks.descriptors.Planner] as Planner]."""
+    end = next((i for i, letter in enumerate(part) if not (letter.isalnum() or letter in "._")), len(part))
+    return part[:end].rpartition(".")[2] + part[end:]
+
+
+def _cell(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "hooks.md": hooks,
+    "commands.md": commands,
+    "components.md": components,
+    "conformance.md": conformance,
+}
+
+
+def page(name: str) -> str:
+    """A page as it should be."""
+    return "\n\n".join(part.strip() for part in PAGES[name]()) + "\n"
+
+
+def run(arguments: list[str]) -> int:
+    """Write the pages; --check: the number of those that are not current."""
+    stale = 0
+    for name in PAGES:
+        path, text = REFERENCE / name, page(name)
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        if "--check" in arguments:
+            print(f"{path} is not current: python docs/generate.py", file=sys.stderr)
+            stale += 1
+        else:
+            path.write_text(text, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""pipebench plugin list: what is installed."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import print_json
+
+if TYPE_CHECKING:
+    from pipebench.hooks.inventory import Installed
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def command(as_json: bool) -> int:
+    """List plugins: distribution, version, hook API, state, CPU time to import, and what each offers.
+
+    The time is beyond what pipebench and the plugins listed before have imported already.
+    """
+    from pipebench.hooks.discovery import installed_entry_points
+    from pipebench.hooks.inventory import inventory
+
+    listed = inventory(installed_entry_points())
+    if as_json:
+        print_json([_plain(entry) for entry in listed])
+        return 0
+    rows = [("plugin", "distribution", "api", "state", "import", "offers"), *map(_row, listed)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[5]]).rstrip())
+    for entry in listed:
+        for line in entry.troubles:
+            click.echo(f"warning: {line}", err=True)
+    return 0
+
+
+def _row(entry: "Installed") -> tuple[str, ...]:
+    offers = [f"{len(names)} {slot if len(names) > 1 else slot[:-1]}" for slot, names in entry.slots.items()]
+    heavy = f" ({', '.join(entry.heavy)})" if entry.heavy else ""
+    return (
+        entry.provider.entry_point,
+        f"{entry.provider.distribution} {entry.provider.version}".strip(),
+        "-" if entry.api is None else str(entry.api),
+        entry.state,
+        f"{entry.import_cpu_s * 1e3:.1f} ms{heavy}",
+        ", ".join(offers) or "nothing",
+    )
+
+
+def _plain(entry: "Installed") -> dict[str, Any]:
+    fields = {
+        name: getattr(entry, name) for name in ("module", "state", "slots", "import_cpu_s", "modules", "troubles")
+    }
+    api = entry.api if isinstance(entry.api, int | str | None) else repr(entry.api)
+    return {**asdict(entry.provider), "api": api, "heavy": list(entry.heavy), **fields}

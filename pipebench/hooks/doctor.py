@@ -1,0 +1,111 @@
+"""What is broken about the plugins, and the command that mends it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pipebench.hooks import API_VERSION
+from pipebench.hooks.inventory import Installed, cause
+from pipebench.hooks.requirements import installed_twice, plain, unmet
+
+MOST_S = 120.0
+LOAD_ALL = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from pipebench.hooks.discovery import installed_entry_points
+from pipebench.hooks.manager import Host
+host, failed = Host(), []
+for slot, name in json.loads(sys.argv[2]):
+    try:
+        host.load(host.find(slot, name).component)
+    except BaseException as error:
+        origin = error.__cause__ or error
+        missing = origin.name if isinstance(origin, ModuleNotFoundError) else None
+        failed.append([slot, name, f"{type(origin).__name__}: {origin}".splitlines()[0], missing])
+print("\\nDOCTOR" + json.dumps(failed), file=sys.stderr)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """One thing that is wrong: of whom, what, and the command that mends it."""
+
+    plugin: str
+    what: str
+    remedy: str
+
+
+def examine(listed: Iterable[Installed]) -> list[Ailment]:
+    """Everything that is wrong: plugins that do not load, components, requirements, slow imports."""
+    entries = list(listed)
+    found = [ailment for entry in entries for ailment in _plugin(entry)]
+    names = {plain(entry.provider.distribution): entry.provider.distribution for entry in entries}
+    names["pipebench"] = "pipebench"
+    for name in names.values():
+        found += [Ailment(name, f"needs {need}: {there}", f"pip install '{need}'") for need, there in unmet(name)]
+        found += _components([entry for entry in entries if entry.provider.distribution == name], name)
+    for name, versions in installed_twice(set(names)).items():
+        what = f"is installed more than once ({', '.join(versions)})"
+        found.append(Ailment(names[name], what, f"pip install --force-reinstall {names[name]}"))
+    return list(dict.fromkeys(found))
+
+
+def _plugin(entry: Installed) -> Iterator[Ailment]:
+    name, who = entry.provider.distribution, str(entry.provider)
+    if entry.error is not None:
+        yield Ailment(who, cause(entry.error), _mend(name, entry.module, _missing(entry.error)))
+        return
+    if entry.state == "left out":
+        newer = isinstance(entry.api, int) and entry.api > API_VERSION
+        yield Ailment(who, _told(entry.troubles[0]), f"pip install --upgrade {'pipebench' if newer else name}")
+        return
+    for line in entry.troubles:
+        clash = "already provided by" in line
+        yield Ailment(who, _told(line), f"pip {'uninstall' if clash else 'install --upgrade'} {name}")
+    if entry.heavy:
+        what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
+        yield Ailment(who, what, f"pip install --upgrade {name}")
+
+
+def _components(entries: list[Installed], name: str) -> Iterator[Ailment]:
+    """Load the work behind every component in a process of its own, as a command would."""
+    named = [[slot, each] for entry in entries for slot, names in entry.slots.items() for each in names]
+    if not named:
+        return
+    command = [sys.executable, "-c", LOAD_ALL, json.dumps(sys.path), json.dumps(named)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
+    except subprocess.TimeoutExpired:
+        yield Ailment(name, f"importing its components does not end within {MOST_S:g} s", f"pip uninstall {name}")
+        return
+    told = done.stderr.rpartition("\nDOCTOR")[2]
+    if done.returncode != 0 or not told.startswith("["):
+        what = f"importing its components ends the process with exit code {done.returncode}"
+        yield Ailment(name, what, f"pip install --force-reinstall {name}")
+        return
+    modules = {entry.module.partition(".")[0] for entry in entries}
+    for slot, component, what, missing in json.loads(told):
+        module = next(iter(modules)) if missing is None or missing.partition(".")[0] in modules else ""
+        yield Ailment(f"{name}: {slot.removesuffix('s')} {component}", what, _mend(name, module, missing))
+
+
+def _missing(error: BaseException) -> str | None:
+    return error.name if isinstance(error, ModuleNotFoundError) else None
+
+
+def _mend(name: str, module: str, missing: str | None) -> str:
+    """A module that is not the plugin's own can be installed; for anything else the plugin is installed again."""
+    if missing is None:
+        return f"pip install --upgrade {name}"
+    top = missing.partition(".")[0]
+    if top == module.partition(".")[0] or top == "pipebench":
+        return f"pip install --force-reinstall {name}"
+    needed = [need for need, _ in unmet(name) if plain(need).startswith(plain(top))]
+    return f"pip install '{needed[0]}'" if needed else f"pip install {top}"
+
+
+def _told(line: str) -> str:
+    """A host's warning without whom it is about and what it advises."""
+    return line.partition(": ")[2].rpartition(" (")[0] or line

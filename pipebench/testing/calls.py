@@ -1,0 +1,85 @@
+"""What the kit asks of a component in a process of its own, and what it learns: values that cross processes."""
+
+from typing import Literal
+
+from pipebench.bench.searches.search import GRACE_S
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Profile
+from pipebench.domain.result import PlanResult
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import Trace
+from pipebench.domain.value import Value
+
+Ending = Literal["returned", "infeasible", "unsupported", "deadline", "refused", "crashed", "hung", "died"]
+
+PATIENCE = 3
+"""Times the grace: longer than that nobody waits for a turn."""
+LONG_S = 120.0
+"""A call without a limit of its own is killed after so long; the first may compile kernels."""
+
+
+class Call(Value, frozen=True, kw_only=True):
+    """One call. component: as on the command line, options included. name: how the kit finds the answer.
+
+    problem, plan, schedule, graph, data: what its slot needs. limit_s: the context's deadline from the moment of
+    the call (0: it has passed), None: none. kill_worker: kill the first process that it starts. most_s: after
+    which the call is killed.
+    """
+
+    name: str
+    slot: str
+    component: str
+    problem: Problem | None = None
+    plan: Plan | None = None
+    schedule: Schedule | None = None
+    graph: OperatorGraph | None = None
+    devices: tuple[DeviceType, ...] = ()
+    micro_batches: tuple[int, ...] = ()
+    data: bytes | None = None
+    request: str = ""
+    seed: int = 0
+    limit_s: float | None = None
+    kill_worker: bool = False
+    most_s: float = LONG_S
+
+
+class Answer(Value, frozen=True, kw_only=True):
+    """How a call ended, what it gave, and what it left behind.
+
+    reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
+    counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
+    printed: what reached standard output. left: what is not as before, each in a few words.
+    workers: processes that it started, as seen while it ran. flaws: of an artefact.
+    """
+
+    name: str
+    ending: Ending
+    reason: str = ""
+    result: PlanResult | None = None
+    schedule: Schedule | None = None
+    own_schedule: bool = False
+    trace: Trace | None = None
+    profile: Profile | None = None
+    graph: OperatorGraph | None = None
+    counters: dict[str, int] | None = None
+    counters_wrong: str = ""
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    compile_s: float = 0.0
+    printed: str = ""
+    left: tuple[str, ...] = ()
+    workers: int = 0
+    flaws: tuple[str, ...] = ()
+
+    def late_s(self, limit_s: float) -> float:
+        """How long after a limit and the host's grace it ended; 0 for in time.
+
+        On a busy machine a call waits for its turn: up to PATIENCE times the grace, CPU time decides.
+        """
+        wall_s, cpu_s = self.wall_s - self.compile_s, self.cpu_s - self.compile_s
+        over_s = wall_s - limit_s - GRACE_S
+        busy = cpu_s <= limit_s + GRACE_S and over_s <= PATIENCE * GRACE_S
+        return 0.0 if busy else max(0.0, over_s)

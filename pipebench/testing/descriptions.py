@@ -1,0 +1,122 @@
+"""What a descriptor says, in every slot: metadata and options."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.value import Value
+from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import Reference, typed_options
+from pipebench.testing.asked import broken
+from pipebench.testing.calls import Call
+from pipebench.testing.session import answers
+from pipebench.testing.subject import Subject
+from pipebench.testing.verdicts import Failed, Waived, first_failure
+
+LONGEST_SUMMARY = 120
+EXTREMES = ("0", "-1")
+
+
+def metadata(host: Host, slot: str, component: Component) -> None:
+    """A summary of one line, a reference where a fidelity or paper is named, schedulers that exist."""
+    first_failure(_metadata(host, component))
+    del slot
+
+
+def _metadata(host: Host, component: Component) -> Iterator[str | None]:
+    summary = component.summary
+    if not summary.strip() or "\n" in summary or len(summary) > LONGEST_SUMMARY:
+        yield f"summary is {summary[:40]!r}: one line of at most {LONGEST_SUMMARY} letters says what it does"
+    if any(not deviation.strip() for deviation in component.deviations):
+        yield "a deviation is empty"
+    if component.deviations and not component.reference:
+        yield "deviations without a reference: from what?"
+    if isinstance(component, Planner):
+        yield from _planner(host, component)
+    if isinstance(component, Artefact) and not component.paper:
+        yield "paper is empty: of which paper is it?"
+    if isinstance(component, Format):
+        for suffix in component.suffixes or ("",):
+            if not suffix.startswith(".") or len(suffix) < 2:
+                yield f"suffix {suffix!r}: file names end with .something"
+
+
+def _planner(host: Host, planner: Planner) -> Iterator[str | None]:
+    if planner.fidelity and not planner.reference and planner.fidelity != "improved":
+        yield f"fidelity {planner.fidelity!r} without a reference: to what?"
+    for mode in planner.capabilities.regimes:
+        name = planner.default_scheduler.get(mode)
+        if name is None:
+            continue
+        try:
+            found = host.find("schedulers", name).component
+        except PipebenchError as error:
+            yield f"default_scheduler for {mode}: {error}"
+            continue
+        if mode == "sync" and isinstance(found, Scheduler) and found.capabilities.produces == "periodic":
+            yield f"default_scheduler for sync is {name!r}, which makes periodic schedules"
+
+
+def option_texts(component: Component) -> list[tuple[str, str]]:
+    """Option and value as on the command line: each value of a choice, and extremes of a number."""
+    found = []
+    for info in msgspec.structs.fields(component.options):
+        for value in _values(info.type):
+            found.append((info.name, value))
+    return found
+
+
+def accepted(component: Component, option: str, text: str) -> bool:
+    """Whether the options type takes the value. Raises Failed when it fails in any way but PipebenchError."""
+    try:
+        typed_options(Reference(component.name, {option: text}), component.options)
+    except PipebenchError:
+        return False
+    except Exception as error:
+        raise Failed(f"{option}={text}: {type(error).__name__} while it is read: {error}") from None
+    return True
+
+
+def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
+    """Each option is explained, and each value taken without a crash.
+
+    call_for: what to call, by label.
+    """
+    component = subject.component
+    documented(component)
+    if not option_texts(component) or subject.label != component.name:
+        raise Waived("it has no options to try")
+    labels = [
+        f"{component.name}[{option}={text}]"
+        for option, text in option_texts(component)
+        if accepted(component, option, text)
+    ]
+    first_failure(map(broken, answers([call_for(label) for label in labels]).values()))
+
+
+def documented(component: Component) -> None:
+    """Each option is explained in the docstring of its class."""
+    text = " ".join(_docstrings(component.options))
+    for info in msgspec.structs.fields(component.options):
+        if info.name not in text:
+            raise Failed(f"option {info.name!r} is not explained in the docstring of {component.options.__name__}")
+
+
+def _docstrings(options: type[Value]) -> Iterator[str]:
+    for base in inspect.getmro(options):
+        if base is not Value and issubclass(base, Value):
+            yield base.__doc__ or ""
+
+
+def _values(annotation: Any) -> list[str]:
+    if annotation is bool:
+        return ["true", "false"]
+    if annotation in (int, float):
+        return list(EXTREMES)
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    return [value for part in get_args(annotation) for value in _values(part)]

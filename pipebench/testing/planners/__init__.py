@@ -1,0 +1,1 @@
+"""Checks of planners: what they say of themselves against what they do."""

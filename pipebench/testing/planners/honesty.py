@@ -1,0 +1,96 @@
+"""What a planner says of itself: its capabilities and its claims, against its plans and the suite's figures."""
+
+from collections.abc import Iterator
+
+from pipebench.bounds.time import work_ns
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.testing.planners.questions import Interview, Question
+from pipebench.testing.verdicts import Waived, first_failure
+
+NS_PER_S = 1e9
+CLOSE = 1e-6
+AGREED = 1e-3
+"""On one device every cost model agrees: no transfer, no replica, no wait."""
+
+
+def capabilities(interview: Interview) -> None:
+    """No plan uses what the planner does not declare; what it declares it does not refuse."""
+    declared = interview.planner.capabilities
+    first_failure(
+        f"{question.call.name}: the plan uses {used}, capabilities.{field} is false"
+        for question, answer in interview.plans
+        if answer.result is not None
+        for field, used in _uses(question.problem, answer.result.plan).items()
+        if not getattr(declared, field)
+    )
+    if interview.subject.point is None:
+        return  # a file declares nothing
+    plain = ["chain", "dag"] if declared.graphs == "dag" else ["chain"]
+    first_failure(
+        f"{question.call.name}: declared, and refused: {answer.reason}"
+        for question, answer in interview.first
+        if question.about in plain and answer.ending == "unsupported"
+    )
+
+
+def _uses(problem: Problem, plan: Plan) -> dict[str, str]:
+    """Capability to what in the plan needs it."""
+    stages = plan.stages
+    costs = problem.profile.on(problem.cluster.devices[0]).operators
+    index = problem.profile.graph.index
+    chosen = [
+        costs[index[name]].alternative(choice)
+        for stage in stages
+        for name, choice in zip(stage.operators, stage.choice, strict=False)
+        if choice
+    ]
+    found = {
+        "replicas": any(stage.data_parallel > 1 for stage in stages) or plan.copies > 1,
+        "tensor_parallel": any(stage.tensor_parallel > 1 for stage in stages),
+        "recompute": any(stage.recompute != "none" for stage in stages) or any(a.recompute for a in chosen),
+        "non_contiguous": plan.shared_devices or len({stage.devices for stage in stages}) < len(stages),
+        "per_stage_micro_batch": len({stage.micro_batch for stage in stages}) > 1,
+    }
+    return {field: field.replace("_", " ") for field, used in found.items() if used}
+
+
+def claims(interview: Interview) -> None:
+    """A claim covers the work that there is, equals the suite's time on one device, and is above its own bound."""
+    first_failure(_impossible(interview))
+    first_failure(_disagreeing(interview))
+    if not any(_claimed(answer.result) for _, answer in interview.plans):
+        raise Waived("it claims no cost (PlanResult.claimed_s)")
+
+
+def _claimed(result: PlanResult | None) -> float | None:
+    return None if result is None else result.claimed_s
+
+
+def _impossible(interview: Interview) -> Iterator[str | None]:
+    for question, answer in interview.plans:
+        result = answer.result
+        assert result is not None
+        claimed, bound = result.claimed_s, result.lower_bound_s
+        least = work_ns(question.problem) / NS_PER_S
+        if claimed is not None and claimed < least * (1 - CLOSE):
+            yield _told(question, f"claims {claimed:.6g} s, the work alone takes {least:.6g} s on all devices")
+        if bound is not None and claimed is not None and bound > claimed * (1 + CLOSE):
+            yield _told(question, f"claims {claimed:.6g} s and a lower bound of {bound:.6g} s")
+        if bound is not None and not result.bound_scope:
+            yield _told(question, "lower_bound_s without bound_scope: of which plans?")
+
+
+def _disagreeing(interview: Interview) -> Iterator[str | None]:
+    for question, answer in interview.plans:
+        claimed = _claimed(answer.result)
+        if question.about != "one-device" or claimed is None:
+            continue
+        seconds = interview.seconds(question, answer)
+        if abs(claimed - seconds) > AGREED * seconds:
+            yield _told(question, f"claims {claimed:.6g} s where all models agree on {seconds:.6g} s")
+
+
+def _told(question: Question, what: str) -> str:
+    return f"{question.call.name}: {what}"

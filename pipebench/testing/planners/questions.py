@@ -1,0 +1,135 @@
+"""The calls that a planner is asked, in two processes, and the answers, asked for once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipebench.bench.score import judge
+from pipebench.bench.services import HostServices
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.verdict import Verdict
+from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+from pipebench.simulation.metrics import metrics
+from pipebench.testing import problems
+from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.testing.session import answers
+from pipebench.testing.subject import Subject
+
+FIRST, AGAIN = "chain, first call", "chain, after other problems"
+SHORT_S = 0.2
+LATE_S = 10.0
+"""After which a call that ignores its deadline is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call and what it is about, for messages."""
+
+    call: Call
+    mode: RegimeMode
+    about: str
+
+    @property
+    def problem(self) -> Problem:
+        """The planner's problem."""
+        assert self.call.problem is not None
+        return self.call.problem
+
+
+class Interview:
+    """All questions to one planner. Answers are made when the first is looked at."""
+
+    def __init__(self, host: Host, subject: Subject) -> None:
+        assert isinstance(subject.component, Planner)
+        self.host, self.subject, self.planner = host, subject, subject.component
+        self.modes = self.planner.capabilities.regimes
+        self.services = HostServices(host)
+
+    def _prefix(self) -> list[Question]:
+        """What both processes are asked first, so that they differ in nothing but chance."""
+        asked = []
+        for mode in self.modes:
+            asked.append(self.question(mode, FIRST, problems.chain(mode)))
+            asked += [self.question(mode, name, problems.case(name, mode)) for name in problems.CASES]
+        return asked
+
+    def question(
+        self, mode: RegimeMode, about: str, problem: Problem, limit_s: float | None = None, label: str = ""
+    ) -> Question:
+        """A question; limit_s: its deadline. label: the planner with other options."""
+        call = Call(
+            name=f"{about} ({mode})",
+            slot="planners",
+            component=label or self.subject.label,
+            problem=problem,
+            limit_s=limit_s,
+            most_s=LONG_S if limit_s is None else LATE_S,
+        )
+        return Question(call, mode, about)
+
+    @cached_property
+    def first(self) -> list[tuple[Question, Answer]]:
+        """One process: the chain first and last, every case, starvation and pins between."""
+        asked = self._prefix()
+        for mode in self.modes:
+            asked.append(self.question(mode, "starved", problems.starved(mode)))
+            for pin, pins in problems.PINNED.items():
+                asked.append(self.question(mode, f"pin {pin}", problems.chain(mode, pins)))
+        for mode in self.modes:
+            asked.append(self.question(mode, AGAIN, problems.chain(mode)))
+        return self._answered(asked)
+
+    @cached_property
+    def second(self) -> list[tuple[Question, Answer]]:
+        """Another process: every case again; memory edges; deadlines that have passed or will soon."""
+        asked = self._prefix()
+        for mode in self.modes:
+            for about, bytes_ in self._edges(mode).items():
+                asked.append(self.question(mode, about, problems.with_memory(problems.chain(mode), bytes_)))
+        for mode in self.modes:
+            asked.append(self.question(mode, "deadline passed", problems.large(mode), 0.0))
+            asked.append(self.question(mode, "deadline near", problems.large(mode), SHORT_S))
+        return self._answered(asked)
+
+    def _edges(self, mode: RegimeMode) -> dict[str, int]:
+        """Memory of which the planner's own plan takes every byte, and one byte less."""
+        for question, answer in self.first:
+            if question.about == "chain" and question.mode == mode and answer.ending == "returned":
+                verdict = self.verdict(question, answer)
+                peak = max(verdict.peak_bytes.values(), default=0)
+                if verdict.status == "valid" and peak > 1:
+                    return {"memory edge": peak, "one byte less": peak - 1}
+        return {}
+
+    def _answered(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
+        found = answers([question.call for question in asked])
+        return [(question, found[question.call.name]) for question in asked]
+
+    def extra(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
+        """Answers to other questions, in a process of their own."""
+        return self._answered(asked)
+
+    @cached_property
+    def plans(self) -> list[tuple[Question, Answer]]:
+        """All answers of both that are valid plans."""
+        returned = [(q, a) for q, a in (*self.first, *self.second) if a.ending == "returned"]
+        return [(q, a) for q, a in returned if self.verdict(q, a).status == "valid"]
+
+    def verdict(self, question: Question, answer: Answer) -> Verdict:
+        """The suite's own, of a plan with its schedule."""
+        return judge(question.problem, *plan_of(answer))
+
+    def seconds(self, question: Question, answer: Answer) -> float:
+        """The suite's simulation of one mini-batch."""
+        plan, schedule = plan_of(answer)
+        trace = self.services.simulate(question.problem, plan, schedule)
+        return metrics(question.problem, plan, trace).seconds
+
+
+def plan_of(answer: Answer) -> tuple[Plan, Schedule]:
+    """Plan and schedule of an answer that returned one."""
+    assert answer.result is not None
+    assert answer.schedule is not None
+    return answer.result.plan, answer.schedule

@@ -1,0 +1,117 @@
+"""A complete package with a plugin that works, from templates that ship with pipebench."""
+
+import keyword
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pipebench
+from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.formats.files import write_file
+from pipebench.hooks import API_VERSION
+
+SLOTS = ("planner", "scheduler", "executor", "profiler", "format")
+TEMPLATES = "templates"
+SUFFIX = ".tmpl"
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package to be written: files by path inside its folder."""
+
+    folder: Path
+    name: str
+    module: str
+    contents: dict[str, bytes]
+
+
+def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -> Package:
+    """The package; nothing is written yet. taken: names of components that there are in the slot.
+
+    Raises PipebenchError: a slot that a package cannot be made for, a name that is no name, taken, or shadows a
+    module; a folder that exists.
+    """
+    if slot not in SLOTS:
+        raise unknown("slot", slot, SLOTS)
+    module = _checked(name, set(taken), slot)
+    target = folder / name
+    if target.exists() or target.is_symlink():
+        raise PipebenchError(f"{str(target)!r} exists already", "choose another name, or remove it")
+    words = {
+        "name": name,
+        "module": module,
+        "slot": slot,
+        "version": pipebench.__version__,
+        "next": _next_minor(pipebench.__version__),
+        "api": str(API_VERSION),
+        "Title": "".join(word.capitalize() for word in name.split("-")),
+    }
+    root = files("pipebench.testing") / TEMPLATES
+    contents = {**_filled(root / "common", "", words), **_filled(root / slot, "", words)}
+    return Package(target, name, module, contents)
+
+
+def write_package(package: Package) -> list[str]:
+    """Write all files; their paths, sorted. Raises PipebenchError when one cannot be written."""
+    try:
+        package.folder.mkdir(parents=True)
+    except OSError as error:
+        raise PipebenchError(
+            f"cannot make {str(package.folder)!r}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    for path, data in package.contents.items():
+        write_file(package.folder / path, data)
+    return sorted(package.contents)
+
+
+def _checked(name: str, taken: set[str], slot: str) -> str:
+    """The name of the import package. Raises PipebenchError with a name that would do."""
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise PipebenchError(
+            f"{name!r} is not a usable name: lower-case letters, digits and single hyphens, a letter first, "
+            f"at most {LONGEST_NAME}",
+            f"such as {_nearest_valid(name)!r}",
+        )
+    if name in taken:
+        raise PipebenchError(f"there is a {slot} {name!r} already", f"such as 'my-{name}'")
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name == "pipebench":
+        raise PipebenchError(f"{name!r} is a word of Python or of pipebench", f"such as 'my-{name}'")
+    module = f"pipebench_{name.replace('-', '_')}"
+    if find_spec(module) is not None:
+        raise PipebenchError(f"a package {module!r} is installed already", f"such as 'my-{name}'")
+    return module
+
+
+def _nearest_valid(name: str) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").lstrip("0123456789-")[:LONGEST_NAME].strip("-")
+    return plain or "mine"
+
+
+def _next_minor(version: str) -> str:
+    major, minor, *_ = version.split(".")
+    return f"{major}.{int(minor) + 1}"
+
+
+def _filled(source: Traversable, prefix: str, words: dict[str, str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for entry in source.iterdir():
+        path = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            found |= _filled(entry, f"{path}/", words)
+        elif entry.name.endswith(SUFFIX):
+            named = _substituted(path.removesuffix(SUFFIX), words)
+            found[named] = _substituted(entry.read_text(encoding="utf-8"), words).encode()
+    return found
+
+
+def _substituted(text: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace(f"@@{word}@@", value)
+    return text

@@ -1,0 +1,84 @@
+"""Checks of schedulers: valid orders for the plans that they say they can order."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from msgspec.structs import replace
+
+from pipebench.check import check_schedule
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
+from pipebench.hooks.manager import Host
+from pipebench.testing.asked import Asked, broken
+from pipebench.testing.calls import Answer, Call
+from pipebench.testing.descriptions import tried_options
+from pipebench.testing.plans import CASES, Planned, case
+from pipebench.testing.subject import Subject
+from pipebench.testing.verdicts import Failed, Waived, first_failure
+
+GENERAL = ("one-stage", "chain", "replicas")
+"""Plans that take no capability of a scheduler."""
+
+
+def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Validity of each plan's schedule, its kind, and what holds in every slot."""
+    del host
+    assert isinstance(subject.component, Scheduler)
+    abilities = subject.component.capabilities
+    mode: RegimeMode = "async" if abilities.produces == "periodic" else "sync"
+    planned = {name: case(name, mode) for name in CASES}
+    asked = Asked([_call(subject.label, name, each) for name, each in planned.items()], _renamed)
+    for name, each in planned.items():
+        yield f"validity-{name}", partial(_valid, asked, name, each)
+    yield "capabilities", partial(_capable, asked, abilities)
+    yield "determinism", asked.determinism
+    yield "silence", asked.silence
+    yield "state", asked.state
+    yield "options", partial(tried_options, subject, lambda label: _call(label, label, planned["chain"]))
+
+
+def _call(label: str, name: str, planned: Planned) -> Call:
+    return Call(name=name, slot="schedulers", component=label, problem=planned.problem, plan=planned.plan)
+
+
+def _renamed(call: Call, name: str) -> Call:
+    return replace(call, name=name)
+
+
+def _valid(asked: Asked, name: str, planned: Planned) -> None:
+    """A valid schedule of a small plan, or a refusal with a reason."""
+    answer = asked.first[name]
+    reason = broken(answer)
+    if reason or answer.ending == "refused":
+        raise Failed(reason or f"{name}: {answer.reason}; raise UnsupportedProblem for what it cannot order")
+    if answer.schedule is None:
+        raise Waived(f"refused: {answer.reason}")
+    verdict = check_schedule(planned.problem, planned.plan, answer.schedule)
+    if verdict.status != "valid":
+        told = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
+        raise Failed(f"{name}: the schedule is {verdict.status}: {told}")
+
+
+def _capable(asked: Asked, abilities: ScheduleCapabilities) -> None:
+    """It refuses no plan that it declares, and makes schedules of the kind that it declares."""
+    declared = {
+        *GENERAL,
+        *(["branches"] if abilities.stage_graphs == "dag" else []),
+        *(["shared"] if abilities.shared_devices else []),
+        *(["mixed-sizes"] if abilities.per_stage_micro_batch else []),
+    }
+    first_failure(
+        f"{name}: declared, and refused: {answer.reason}"
+        for name, answer in asked.first.items()
+        if name in declared and answer.ending == "unsupported"
+    )
+    first_failure(_kinds(asked.first, abilities))
+
+
+def _kinds(given: dict[str, Answer], abilities: ScheduleCapabilities) -> Iterator[str | None]:
+    for name, answer in given.items():
+        if answer.schedule is not None:
+            kind = "periodic" if isinstance(answer.schedule, PeriodicSchedule) else "finite"
+            if kind != abilities.produces:
+                yield f"{name}: the schedule is {kind}, capabilities.produces is {abilities.produces!r}"

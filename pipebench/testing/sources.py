@@ -1,0 +1,156 @@
+"""Checks of profilers, models and formats: where problems come from."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from msgspec.structs import replace
+
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.profile import Profile
+from pipebench.hooks.manager import Host
+from pipebench.testing.asked import Asked, broken, left_nothing
+from pipebench.testing.calls import Answer, Call
+from pipebench.testing.descriptions import tried_options
+from pipebench.testing.subject import Subject
+from pipebench.testing.verdicts import Failed, Waived
+
+Checks = Iterator[tuple[str, Callable[[], None]]]
+SIZES = (1, 4, 16)
+DEVICES = tuple(
+    DeviceType(
+        name=f"kit-{name}",
+        memory_bytes=16 * 10**9,
+        peak_flops={"fp32": rate, "fp16": 4 * rate, "bf16": 4 * rate},
+        memory_bandwidth_bytes_s=9e11,
+        peer_bandwidth_bytes_s=1e11,
+    )
+    for name, rate in (("slow", 1e13), ("fast", 2e13))
+)
+
+
+def profiler_checks(host: Host, subject: Subject) -> Checks:
+    """Two linear layers and a relu on two device types at three sizes."""
+    del host
+
+    def call(label: str, name: str, graph: OperatorGraph) -> Call:
+        return Call(
+            name=name, slot="profilers", component=label, graph=graph, devices=DEVICES, micro_batches=SIZES
+        )
+
+    asked = Asked(
+        [call(subject.label, "layers", layers()), call(subject.label, "unknown kind", layers("no-such-kind"))],
+        lambda given, name: replace(given, name=name),
+    )
+    yield "profile", partial(_profiled, asked)
+    yield "unknown-kind", partial(_no_crash, asked, "unknown kind")
+    yield "determinism", partial(_figures, asked)
+    yield "silence", asked.silence
+    yield "state", partial(_left, asked)
+    yield "options", partial(tried_options, subject, lambda label: call(label, label, layers()))
+
+
+def model_checks(host: Host, subject: Subject) -> Checks:
+    """The model as it is, and with each of its options."""
+    del host
+
+    def call(label: str, name: str) -> Call:
+        return Call(name=name, slot="models", component=label)
+
+    asked = Asked([call(subject.label, "default")], lambda given, name: replace(given, name=name))
+    yield "graph", partial(_built, asked)
+    yield "determinism", asked.determinism
+    yield "silence", asked.silence
+    yield "state", asked.state
+    yield "options", partial(tried_options, subject, lambda label: call(label, label))
+
+
+def layers(kind: str = "relu") -> OperatorGraph:
+    """linear, `kind`, linear on 64 features."""
+    wide = 64
+    dims = {"in_features": wide, "out_features": wide}
+    names = ("first", "middle", "last")
+    operators = tuple(
+        Operator(
+            name=name,
+            kind="linear" if name != "middle" else kind,
+            dims=dims if name != "middle" else {"features": wide},
+            inputs=(("input", *names)[position],),
+            parameters=(f"{name}.weight",) if name != "middle" else (),
+            axes={
+                ("input", *names)[position]: ("batch", "features" if name == "middle" else "in_features"),
+                name: ("batch", "features" if name == "middle" else "out_features"),
+            },
+        )
+        for position, name in enumerate(names)
+    )
+    size = 4.0 * wide
+    tensors = tuple(
+        Tensor(
+            name=name,
+            producer=None if name == "input" else name,
+            forward_bytes_per_sample=size,
+            gradient_bytes_per_sample=0.0 if name == "input" else size,
+        )
+        for name in ("input", *names)
+    )
+    parameters = tuple(Parameter(name=f"{name}.weight", bytes=4 * wide * wide) for name in ("first", "last"))
+    return OperatorGraph(name="layers", operators=operators, tensors=tensors, parameters=parameters)
+
+
+def _returned(asked: Asked, name: str) -> Answer:
+    answer = asked.first[name]
+    if answer.ending != "returned":
+        raise Failed(f"{name}: {answer.ending}: {answer.reason}")
+    return answer
+
+
+def _built(asked: Asked) -> None:
+    """A graph whose operators are connected."""
+    graph = _returned(asked, "default").graph
+    assert graph is not None
+    if len(graph.operators) > 1 and not any(graph.successors):
+        raise Failed("no operator reads what another makes")
+
+
+def _left(asked: Asked) -> None:
+    """A call leaves everything as it was."""
+    left_nothing(asked.everything())
+
+
+def _no_crash(asked: Asked, name: str) -> None:
+    """An operator of a kind that nobody knows is an error that says so, not a crash."""
+    reason = broken(asked.first[name])
+    if reason:
+        raise Failed(f"{reason}; raise PipebenchError that says what is missing")
+
+
+def _profiled(asked: Asked) -> None:
+    """Times for every operator, on every device type and at every size that was asked for; and who measured."""
+    profile = _returned(asked, "layers").profile
+    assert profile is not None
+    missing = [device.name for device in DEVICES if device.name not in profile.device_types]
+    if missing:
+        raise Failed(f"no costs for device type {missing[0]!r}, which context.request.devices names")
+    given = [operator.name for operator in layers().operators]
+    if [operator.name for operator in profile.graph.operators] != given:
+        raise Failed("the profile's operators are not those of the graph, in order")
+    for costs in profile.costs:
+        if costs.micro_batches != SIZES:
+            raise Failed(f"micro-batches {costs.micro_batches} are profiled, {SIZES} were asked for")
+        if not any(sum(operator.forward_s) + sum(operator.backward_s) > 0 for operator in costs.operators):
+            raise Failed(f"everything takes no time on {costs.device_type!r}")
+    if not profile.provenance.profiler:
+        raise Failed("provenance.profiler is empty: who measured?")
+
+
+def _figures(asked: Asked) -> None:
+    """Two processes get the same figures, or provenance.relative_spread says how much they vary."""
+    pair = [answers["layers"].profile for answers in (asked.first, asked.second)]
+    if not all(isinstance(profile, Profile) for profile in pair):
+        return
+    if pair[0] != pair[1]:
+        spread = pair[0] is not None and pair[0].provenance.relative_spread is not None
+        if spread:
+            raise Waived("its figures are measured: provenance.relative_spread says how much they vary")
+        raise Failed("two processes get different figures, and provenance.relative_spread does not say so")

@@ -1,0 +1,127 @@
+"""pipebench plugin list and doctor, with plugins that are well and plugins that are not."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.hooks.distributions import GOOD, install
+
+Install = Callable[[str, str], Path]
+NAMED = GOOD.replace("{name}", "named")
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def put(distribution: str, source: str) -> Path:
+        monkeypatch.delitem(sys.modules, distribution.replace("-", "_"), raising=False)
+        install(tmp_path, distribution, source)
+        return tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info" / "METADATA"
+
+    return put
+
+
+def test_all_that_ship_are_loaded_and_light(pipebench: CommandLine) -> None:
+    done = pipebench("plugin", "list", "--json")
+    listed = {entry["entry_point"]: entry for entry in json.loads(done.out)}
+    assert {"madpipe", "models", "simulate"} <= set(listed)
+    shipped = [entry for entry in listed.values() if entry["distribution"] == "pipebench"]
+    for entry in shipped:
+        assert (entry["state"], entry["api"], entry["heavy"], entry["troubles"]) == ("loaded", 1, [], [])
+        assert entry["slots"]
+    assert listed["madpipe"]["slots"]["schedulers"] == ["periodic-bnb", "periodic-ilp"]
+
+
+def test_each_state_is_told(pipebench: CommandLine, installed: Install) -> None:
+    installed("good-one", NAMED)
+    installed("newer-one", NAMED.replace("API = 1", "API = 7"))
+    installed("broken-one", "import no_such_module_anywhere")
+    installed("clashing-one", GOOD.replace("{name}", "madpipe"))
+    done = pipebench("plugin", "list")
+    assert done.code == 0
+    rows = {line.split()[0]: line.split() for line in done.out.splitlines()}
+    assert rows["good_one"][1:5] == ["good-one", "1.2", "1", "loaded"]
+    assert rows["newer_one"][3:6] == ["7", "left", "out"]
+    assert rows["broken_one"][3:6] == ["-", "left", "out"]
+    assert rows["clashing_one"][3:5] == ["1", "partly"]
+    assert rows["good_one"][-2:] == ["1", "planner"]
+    assert done.err.count("warning: ") == 3
+
+
+def test_what_an_import_costs_is_laid_at_the_right_door(
+    pipebench: CommandLine, installed: Install, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_helper.py").write_text("x = sum(range(3_000_000))")
+    installed("a-slow-one", "import slow_helper\n" + NAMED)
+    installed("b-quick-one", GOOD.replace("{name}", "quick"))
+    sys.modules.pop("slow_helper", None)
+    listed = {entry["entry_point"]: entry for entry in json.loads(pipebench("plugin", "list", "--json").out)}
+    assert listed["a_slow_one"]["import_cpu_s"] > 5 * listed["b_quick_one"]["import_cpu_s"]
+    assert listed["a_slow_one"]["modules"] == listed["b_quick_one"]["modules"] + 1
+
+
+def ailments(pipebench: CommandLine) -> dict[str, tuple[str, str]]:
+    done = pipebench("plugin", "doctor", "--json")
+    found = json.loads(done.out)["ailments"]
+    assert done.code == (1 if found else 0)
+    return {each["plugin"]: (each["what"], each["remedy"]) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "remedy"),
+    [
+        ("import no_such_module_anywhere", "ModuleNotFoundError", "pip install no_such_module_anywhere"),
+        ("import sick_one.part", "ModuleNotFoundError", "pip install --force-reinstall sick-one"),
+        ("raise RuntimeError('no licence')", "no licence", "pip install --upgrade sick-one"),
+        (NAMED.replace("API = 1", "API = 7"), "hook API 7", "pip install --upgrade pipebench"),
+        (NAMED.replace("API = 1", "API = 0"), "hook API 0", "pip install --upgrade sick-one"),
+        ("x = 1", "states no PIPEBENCH_API", "pip install --upgrade sick-one"),
+        (GOOD.replace("{name}", "madpipe"), "already provided by pipebench", "pip uninstall sick-one"),
+        (NAMED.replace("pipebench_planners", "pipebench_planers"), "no hook", "pip install --upgrade sick-one"),
+        ("import pandas\n" + NAMED, "imports pandas in every command", "pip install --upgrade sick-one"),
+    ],
+)
+def test_the_doctor_names_what_mends_it(
+    pipebench: CommandLine,
+    installed: Install,
+    source: str,
+    what: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    (installed("sick-one", source).parents[1] / "pandas.py").touch()
+    found = {name: told for name, told in ailments(pipebench).items() if "sick" in name}
+    assert list(found) == ["sick-one 1.2 (sick_one)"], found
+    assert what in found["sick-one 1.2 (sick_one)"][0]
+    assert found["sick-one 1.2 (sick_one)"][1] == remedy
+
+
+def test_work_that_cannot_be_loaded_is_found(pipebench: CommandLine, installed: Install) -> None:
+    installed("sick-one", NAMED.replace('load="{module}:plan"', 'load="sick_one:plam"'))
+    found = ailments(pipebench)["sick-one: planner named"]
+    assert "AttributeError" in found[0]
+    assert found[1] == "pip install --upgrade sick-one"
+
+
+def test_missing_and_old_requirements(pipebench: CommandLine, installed: Install) -> None:
+    metadata = installed("sick-one", NAMED)
+    with metadata.open("a") as file:
+        file.write("Requires-Dist: no-such-thing>=2\nRequires-Dist: click>=99\nRequires-Dist: msgspec\n")
+        file.write("Requires-Dist: other; extra == 'test'\n")
+    done = pipebench("plugin", "doctor")
+    assert done.code == 1
+    assert "sick-one: needs no-such-thing>=2: it is not installed\n    pip install 'no-such-thing>=2'" in done.out
+    assert "sick-one: needs click>=99: 8." in done.out
+    assert "other" not in done.out
+    assert "2 wrong" in done.out
+
+
+def test_a_plugin_that_needs_nothing_mended(pipebench: CommandLine, installed: Install) -> None:
+    installed("good-one", NAMED)
+    assert not any("good" in name for name in ailments(pipebench))

@@ -1,0 +1,124 @@
+"""Every code block of every page runs, and what is shown as output is what was printed."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.docs.pages import DOCS, Block, blocks, written_pages
+from tests.testing.generated import install_generated
+
+PAGES = {str(page.relative_to(DOCS.parent)): page for page in written_pages()}
+LANGUAGES = {"python", "sh", "text", "toml"}
+
+
+class Reader:
+    """Someone who does what a page says, in a folder of his own."""
+
+    def __init__(self, pipebench: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._pipebench, self._folder, self._monkeypatch = pipebench, folder, monkeypatch
+        self._names: dict[str, Any] = {}
+        self._printed = ""
+
+    def follow(self, block: Block) -> None:
+        if block.file is not None:
+            path = self._folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+        if block.language == "toml":
+            tomllib.loads(block.text)
+        elif block.language == "python" and block.file is None:
+            exec(compile(block.text, "block", "exec"), self._names)
+        elif block.language == "python":
+            compile(block.text, block.file or "", "exec")
+        elif block.language == "sh":
+            self._printed = "".join(map(self._run, block.text.splitlines()))
+        elif block.language == "text":
+            shown = {plain(line) for line in self._printed.splitlines()}
+            for line in block.text.splitlines():
+                assert any(each.startswith(plain(line)) for each in shown), f"not printed: {line}\n{self._printed}"
+
+    def _run(self, line: str) -> str:
+        command, _, remark = line.partition("  # exits ")
+        program, *arguments = words(command)
+        if program == "pip":
+            self._install(self._folder / arguments[-1])
+            return ""
+        if program == "pytest":
+            return self._pytest(arguments)
+        assert program == "pipebench", line
+        done = self._pipebench(*arguments)
+        assert done.code == int(remark or 0), done.out + done.err
+        return done.out
+
+    def _install(self, package: Path) -> None:
+        for path in install_generated(package, self._folder / "installed"):
+            self._monkeypatch.syspath_prepend(path)
+
+    def _pytest(self, arguments: list[str]) -> str:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+        environment = {"PYTHONPATH": ":".join(entry for entry in sys.path if entry), "PATH": ""}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+def words(command: str) -> list[str]:
+    """As a shell splits them; `python` in a cmd: is this one."""
+    found = re.findall(r'"[^"]*"|\S+', command)
+    return [word.strip('"').replace("cmd:python ", f"cmd:{sys.executable} ") for word in found]
+
+
+def plain(line: str) -> str:
+    """Words, single spaces between them."""
+    return " ".join(line.split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_runs(
+    name: str, pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader = Reader(pipebench, tmp_path, monkeypatch)
+    try:
+        for block in blocks(PAGES[name]):
+            assert block.language in LANGUAGES, f"{name}: a block of language {block.language!r} is run by nobody"
+            reader.follow(block)
+    finally:
+        forget_modules(tmp_path)
+
+
+def forget_modules(folder: Path) -> None:
+    """Modules of packages that a page installed: the next page has its own."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(folder)):
+            del sys.modules[name]
+
+
+def test_a_block_that_fails_is_noticed(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(pipebench, tmp_path, monkeypatch)
+    with pytest.raises(NameError):
+        reader.follow(Block("python", "print(no_such_name)\n"))
+    with pytest.raises(AssertionError, match="no command"):
+        reader.follow(Block("sh", "pipebench no-such-command\n"))
+    reader.follow(Block("sh", "pipebench list executors\n"))
+    reader.follow(Block("text", "simulate\n"))
+    with pytest.raises(AssertionError, match="not printed"):
+        reader.follow(Block("text", "imagine\n"))
+
+
+@pytest.mark.parametrize(
+    ("page", "file", "most"),
+    [("tutorial/first-planner.md", "first.py", 60), ("tutorial/first-executor.md", "executor.py", 70)],
+)
+def test_the_tutorials_are_as_short_as_they_say(page: str, file: str, most: int) -> None:
+    (block,) = [each for each in blocks(PAGES[f"docs/{page}"]) if (each.file or "").endswith(file)]
+    lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) <= most - 10

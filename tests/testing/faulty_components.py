@@ -1,0 +1,257 @@
+"""Executors, schedulers, profilers, models and formats with one fault each."""
+
+from pathlib import Path
+
+from tests.hooks.distributions import install
+
+SOURCE = """
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import (
+    Artefact, Executor, ExecutorCapabilities, Format, Model, Profiler, ScheduleCapabilities, Scheduler,
+)
+
+PIPEBENCH_API = 1
+PIPEBENCH_SAMPLES = {"format-sample": "tests.testing:conftest.py"}
+
+def named(kind, fault, **more):
+    load = "{module}_work:" + f"{kind.__name__.lower()}_{fault}".replace("-", "_")
+    return kind(name=f"{kind.__name__.lower()}-{fault}", summary="for tests", load=load, **more)
+
+@hookimpl
+def pipebench_executors():
+    for fault in ("honest", "tasks", "clocks", "cancel", "runs"):
+        yield named(Executor, fault)
+    yield named(Executor, "order", capabilities=ExecutorCapabilities(shared_devices=False))
+    few = ExecutorCapabilities(schedules=("finite",), launch="processes", shared_devices=False)
+    yield named(Executor, "dead-worker", capabilities=few)
+    yield named(Executor, "no-worker", capabilities=few)
+    yield named(Executor, "watchful", capabilities=few)
+
+@hookimpl
+def pipebench_schedulers():
+    for fault in ("honest", "validity", "crash", "silence", "state"):
+        yield named(Scheduler, fault)
+    yield named(Scheduler, "capabilities", capabilities=ScheduleCapabilities(shared_devices=True))
+    yield named(Scheduler, "determinism")
+
+@hookimpl
+def pipebench_profilers():
+    for fault in ("profile", "unknown-kind", "determinism"):
+        yield named(Profiler, fault)
+
+@hookimpl
+def pipebench_models():
+    for fault in ("graph", "determinism"):
+        yield named(Model, fault)
+
+@hookimpl
+def pipebench_formats():
+    for fault in ("suffixes", "garbage", "accepts", "sample"):
+        yield named(Format, fault, suffixes=("." + fault,) if fault != "suffixes" else ("csv",))
+
+@hookimpl
+def pipebench_artefacts():
+    return [named(Artefact, "judge", paper="A paper")]
+"""
+
+WORK = '''
+import multiprocessing
+import random
+import time
+
+from msgspec.structs import replace
+
+from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.graph import Operator, OperatorGraph
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
+from pipebench.domain.schedule import FiniteSchedule, Lane
+from pipebench.simulation.simulate import simulate
+
+def executor_honest(problem, plan, schedule, context):
+    return simulate(problem, plan, schedule)
+
+def executor_runs(problem, plan, schedule, context):
+    if plan.shared_devices:
+        raise UnsupportedProblem("stages share devices")
+    return simulate(problem, plan, schedule)
+
+def executor_tasks(problem, plan, schedule, context):
+    trace = simulate(problem, plan, schedule)
+    columns = ("lane", "stage", "micro_batch", "kinds", "start_ns", "end_ns")
+    return replace(trace, **{name: getattr(trace, name)[:-1] for name in columns})
+
+def executor_order(problem, plan, schedule, context):
+    """The last stage starts at once, as if it needed nobody."""
+    trace = simulate(problem, plan, schedule)
+    last = len(plan.stages) - 1
+    early = min(start for start, stage in zip(trace.start_ns, trace.stage) if stage == last)
+    def moved(times):
+        return tuple(time - early * (stage == last) for time, stage in zip(times, trace.stage))
+    return replace(trace, start_ns=moved(trace.start_ns), end_ns=moved(trace.end_ns))
+
+def executor_clocks(problem, plan, schedule, context):
+    trace = simulate(problem, plan, schedule)
+    return replace(trace, end_ns=(trace.start_ns[0] - 1, *trace.end_ns[1:]), origin="measured")
+
+def executor_cancel(problem, plan, schedule, context):
+    trace = simulate(problem, plan, schedule)
+    if trace.total_ns > 10**10:
+        time.sleep(6)
+    return trace
+
+def _wait(queue, seconds):
+    time.sleep(seconds)
+    queue.put(1)
+
+def executor_dead_worker(problem, plan, schedule, context):
+    """Waits for its worker's word and never looks whether the worker lives."""
+    trace = simulate(problem, plan, schedule)
+    forked = multiprocessing.get_context("fork")
+    queue = forked.Queue()
+    worker = forked.Process(target=_wait, args=(queue, min(30.0, trace.total_ns / 1e9)))
+    worker.start()
+    while queue.empty():
+        time.sleep(0.01)
+        if context.out_of_time():
+            worker.kill()
+            worker.join()
+            context.check_deadline()
+    worker.join()
+    return trace
+
+def executor_watchful(problem, plan, schedule, context):
+    """As it should be: looks at its worker and at the clock."""
+    trace = simulate(problem, plan, schedule)
+    forked = multiprocessing.get_context("fork")
+    queue = forked.Queue()
+    worker = forked.Process(target=_wait, args=(queue, min(30.0, trace.total_ns / 1e9)))
+    worker.start()
+    while queue.empty():
+        time.sleep(0.01)
+        if context.out_of_time():
+            worker.kill()
+            worker.join()
+            context.check_deadline()
+        if not worker.is_alive() and queue.empty():
+            raise PipebenchError(f"the worker ended with exit code {worker.exitcode}")
+    worker.join()
+    return trace
+
+executor_no_worker = executor_honest
+
+def scheduler_honest(problem, plan, context):
+    if plan.shared_devices:
+        raise UnsupportedProblem("stages share devices")
+    counts = [problem.mini_batch // stage.micro_batch for stage in plan.stages]
+    def lane(position, stage):
+        order = list(range(counts[position])) * 2
+        kinds = "F" * counts[position] + "B" * counts[position]
+        reduce = stage.data_parallel > 1
+        return Lane(
+            devices=stage.devices,
+            stage=(position,) * (len(order) + reduce),
+            micro_batch=(*order, *([0] if reduce else [])),
+            kinds=kinds + "R" * reduce,
+        )
+    if len({stage.micro_batch for stage in plan.stages}) > 1:
+        raise UnsupportedProblem("micro-batches of several sizes")
+    return FiniteSchedule(lanes=tuple(lane(*each) for each in enumerate(plan.stages)))
+
+scheduler_capabilities = scheduler_honest
+
+def scheduler_silence(problem, plan, context):
+    print("ordering")
+    return scheduler_honest(problem, plan, context)
+
+SEEN = []
+
+def scheduler_state(problem, plan, context):
+    SEEN.append(1)
+    made = scheduler_honest(problem, plan, context)
+    return FiniteSchedule(lanes=()) if len(SEEN) > 6 else made
+
+def scheduler_validity(problem, plan, context):
+    made = scheduler_honest(problem, plan, context)
+    lanes = [replace(lane, kinds=lane.kinds[::-1] if "R" not in lane.kinds else lane.kinds) for lane in made.lanes]
+    return FiniteSchedule(lanes=tuple(lanes))
+
+def scheduler_crash(problem, plan, context):
+    return scheduler_honest(problem, plan, context).lanes[7]
+
+def scheduler_determinism(problem, plan, context):
+    made = scheduler_honest(problem, plan, context)
+    lanes = list(made.lanes)
+    random.shuffle(lanes)
+    return FiniteSchedule(lanes=tuple(lanes)) if len(lanes) > 1 else made
+
+def measured(graph, context, devices=None, seconds=1e-3):
+    sizes = context.request.micro_batches
+    return Profile(
+        name=graph.name,
+        graph=graph,
+        costs=tuple(
+            DeviceCosts(
+                device_type=device.name,
+                micro_batches=sizes,
+                operators=tuple(
+                    OperatorCosts(
+                        operator=op.name,
+                        forward_s=tuple(seconds * size for size in sizes),
+                        backward_s=tuple(seconds * size for size in sizes),
+                    )
+                    for op in graph.operators
+                ),
+            )
+            for device in (devices or context.request.devices)
+        ),
+        provenance=Provenance(profiler="measured"),
+    )
+
+def profiler_profile(graph, context):
+    return measured(graph, context, context.request.devices[:1])
+
+def profiler_unknown_kind(graph, context):
+    times = {"linear": 1, "relu": 1}
+    [times[operator.kind] for operator in graph.operators]
+    return measured(graph, context)
+
+def profiler_determinism(graph, context):
+    return measured(graph, context, seconds=random.random())
+
+def model_graph(context):
+    return OperatorGraph(name="m", operators=(Operator(name="a", kind="x"), Operator(name="b", kind="x")))
+
+def model_determinism(context):
+    return OperatorGraph(name=f"m{random.random()}", operators=(Operator(name="a", kind="x"),))
+
+def format_suffixes(data, context):
+    raise PipebenchError(f"{context.request}: no such file")
+
+format_sample = format_suffixes
+
+def format_garbage(data, context):
+    data.decode("ascii")
+    raise PipebenchError(f"{context.request}: no such file")
+
+def format_accepts(data, context):
+    graph = OperatorGraph(name="m", operators=(Operator(name="a", kind="x"),))
+    costs = OperatorCosts(operator="a", forward_s=(1.0,), backward_s=(1.0,))
+    return Profile(
+        name="p", graph=graph, costs=(DeviceCosts(device_type="d", micro_batches=(1,), operators=(costs,)),)
+    )
+
+class artefact_judge:
+    claims = ()
+    def suite(self, full, profiles=()):
+        return ()
+    def judge(self, results):
+        return []
+    def series(self, results):
+        return None
+'''
+
+
+def install_faulty_components(folder: Path) -> None:
+    """Put the distribution into a folder for sys.path."""
+    install(folder, "faulty-components", SOURCE)
+    (folder / "faulty_components_work.py").write_text(WORK)

@@ -1,0 +1,134 @@
+"""pipebench plugin check: what it prints, how it ends, and what an author waives."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.hooks.distributions import install
+
+SOURCE = """
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Scheduler
+
+PIPEBENCH_API = 1
+{extra}
+
+@hookimpl
+def pipebench_schedulers():
+    return [Scheduler(name="{name}", summary="{summary}", load="{module}:schedule")]
+
+def schedule(problem, plan, context):
+    from pipebench.domain.errors import UnsupportedProblem
+    raise UnsupportedProblem("not today")
+"""
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def put(extra: str = "", summary: str = "says no") -> None:
+        monkeypatch.delitem(sys.modules, "lazy_one", raising=False)
+        filled = SOURCE.replace("{extra}", extra).replace("{name}", "lazy").replace("{summary}", summary)
+        install(tmp_path, "lazy-one", filled)
+
+    return put
+
+
+def test_the_outcomes_and_the_totals(pipebench: CommandLine, installed: Install) -> None:
+    installed()
+    done = pipebench("plugin", "check", "lazy")
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert "ok      scheduler lazy: metadata" in lines
+    assert "waived  scheduler lazy: validity-shared: refused: not today" in lines
+    assert "FAILED  scheduler lazy: capabilities: one-stage: declared, and refused: not today" in lines
+    assert lines[-1] == "lazy: 6 run, 7 waived, 1 failed"
+    assert len(lines) == 6 + 7 + 1
+
+
+@pytest.mark.parametrize("name", ["lazy-one", "lazy_one", "Lazy.One", "lazy"])
+def test_a_plugin_goes_by_its_component_its_distribution_and_its_entry_point(
+    pipebench: CommandLine, installed: Install, name: str
+) -> None:
+    installed()
+    done = pipebench("plugin", "check", name, "--only", "metadata")
+    assert (done.code, done.out.splitlines()[0]) == (0, "ok      scheduler lazy: metadata")
+
+
+def test_json(pipebench: CommandLine, installed: Install) -> None:
+    installed()
+    done = pipebench("plugin", "check", "lazy", "--json")
+    told = json.loads(done.out)
+    assert done.code == 1
+    assert told["totals"] == {"run": 6, "waived": 7, "failed": 1}
+    assert sum(told["totals"].values()) - 1 == len(told["outcomes"])
+    assert {outcome["component"] for outcome in told["outcomes"]} == {"lazy"}
+
+
+def test_a_waiver_is_told_with_its_reason(pipebench: CommandLine, installed: Install) -> None:
+    installed('PIPEBENCH_WAIVED = {"lazy:capabilities": "it is lazy on purpose"}')
+    done = pipebench("plugin", "check", "lazy")
+    assert done.code == 0
+    assert "waived  scheduler lazy: capabilities: by its author: it is lazy on purpose" in done.out
+    assert done.out.splitlines()[-1] == "lazy: 5 run, 8 waived, 0 failed"
+
+
+@pytest.mark.parametrize(
+    ("waivers", "told"),
+    [
+        ('{"lazy:capability": "why not"}', "a waiver of 'capability', there is no such check"),
+        ('{"lazy:capabilities": " "}', "PIPEBENCH_WAIVED of lazy_one is wrong"),
+        ('{"capabilities": "why not"}', "PIPEBENCH_WAIVED of lazy_one is wrong"),
+        ("['lazy:capabilities']", "PIPEBENCH_WAIVED of lazy_one is wrong"),
+    ],
+)
+def test_a_waiver_that_says_nothing_is_an_error(
+    pipebench: CommandLine, installed: Install, waivers: str, told: str
+) -> None:
+    installed(f"PIPEBENCH_WAIVED = {waivers}")
+    done = pipebench("plugin", "check", "lazy")
+    assert done.code == 2
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["no-such-thing"], 2, "unknown plugin or component 'no-such-thing'"),
+        (["madpip"], 2, "did you mean 'madpipe'?"),
+        (["./missing.py"], 2, "there is no file './missing.py'"),
+        (["cmd:./planner"], 2, "only plugins and Python files are checked"),
+        (["uniform", "--only", "pinz"], 2, "did you mean 'pins'?"),
+        (["uniform", "--only", "optimality"], 4, "no check ran"),
+    ],
+)
+def test_bad_input_is_one_line(pipebench: CommandLine, arguments: list[str], code: int, told: str) -> None:
+    done = pipebench("plugin", "check", *arguments)
+    assert done.code == code
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_file_is_a_planner(pipebench: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "none.py").write_text("def plan(problem, context):\n    return None\n")
+    done = pipebench("plugin", "check", str(tmp_path / "none.py"))
+    assert done.code == 1
+    assert "returned NoneType, not a PlanResult" in done.out
+    assert "discovery" not in done.out
+
+
+def test_a_plugin_that_does_not_load_is_named(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "sick-one", "raise RuntimeError('no licence')")
+    done = pipebench("plugin", "check", "sick-one")
+    assert done.code == 3
+    assert "no licence" in done.err

@@ -1,0 +1,136 @@
+"""A generated package works as it is: installed, its own tests pass, its component stands beside the others."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.testing.scaffold import SLOTS, new_package, write_package
+from tests.cli.command_line import CommandLine
+from tests.testing.generated import install_generated
+
+NAMES = {slot: f"my-{slot}" for slot in SLOTS}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("new")
+    for slot, name in NAMES.items():
+        write_package(new_package(name, slot, folder))
+    return {slot: folder / name for slot, name in NAMES.items()}
+
+
+@pytest.fixture(scope="module")
+def environment(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of a process in which all are installed."""
+    paths = []
+    for package in packages.values():
+        paths += install_generated(package, tmp_path_factory.mktemp("installed"))
+    paths += [entry for entry in sys.path if entry]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run(environment: dict[str, str], folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_its_own_tests_pass(packages: dict[str, Path], environment: dict[str, str], slot: str) -> None:
+    package = packages[slot]
+    done = run(environment, package.parent, "pytest", package.name, "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout[-3000:]
+    totals = done.stdout.partition("pipebench conformance: ")[2]
+    assert int(totals.split()[0]) >= 7
+    assert totals.splitlines()[0].endswith(" 0 failed")
+
+
+def test_the_planner_is_compared_with_those_that_ship(
+    packages: dict[str, Path], environment: dict[str, str]
+) -> None:
+    small = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8", "--json")
+    done = run(
+        environment, packages["planner"], "pipebench", "compare", "--planners", "my-planner,madpipe", *small
+    )
+    assert done.returncode == 0, done.stderr
+    rows = {row["planner"]: row for row in json.loads(done.stdout)["rows"]}
+    assert {name: row["status"] for name, row in rows.items()} == {"my-planner": "ok", "madpipe": "ok"}
+    assert rows["my-planner"]["distribution"] == "pipebench-my-planner"
+
+
+def test_types_are_strict(packages: dict[str, Path], environment: dict[str, str], tmp_path: Path) -> None:
+    sources = [str(package / "src") for package in packages.values()]
+    done = run(environment, tmp_path, "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *sources)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_no_word_of_a_template_is_left(packages: dict[str, Path], slot: str) -> None:
+    files = [path for path in packages[slot].rglob("*") if path.is_file()]
+    assert {"pyproject.toml", "README.md", "ci.yml", "plugin.py", "py.typed", "test_conformance.py"} <= {
+        path.name for path in files
+    }
+    for path in files:
+        assert "@@" not in str(path) + path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "slot", "told"),
+    [
+        ("Mine", "planner", "such as 'mine'"),
+        ("my planner!", "planner", "such as 'my-planner'"),
+        ("9lives", "planner", "such as 'lives'"),
+        ("", "planner", "such as 'mine'"),
+        ("../mine", "planner", "such as 'mine'"),
+        ("a" * 41, "planner", "at most 40"),
+        ("json", "planner", "such as 'my-json'"),
+        ("class", "planner", "such as 'my-class'"),
+        ("madpipe", "planner", "there is a planner 'madpipe' already (such as 'my-madpipe')"),
+        ("baselines", "planner", "'pipebench_baselines' is installed already"),
+        ("mine", "planer", "unknown slot 'planer' (did you mean 'planner'?"),
+        ("mine", "model", "unknown slot 'model'"),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_one_that_would_do(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, slot: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = pipebench("plugin", "new", name, "--slot", slot)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    if name != "baselines":
+        assert told in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(pipebench: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kept").write_text("mine")
+    done = pipebench("plugin", "new", "mine", "--into", str(tmp_path))
+    assert done.code == 2
+    assert "exists already" in done.err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["kept"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PipebenchError, match="cannot make"):
+        write_package(new_package("mine", "planner", tmp_path / "file"))
+
+
+def test_what_is_written_is_told(pipebench: CommandLine, tmp_path: Path) -> None:
+    done = pipebench("plugin", "new", "mine", "--into", str(tmp_path))
+    assert done.code == 0
+    assert f"{tmp_path}/mine/pyproject.toml" in done.out.splitlines()
+    assert "pip install" in done.err

@@ -1,0 +1,27 @@
+"""Every plugin that ships passes the kit."""
+
+import pytest
+
+from pipebench.hooks.discovery import installed_entry_points, provider_of
+from pipebench.hooks.manager import Host
+from pipebench.testing.kit import check_plugin
+
+SHIPPED = [point.name for point in installed_entry_points() if provider_of(point).distribution == "pipebench"]
+
+
+@pytest.fixture(scope="module")
+def host() -> Host:
+    return Host()
+
+
+@pytest.mark.parametrize("plugin", SHIPPED)
+def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:
+    report = check_plugin(host, plugin)
+    failed = [f"{o.component}: {o.check}: {o.reason}" for o in report.outcomes if o.status == "failed"]
+    assert failed == []
+    assert report.count("passed") > report.count("waived")
+
+
+def test_an_optimum_that_ships_is_tried_out(host: Host) -> None:
+    report = check_plugin(host, "contiguous-exact", only=("optimality", "claims"))
+    assert [outcome.status for outcome in report.outcomes] == ["passed", "passed"]
