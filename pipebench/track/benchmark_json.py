@@ -18,7 +18,7 @@ SECONDS = ("min", "median", "iqr", "max")
 OLD = timedelta(hours=36)
 
 
-class _Stats(msgspec.Struct):
+class _Stats(msgspec.Struct, frozen=True):
     min: float
     median: float
     iqr: float
@@ -26,24 +26,24 @@ class _Stats(msgspec.Struct):
     rounds: int
 
 
-class _Benchmark(msgspec.Struct):
+class _Benchmark(msgspec.Struct, frozen=True):
     fullname: str
     stats: _Stats
     extra_info: dict[str, Any] = {}
 
 
-class _Cpu(msgspec.Struct):
+class _Cpu(msgspec.Struct, frozen=True):
     brand_raw: str = ""
     count: int = 0
 
 
-class _Machine(msgspec.Struct):
+class _Machine(msgspec.Struct, frozen=True):
     system: str = ""
     machine: str = ""
     cpu: _Cpu = _Cpu()
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, frozen=True):
     machine_info: _Machine
     benchmarks: list[_Benchmark]
     datetime: str

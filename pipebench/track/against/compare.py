@@ -26,7 +26,7 @@ def compare_sides(
     arguments: Sequence[str],
     folder: Path,
     budget_s: float,
-    told: Callable[[int, int], None] = lambda done, most: None,
+    told: Callable[[int, int], None] | None = None,
     run: Runner = run_side,
 ) -> Against:
     """Pairs of runs until every subject is known to 1.5 % or there are 15, or the budget ends.
@@ -42,7 +42,8 @@ def compare_sides(
     sums = Sums(calibrated=same_calibration(sides))
     notices = []
     for number in range(MOST_PAIRS):
-        told(number, MOST_PAIRS)
+        if told is not None:
+            told(number, MOST_PAIRS)
         first, second = (sides.before, sides.after) if number % 2 == 0 else (sides.after, sides.before)
         runs = {side.name: run(side, words, folder) for side in (first, second)}
         sums.add(_rows(runs, sides.before), _rows(runs, sides.after))

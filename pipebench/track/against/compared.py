@@ -14,7 +14,7 @@ from pipebench.track.pairs import Pairs, compare_pairs
 
 
 class ComparedSubject(Value, frozen=True, kw_only=True):
-    """One planner on one workload on both sides. outcome, columns: of exact columns; None where a side lacks it."""
+    """One planner on one workload on both sides. outcome, columns: of exact columns, None where none differs."""
 
     subject: str
     pairs: Pairs
