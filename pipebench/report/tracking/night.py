@@ -163,7 +163,7 @@ def _control(control: Control) -> Iterator[Block]:
     """Always there: how much to believe."""
     yield Heading("A/A")
     if control.rate is None:
-        yield Paragraph("No night has measured the same planner twice yet.")
+        yield Paragraph("No night has had enough A/A pairs for an answer yet.")
     else:
         assert control.most is not None
         assert control.spread is not None
