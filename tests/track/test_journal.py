@@ -85,7 +85,7 @@ def test_nothing_is_added_to_an_edited_history(tmp_path: Path) -> None:
 def test_a_newer_version_is_said_with_what_to_do(tmp_path: Path) -> None:
     file = written(tmp_path)
     file.write_text(file.read_text().replace('"version":1', '"version":2', 1))
-    with pytest.raises(PipebenchError, match="written in version 2 .* reads version 1") as caught:
+    with pytest.raises(PipebenchError, match=r"written in version 2 .* reads version 1") as caught:
         read_journal(file)
     assert caught.value.hint == "install a newer pipebench"
 
