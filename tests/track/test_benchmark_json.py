@@ -72,7 +72,9 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
 
 def test_what_the_real_plugin_writes_here_is_read(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
-    test.write_text("def test_it(benchmark):\n    benchmark.extra_info['counters'] = {'n': 3}\n    benchmark(len, [])\n")
+    test.write_text(
+        "def test_it(benchmark):\n    benchmark.extra_info['counters'] = {'n': 3}\n    benchmark(len, [])\n"
+    )
     made = tmp_path / "made.json"
     words = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "--benchmark-max-time=0.01"]
     subprocess.run(

@@ -26,12 +26,10 @@ def test_the_fit_is_the_best_of_all_segmentations() -> None:
         cut = draw.randint(0, count)
         series = [draw.gauss(0.0, 0.3) + (4.0 if i >= cut else 0.0) for i in range(count)]
         best = min(
-            
-                (cost(series, starts), starts)
-                for number in range(count // SHORTEST)
-                for starts in itertools.combinations(range(SHORTEST, count), number)
-                if all(b - a >= SHORTEST for a, b in itertools.pairwise([0, *starts, count]))
-            
+            (cost(series, starts), starts)
+            for number in range(count // SHORTEST)
+            for starts in itertools.combinations(range(SHORTEST, count), number)
+            if all(b - a >= SHORTEST for a, b in itertools.pairwise([0, *starts, count]))
         )
         assert cost(series, tuple(changes(series))) == pytest.approx(best[0])
         found_some += bool(best[1])

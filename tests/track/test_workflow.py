@@ -1,4 +1,4 @@
-"""The nightly workflow: ours is made by the command, permissions are least, nothing of the user's is run as code."""
+"""The nightly workflow: ours is made by the command, permissions are least, options are words and no code."""
 
 import re
 import shlex
@@ -34,7 +34,9 @@ def test_who_runs_planners_may_not_write_and_who_writes_runs_none() -> None:
     measure, keep = read["jobs"]["measure"], read["jobs"]["keep"]
     assert measure["permissions"] == {"contents": "read"}
     assert keep["permissions"] == {"contents": "write"}
-    assert not any("pipebench track" in step.get("run", "") or "pip " in step.get("run", "") for step in keep["steps"])
+    assert not any(
+        "pipebench track" in step.get("run", "") or "pip " in step.get("run", "") for step in keep["steps"]
+    )
 
 
 def test_options_reach_the_night_quoted() -> None:
@@ -77,9 +79,7 @@ def test_what_cannot_stand_in_a_workflow_is_refused(fields: dict[str, object]) -
 def script_of(name: str) -> str:
     yaml = pytest.importorskip("yaml")
     jobs = yaml.safe_load(made())["jobs"]
-    return next(
-        str(step["run"]) for job in jobs.values() for step in job["steps"] if step.get("name") == name
-    )
+    return next(str(step["run"]) for job in jobs.values() for step in job["steps"] if step.get("name") == name)
 
 
 def git(folder: Path, *words: str) -> str:

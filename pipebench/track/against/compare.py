@@ -15,7 +15,7 @@ from pipebench.track.robust import half_width
 FEWEST_PAIRS, MOST_PAIRS = 9, 15
 PRECISE = 0.015
 CALIBRATION = Path("bench/searches/calibration.py")
-SAMPLES = 3
+SAMPLES = 5
 """Warm searches in one process."""
 
 Runner = Callable[[Side, Sequence[str], Path], Run]
