@@ -66,13 +66,13 @@ def of(plan: Plan) -> Any:
     return call
 
 
-def recorded(folder: Path, *calls: Any, budget_s: float = 30.0) -> Recorded:
+def recorded(folder: Path, *calls: Any, budget_s: float = 1.0) -> Recorded:
     history = prepare(folder, datetime.now(UTC))
     return record(HOST, request(*calls), history, budget_s, revision="abc")
 
 
 def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> None:
-    night = recorded(tmp_path, of(GOOD)).night
+    night = recorded(tmp_path, of(GOOD), budget_s=30.0).night
     found = night.measured[0]
     assert (found.exact["status"], found.exact["work.states"], found.exact["stages"]) == ("ok", 1, 2)
     assert found.paired is not None

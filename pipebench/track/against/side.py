@@ -17,7 +17,7 @@ PIP_S = 600.0
 @dataclass(frozen=True, slots=True)
 class Side:
     """name: as the user knows it. site: the folder it is installed in, before everything else on the import path;
-    None: what is installed here anyway. cache: for compiled kernels, so that neither side uses the other's.
+    None: what is installed here anyway. cache: for compiled kernels of a pipebench of its own.
     """
 
     name: str
@@ -29,7 +29,9 @@ class Side:
         path = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         if self.site is not None:
             path.insert(0, str(self.site))
-        own = {"PYTHONPATH": os.pathsep.join(path), "NUMBA_CACHE_DIR": str(self.cache), "PYTHONHASHSEED": "0"}
+        own = {"PYTHONPATH": os.pathsep.join(path), "PYTHONHASHSEED": "0"}
+        if self.file("__init__.py") is not None:
+            own["NUMBA_CACHE_DIR"] = str(self.cache)
         return os.environ | own
 
     def file(self, name: str) -> Path | None:
@@ -66,8 +68,15 @@ def install(what: str, target: Path, source: Path | None = None) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PipebenchError(f"pip install {what}: {error}") from None
     if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or done.stderr.splitlines()
-        raise PipebenchError(f"pip install {what}: {(lines or ['no reason given'])[-1].strip()}")
+        raise PipebenchError(f"pip install {what}: {_reason(done.stderr)}")
+
+
+def _reason(printed: str) -> str:
+    """The line of pip's output that names the exception of the build, else the last one that names an error."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    exceptions = [line for line in lines if line.partition(":")[0].endswith(("Error", "Exception"))]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    return (exceptions or errors or lines or ["no reason given"])[-1]
 
 
 def _can_build(source: Path) -> bool:
