@@ -13,7 +13,7 @@ from pipebench.track.control import Control, control
 from pipebench.track.event import Event
 from pipebench.track.exact_events import Segment, exact_changes
 from pipebench.track.history import GAP, History
-from pipebench.track.information import information_notes
+from pipebench.track.information import BenchmarkSeries, benchmark_series, information_notes
 from pipebench.track.machine import MachineClass
 from pipebench.track.night import Night
 from pipebench.track.speeds import Speed, speeds, time_events
@@ -26,7 +26,7 @@ class Judgement(Value, frozen=True, kw_only=True):
 
     night: the last one; machine: its class, with new_machine when the class has no other night. events: all of
     them, oldest first. plans: for each event (by identity) whose plan is another one, what differs. segments:
-    those that began tonight. information: wall times and memory far off; nothing fails by them.
+    those that began tonight. benchmarks: those imported tonight. information: wall times and memory far off; nothing fails by them.
     """
 
     folder: str
@@ -39,6 +39,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     speeds: tuple[Speed, ...] = ()
     segments: tuple[Segment, ...] = ()
     control: Control = Control()
+    benchmarks: tuple[BenchmarkSeries, ...] = ()
     information: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -91,6 +92,7 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
         speeds=tuple(speeds(journal.nights)),
         segments=tuple(each for each in changes.segments if each.began == last.night.recorded_at),
         control=control(journal.nights),
+        benchmarks=tuple(benchmark_series(journal.nights)),
         information=tuple(information_notes(journal.nights)),
         notices=tuple(notices),
     )

@@ -62,9 +62,14 @@ class Gathered:
         """What goes into the history, None where nothing was timed."""
         if not self.count:
             return None
-        rounds = {flavour: tuple(ratios) for flavour, ratios in self.rounds.items()}
+        rounds = {flavour: tuple(map(_short, ratios)) for flavour, ratios in self.rounds.items()}
         known = self.count >= MOST_ROUNDS or self.precise
         return Paired(rounds=rounds, calibration=calibration_code(), discarded=self.discarded, imprecise=not known)
+
+
+def _short(ratio: float) -> float:
+    """Six digits: a history is kept for years, and no ratio is known better."""
+    return float(f"{ratio:.6g}")
 
 
 def relative_half_width(rounds: Mapping[str, Sequence[float]]) -> float:

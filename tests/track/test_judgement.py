@@ -10,7 +10,7 @@ from pipebench.track.history import keep_plan, open_history
 from pipebench.track.journal import append
 from pipebench.track.judgement import Judgement, judge
 from pipebench.track.machine import MachineClass
-from pipebench.track.night import Night
+from pipebench.track.night import Benchmark, Night
 from tests.builders import stages_plan
 from tests.track.made_nights import FIRST, MACHINE, OTHER, measured, night, paired, subject
 
@@ -116,3 +116,12 @@ def test_wall_time_and_memory_are_information(tmp_path: Path) -> None:
     assert found.verdict == "steady"
     near = {"search_wall_s": 1.4, "search_peak_bytes": 1.05e9}
     assert judged(tmp_path, night(7, measured(information=near))).information == ()
+
+
+def test_a_benchmark_far_slower_is_information(tmp_path: Path) -> None:
+    times = (1.0, 1.1, 1.0, 0.9, 1.0, 1.6)
+    nights = [night(i, benchmarks=(Benchmark(name="b", seconds={"median": t}),)) for i, t in enumerate(times)]
+    found = judged(tmp_path, *nights)
+    assert found.information == ("b: 1.60 s, usually 1.00 s",)
+    assert [(each.name, each.series) for each in found.benchmarks] == [("b", times)]
+    assert found.verdict == "steady"

@@ -34,6 +34,7 @@ def night_report(judgement: Judgement) -> Report:
             *_events("Other changes", rest[::-1], judgement),
             *_segments(judgement),
             *_speeds(judgement.speeds),
+            *_benchmarks(judgement),
             *_information(judgement),
             *_control(judgement.control),
             *(_circumstances(night, judgement) if night else []),
@@ -150,7 +151,19 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[Block]:
                 Spark(speed.series, speed.steps) if len(speed.series) > 1 else "",
             ]
         )
-    yield Table(("planner and problem", "ratio", "against 30 nights", "state", "nights"), rows, figures=(1, 2))
+    yield Table(("planner and problem", "ratio", "against its level", "state", "nights"), rows, figures=(1, 2))
+
+
+def _benchmarks(judgement: Judgement) -> Iterator[Block]:
+    if not judgement.benchmarks:
+        return
+    yield Heading("Benchmarks")
+    yield Paragraph("Median times as imported, for information; their counters are exact.")
+    rows = [
+        [each.name, readable_seconds(each.series[-1]), Spark(each.series) if len(each.series) > 1 else ""]
+        for each in judgement.benchmarks
+    ]
+    yield Table(("benchmark", "median", "nights"), rows, figures=(1,))
 
 
 def _information(judgement: Judgement) -> Iterator[Block]:
