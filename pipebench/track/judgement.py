@@ -26,7 +26,8 @@ class Judgement(Value, frozen=True, kw_only=True):
 
     night: the last one; machine: its class, with new_machine when the class has no other night. events: all of
     them, oldest first. plans: for each event (by identity) whose plan is another one, what differs. segments:
-    those that began tonight. benchmarks: those imported tonight. information: wall times and memory far off; nothing fails by them.
+    those that began tonight. benchmarks: those imported tonight. information: wall times and memory far off;
+    nothing fails by them.
     """
 
     folder: str

@@ -113,10 +113,7 @@ class Measurement:
         began = time.monotonic()
         outcome = next(iter(run_agenda(self._host, agenda, Where(), self._watcher))).outcome
         tracked.cost_s = time.monotonic() - began
-        if outcome.row.parallel:
-            into.refused += 1
-        else:
-            into.add(outcome.samples)
+        into.add(outcome.samples, alone=not outcome.row.parallel)
         return outcome
 
     def _phase(self, what: str) -> None:

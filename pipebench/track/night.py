@@ -74,13 +74,12 @@ class Benchmark(Value, frozen=True, kw_only=True):
 class Weather(Value, frozen=True, kw_only=True):
     """How busy the machine was. load: one-minute averages before and after. pressure_share: of the time in which
     some process waited for a CPU; steal_share: taken by other guests; None where the system does not say.
-    switches: involuntary context switches of the searches. quota_cpus: of the control group, None: no limit.
+    quota_cpus: of the control group, None: no limit.
     """
 
     load: tuple[float, float]
     pressure_share: float | None = None
     steal_share: float | None = None
-    switches: int = 0
     quota_cpus: float | None = None
 
 

@@ -22,16 +22,24 @@ OFF_CPU = 3.0
 
 
 class Gathered:
-    """The rounds of one subject, while they are measured. refused: processes that ran beside others."""
+    """The rounds of one subject, while they are measured.
+
+    processes: how many timed warm searches, whatever became of their pairs. refused: of them, those that ran beside
+    others.
+    """
 
     def __init__(self, fewest: int = FEWEST_ROUNDS) -> None:
         self.fewest = fewest
         self.rounds: dict[str, list[float]] = {}
         self.discarded = 0
-        self.refused = 0
+        self.processes = self.refused = 0
 
-    def add(self, samples: Sequence[Sample]) -> None:
-        """One process."""
+    def add(self, samples: Sequence[Sample], alone: bool = True) -> None:
+        """One process. alone: no other trial ran at the same time."""
+        self.processes += bool(samples)
+        if not alone:
+            self.refused += bool(samples)
+            return
         kept = [sample for sample in samples if sample.wall_s <= OFF_CPU * sample.cpu_s]
         self.discarded += len(samples) - len(kept)
         flavours = list(samples[0].calibration_cpu_s) if samples else []
@@ -56,7 +64,7 @@ class Gathered:
     @property
     def done(self) -> bool:
         """Whether another process would tell nothing more, or there have been enough."""
-        return self.count + self.refused >= MOST_ROUNDS or self.precise
+        return self.processes >= MOST_ROUNDS or self.precise
 
     def paired(self) -> Paired | None:
         """What goes into the history, None where nothing was timed."""

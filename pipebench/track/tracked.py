@@ -30,8 +30,8 @@ class Tracked:
 
     @property
     def timed(self) -> bool:
-        """Whether its searches are short enough to be timed warm."""
-        return self.own.count > 0
+        """Whether its searches are short enough to be timed warm, also where the first pairs were of no use."""
+        return self.own.processes > 0
 
     @property
     def search_s(self) -> float:

@@ -1,7 +1,6 @@
-"""How busy the machine is while it measures: load, pressure, steal, switches, quota."""
+"""How busy the machine is while it measures: load, pressure, steal, quota."""
 
 import os
-import resource
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,13 +19,11 @@ class Sky:
     load: float
     waited_us: int | None
     stolen: tuple[int, int] | None
-    switches: int
 
 
 def look() -> Sky:
     """The counters of this moment."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Sky(time.monotonic(), os.getloadavg()[0], _waited_us(), _stolen(), children.ru_nivcsw)
+    return Sky(time.monotonic(), os.getloadavg()[0], _waited_us(), _stolen())
 
 
 def weather(before: Sky, after: Sky) -> Weather:
@@ -42,7 +39,6 @@ def weather(before: Sky, after: Sky) -> Weather:
         load=(round(before.load, 2), round(after.load, 2)),
         pressure_share=pressure,
         steal_share=steal,
-        switches=after.switches - before.switches,
         quota_cpus=_quota(),
     )
 

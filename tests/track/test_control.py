@@ -40,11 +40,12 @@ def test_too_few_rounds_are_no_night() -> None:
 
 
 def test_the_round_before_there_was_a_twin_is_left_out() -> None:
-    own = Paired(rounds={"interpreter": (99.0, *[5.0] * 9)}, calibration="c")
-    twin = Paired(rounds={"interpreter": (5.0,) * 9}, calibration="c")
+    rounds = tuple(float(number) for number in range(1, 10))
+    own = Paired(rounds={"interpreter": (99.0, *rounds)}, calibration="c")
+    twin = Paired(rounds={"interpreter": rounds}, calibration="c")
     found = control([night(0, measured(paired=own, twin=twin))]).tonight
     assert found is not None
-    assert (found.change, found.count) == (0.0, 9)
+    assert (found.change, found.low, found.high, found.count) == (0.0, 0.0, 0.0, 9)
 
 
 def test_nights_without_a_pair() -> None:

@@ -60,8 +60,17 @@ def test_a_budget_that_ended_early_leaves_it_imprecise() -> None:
 
 def test_processes_beside_others_end_the_waiting() -> None:
     gathered = Gathered()
-    gathered.refused = MOST_ROUNDS
+    for _ in range(MOST_ROUNDS):
+        assert not gathered.done
+        gathered.add([sample(5.0)], alone=False)
     assert gathered.done
+    assert (gathered.count, gathered.refused, gathered.paired()) == (0, MOST_ROUNDS, None)
+
+
+def test_a_process_whose_pairs_all_waited_still_counts_as_timed() -> None:
+    gathered = Gathered()
+    gathered.add([sample(1.0, wall_s=9.0)])
+    assert (gathered.processes, gathered.count) == (1, 0)
 
 
 def test_the_point_of_a_night_has_its_rerun() -> None:
