@@ -93,10 +93,9 @@ def append(folder: Path, machine: MachineClass, night: Night) -> Journal:
     file = folder / f"{machine.name}{SUFFIX}"
     with storing(folder, "history"):
         folder.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            _create(file, _encoded_header(machine, night.recorded_at))
         with locked(file):
-            if file.stat().st_size == 0:
-                _add(file, _encoded_header(machine, night.recorded_at), 0)
-                sync_folder(folder)
             journal = read_journal(file)
             _in_order(journal.nights, night, "this night")
             if journal.notices:
@@ -121,6 +120,21 @@ def _encoded(night: Night, head: str) -> tuple[bytes, str]:
     if len(line) > MOST_LINE_BYTES:
         raise PipebenchError(f"a night of {len(line)} bytes cannot be kept, at most {MOST_LINE_BYTES}")
     return line, checksum
+
+
+def _create(file: Path, header: bytes) -> None:
+    """A file that has its header from the start; left alone where another process was faster."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "xb") as opened:
+            opened.write(header)
+            opened.flush()
+            os.fsync(opened.fileno())
+        with suppress(FileExistsError):
+            os.link(beside, file)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(file.parent)
 
 
 def _checksum(head: str, content: bytes) -> str:

@@ -24,8 +24,7 @@ OFF_CPU = 3.0
 class Gathered:
     """The rounds of one subject, while they are measured.
 
-    processes: how many timed warm searches, whatever became of their pairs. refused: of them, those that ran beside
-    others.
+    processes: how many timed warm searches, whatever became of their pairs; refused: those beside other trials.
     """
 
     def __init__(self, fewest: int = FEWEST_ROUNDS) -> None:

@@ -48,7 +48,8 @@ def command(
     from pipebench.formats.files import read_file, write_file
     from pipebench.track.workflow import Nightly
 
-    budget_s = duration_s(ctx, ctx.command.params[3], budget)
+    option = next(param for param in ctx.command.params if param.name == "budget")
+    budget_s = duration_s(ctx, option, budget)
     record = [word for name in planners for word in ("--planners", name)]
     record += [word for name in suites for word in ("--suite", name)]
     record += [] if timeout is None else ["--timeout", f"{timeout:g}"]

@@ -137,8 +137,8 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[Block]:
         return
     yield Heading("Search times")
     yield Paragraph(
-        "CPU time of a search over that of the calibration beside it, the median of a night's processes. Its level is "
-        "the median of 30 nights; a change that was told moves it."
+        "CPU time of a search over that of the calibration beside it, the median of a night's processes. "
+        "Its level is the median of 30 nights; a change that was told moves it."
     )
     rows = []
     for speed in speeds:
