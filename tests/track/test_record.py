@@ -39,6 +39,11 @@ def quick_collections() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipebench.track.paired.MOST_ROUNDS", 6)
+
+
 PROBLEM = chain_problem(
     [10**6, 1, 10**6 - 1],
     [10**6, 1, 10**6 - 1],
@@ -66,13 +71,13 @@ def of(plan: Plan) -> Any:
     return call
 
 
-def recorded(folder: Path, *calls: Any, budget_s: float = 1.0) -> Recorded:
+def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> Recorded:
     history = prepare(folder, datetime.now(UTC))
     return record(HOST, request(*calls), history, budget_s, revision="abc")
 
 
 def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> None:
-    night = recorded(tmp_path, of(GOOD), budget_s=30.0).night
+    night = recorded(tmp_path, of(GOOD)).night
     found = night.measured[0]
     assert (found.exact["status"], found.exact["work.states"], found.exact["stages"]) == ("ok", 1, 2)
     assert found.paired is not None
@@ -136,7 +141,7 @@ def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:
 
 
 def test_what_is_suspicious_is_measured_again_in_processes_of_its_own() -> None:
-    measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=30.0)
+    measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=60.0)
     measurement.first_pass()
     measurement.confirm(lambda each: each.subject.planner == "mine1")
     quiet, again = measurement.measured()

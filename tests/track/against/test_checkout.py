@@ -101,3 +101,19 @@ def test_a_side_comes_first_on_the_path_and_keeps_its_own_kernels(
     (tmp_path / "site" / "pipebench").mkdir(parents=True)
     (tmp_path / "site" / "pipebench" / "__init__.py").write_text("")
     assert side.environment()["NUMBA_CACHE_DIR"] == str(tmp_path / "kernels")
+
+
+def test_a_version_is_fetched_and_a_revision_is_built(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "pipebench.track.against.sides.install", lambda what, target, source=None: asked.append(what)
+    )
+    first = install_sides("0.9", top, tmp_path / "one")
+    assert (first.distribution, first.before.name) == ("mine", "mine 0.9")
+    assert asked == ["mine==0.9", str(tmp_path / "one" / "after-source")]
+    git(top, "tag", "0.9")
+    asked.clear()
+    install_sides("0.9", top, tmp_path / "two")
+    assert asked == [str(tmp_path / "two" / name) for name in ("before-source", "after-source")]
