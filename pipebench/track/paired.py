@@ -66,8 +66,8 @@ class Gathered:
         return self.processes >= MOST_ROUNDS or self.precise
 
     def paired(self) -> Paired | None:
-        """What goes into the history, None where nothing was timed."""
-        if not self.count:
+        """What goes into the history, None where nothing was timed; without rounds where no pair was of use."""
+        if not self.processes:
             return None
         rounds = {flavour: tuple(map(_short, ratios)) for flavour, ratios in self.rounds.items()}
         known = self.count >= MOST_ROUNDS or self.precise

@@ -14,6 +14,8 @@ from pipebench.track.paired import point_of
 from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, Point, Reading, needs_rerun, readings
 from pipebench.track.steps import date_of
 
+NO_PAIR = "no pair was of use: the machine was too busy"
+
 
 class Speed(Value, frozen=True, kw_only=True):
     """One subject tonight. ratio: CPU time over that of the calibration; known: earlier nights of its segment.
@@ -88,8 +90,11 @@ def _segment_of(measured: Measured) -> str:
 def _speed(measured: Measured, segments: dict[tuple[str, str], list[Dated]]) -> Speed:
     label = measured.subject.label
     point = point_of(measured)
-    if point is None or measured.paired is None:
+    if measured.paired is None:
         return Speed(subject=label, state="not timed")
+    discarded = measured.paired.discarded
+    if point is None:
+        return Speed(subject=label, state=NO_PAIR, imprecise=True, discarded=discarded)
     dated = segments[label, _segment_of(measured)]
     series = [each.point for each in dated]
     found = readings(series)
@@ -107,7 +112,7 @@ def _speed(measured: Measured, segments: dict[tuple[str, str], list[Dated]]) -> 
         change=last.change if last.known >= WINDOW else None,
         known=last.known,
         imprecise=measured.paired.imprecise,
-        discarded=measured.paired.discarded,
+        discarded=discarded,
         series=tuple(each.ratio for each in series),
         steps=tuple(_began(series, reading, told) for told, reading in enumerate(found) if reading.alarm),
     )

@@ -31,9 +31,14 @@ def test_a_pair_that_waited_is_discarded_and_counted() -> None:
 def test_nothing_timed_is_nothing() -> None:
     gathered = Gathered()
     gathered.add([])
-    gathered.add([sample(0.0, wall_s=0.0)])
     assert gathered.paired() is None
     assert ratio_of(None) is None
+
+
+def test_a_search_without_cpu_time_has_no_ratio() -> None:
+    gathered = Gathered()
+    gathered.add([sample(0.0, wall_s=0.0)])
+    assert gathered.count == 0
 
 
 def test_steady_processes_are_enough_early_and_scattered_ones_at_the_end() -> None:
@@ -64,13 +69,16 @@ def test_processes_beside_others_end_the_waiting() -> None:
         assert not gathered.done
         gathered.add([sample(5.0)], alone=False)
     assert gathered.done
-    assert (gathered.count, gathered.refused, gathered.paired()) == (0, MOST_ROUNDS, None)
+    assert (gathered.count, gathered.refused) == (0, MOST_ROUNDS)
 
 
 def test_a_process_whose_pairs_all_waited_still_counts_as_timed() -> None:
     gathered = Gathered()
     gathered.add([sample(1.0, wall_s=9.0)])
     assert (gathered.processes, gathered.count) == (1, 0)
+    made = gathered.paired()
+    assert made is not None
+    assert (made.rounds, made.discarded, made.imprecise, ratio_of(made)) == ({}, 1, True, None)
 
 
 def test_the_point_of_a_night_has_its_rerun() -> None:

@@ -3,8 +3,8 @@
 import math
 import random
 
-from pipebench.track.night import Night
-from pipebench.track.speeds import speeds, suspicious, time_events
+from pipebench.track.night import Night, Paired
+from pipebench.track.speeds import NO_PAIR, speeds, suspicious, time_events
 from tests.track.made_nights import FINGERPRINT, measured, night, paired
 
 
@@ -73,3 +73,12 @@ def test_only_what_is_far_off_is_measured_again() -> None:
     assert not suspicious(nights, measured(5.0 * 1.02))
     assert not suspicious(nights[:20], measured(5.0 * 1.3))
     assert not suspicious(nights, measured())
+
+
+def test_a_night_on_a_machine_too_busy_is_said_and_leaves_the_series_alone() -> None:
+    busy = Paired(rounds={}, calibration="c", discarded=45, imprecise=True)
+    nights = [*history(*[1.0] * 31), night(31, measured(paired=busy))]
+    found = speeds(nights)[0]
+    assert (found.state, found.imprecise, found.discarded) == (NO_PAIR, True, 45)
+    assert time_events(nights, "m") == []
+    assert not suspicious(nights, measured(paired=busy))
