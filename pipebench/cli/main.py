@@ -23,6 +23,7 @@ COMMANDS = {
     "report": "stored results as a page or a table",
     "pack": "a store as one file, to pass on",
     "rerun": "run stored trials again: same, different or not runnable",
+    "track": "night after night: what became slower or worse",
     "reproduce": "run a paper's figure again and judge its claims",
     "list": "what there is: planners, schedulers, models, profiles, …",
     "info": "all about one component",

@@ -32,7 +32,6 @@ def test_a_chain_of_64_stages(benchmark: BenchmarkFixture, mode: LinkMode) -> No
     schedule = one_f_one_b_schedule(problem, plan)
     trace = benchmark.pedantic(simulate, (problem, plan, schedule), rounds=5, warmup_rounds=1)
     assert len(trace.kinds) == 2 * STAGES * MICRO_BATCHES
-    benchmark.extra_info["tasks"] = len(trace.kinds)
-    benchmark.extra_info["transfers"] = len(trace.transfer_kinds)
+    benchmark.extra_info["counters"] = {"tasks": len(trace.kinds), "transfers": len(trace.transfer_kinds)}
     if benchmark.stats is not None:
         benchmark.extra_info["tasks_per_s"] = round(len(trace.kinds) / benchmark.stats.stats.median)

@@ -10,7 +10,7 @@ from pipebench.bench.environment import with_load
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields, verdict_fields
 from pipebench.bench.searches.isolation.searched import Searched, searched
-from pipebench.bench.searches.request import SearchReport, SearchRequest
+from pipebench.bench.searches.request import Sample, SearchReport, SearchRequest
 from pipebench.bench.searches.search_fields import failure_reason, search_fields
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
@@ -57,7 +57,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The row, and the plan, schedule and traces behind it where there are any. compile_s: in the search."""
+    """The row, and the plan, schedule and traces behind it where there are any. compile_s: in the search.
+
+    samples: the warm searches behind the row's medians, each with the calibrations beside it.
+    """
 
     row: Row
     problem: Problem
@@ -65,6 +68,7 @@ class Outcome:
     schedule: Schedule | None = None
     traces: tuple[Trace, ...] = field(default=())
     compile_s: float = 0.0
+    samples: tuple[Sample, ...] = ()
 
 
 def run_trial(host: Host, trial: Trial) -> Outcome:
@@ -150,4 +154,4 @@ def _scored(
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
     row = Row(**common, **fields, **plan_fields(problem, plan, schedule), status="ok")
-    return Outcome(row, problem, plan, schedule, tuple(traces), report.compile_s)
+    return Outcome(row, problem, plan, schedule, tuple(traces), report.compile_s, report.samples)

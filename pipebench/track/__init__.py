@@ -1,0 +1,1 @@
+"""Night after night: what is measured, kept, judged and told (pipebench.track.rule says how timing is judged)."""

@@ -1,0 +1,1 @@
+"""Two revisions of one distribution, installed side by side and measured in turns."""

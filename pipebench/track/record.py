@@ -1,0 +1,97 @@
+"""Record a night: look at the history first, measure, confirm what looks suspicious, add one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipebench import __version__
+from pipebench.bench.trials.comparison import Request
+from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.manager import Host
+from pipebench.track import journal
+from pipebench.track.benchmark_json import Imported
+from pipebench.track.history import History, keep_plan, open_history
+from pipebench.track.machine import this_machine
+from pipebench.track.measure import Measurement, Watcher
+from pipebench.track.night import Measured, Night
+from pipebench.track.speeds import suspicious
+from pipebench.track.weather import look, weather
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The night that was added, and where."""
+
+    night: Night
+    file: Path
+
+
+def prepare(folder: Path, now: datetime, imported: Imported | None = None) -> History:
+    """The history that a night is to be added to, checked before anything is measured.
+
+    Raises PipebenchError: as `open_history`, a clock behind the last night, benchmarks that are there already.
+    """
+    history = open_history(folder)
+    nights = history.of_class(this_machine().name)
+    if nights and now < nights[-1].at:
+        raise PipebenchError(
+            f"two clocks disagree: here it is {now.isoformat(timespec='seconds')}, the last night of this history "
+            f"is dated {nights[-1].recorded_at}",
+            "set the clock of the machine that is wrong; nothing was measured",
+        )
+    if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
+        raise PipebenchError(f"the benchmarks of {imported.at} are in the history already", "run them again")
+    return history
+
+
+def record(
+    host: Host,
+    request: Request | None,
+    history: History,
+    budget_s: float,
+    revision: str = "",
+    imported: Imported | None = None,
+    watcher: Watcher | None = None,
+) -> Recorded:
+    """Measure a night (request None: import only) and add it to the history of this machine's class.
+
+    Raises PipebenchError when it cannot be written.
+    """
+    machine, began = this_machine(), look()
+    measured: tuple[Measured, ...] = ()
+    notices: list[str] = []
+    spent_s = 0.0
+    if request is not None:
+        measurement = Measurement(host, request, budget_s, watcher)
+        before = history.of_class(machine.name)
+        measurement.first_pass()
+        measurement.rounds()
+        measurement.confirm(lambda each: suspicious(before, each))
+        measured, spent_s = measurement.measured(), measurement.spent_s
+        notices = [*measurement.notices, *_unsteady(measured)]
+        for plan in measurement.plans:
+            keep_plan(history.folder, plan)
+    night = Night(
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        revision=revision,
+        pipebench=__version__,
+        seed=request.seed if request else 0,
+        budget_s=budget_s,
+        spent_s=round(spent_s, 1),
+        weather=weather(began, look()),
+        measured=measured,
+        benchmarks=imported.benchmarks if imported else (),
+        benchmarks_at=imported.at if imported else "",
+        notices=tuple(notices),
+    )
+    return Recorded(night, journal.append(history.folder, machine, night).file)
+
+
+def _unsteady(measured: Sequence[Measured]) -> list[str]:
+    """A planner that does not repeat itself cannot be tracked exactly: said."""
+    return [
+        f"{each.subject.label}: two runs of this night differ in {', '.join(each.unsteady)}"
+        for each in measured
+        if each.unsteady
+    ]

@@ -1,0 +1,187 @@
+"""pipebench track, as a user types it: nights, checks, acknowledgements, and what is wrong said in one line."""
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipebench.cli.main import run
+from pipebench.track.journal import append
+from pipebench.track.machine import this_machine
+from tests.cli.command_line import CommandLine
+from tests.track.against import made_repository
+from tests.track.against.made_repository import git
+from tests.track.made_nights import MACHINE, measured, night
+
+SCRIPT = """
+from pipebench.domain.plan import Plan, Stage
+
+def plan(problem, context):
+    operators = tuple(operator.name for operator in problem.profile.graph.operators)
+    context.count("states", {states})
+    size = problem.profile.costs[0].micro_batches[0]
+    return Plan(stages=(Stage(operators=operators, devices=(0,), micro_batch=size),))
+"""
+SMALL = ("--profile", "mmt", "--devices", "1")
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """Two nights; in the second a counter grew."""
+    folder = tmp_path / "history"
+    append(folder, MACHINE, night(0))
+    append(folder, MACHINE, night(1, measured(exact={"work.states": 11})))
+    return folder
+
+
+def test_a_night_is_recorded_checked_and_flagged_when_the_planner_works_more(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    script, folder = tmp_path / "mine.py", tmp_path / "history"
+    record = ("track", "record", "--history", str(folder), "--planners", str(script), *SMALL, "--budget", "3s")
+    script.write_text(SCRIPT.format(states=5))
+    done = pipebench(*record)
+    assert done.code == 0, done.err
+    assert "a machine not seen before" in done.err
+    assert "1 subjects, 1 timed" in done.err
+    check = ("track", "check", "--history", str(folder))
+    done = pipebench(*check)
+    assert done.code == 0, done.out
+    assert "not enough history (0 of 30)" in done.out
+    script.write_text(SCRIPT.format(states=6))
+    assert pipebench(*record).code == 0
+    files = tmp_path / "out" / "r.html", tmp_path / "out" / "r.md"
+    done = pipebench(*check, "--html", str(files[0]), "--markdown", str(files[1]))
+    assert done.code == 1
+    assert "work: states 5 -> 6 (+20 %)" in done.out
+    assert all("states" in file.read_text() for file in files)
+    event = re.search(r"track ack ([0-9a-f]{8})", done.out)
+    assert event is not None
+    done = pipebench("track", "ack", event[1], "--reason", "wider search", "--history", str(folder))
+    assert done.code == 0, done.err
+    done = pipebench(*check)
+    assert done.code == 0
+    assert "acknowledged: wider search" in done.out
+
+
+def test_a_failing_check_writes_its_report(pipebench: CommandLine, history: Path, tmp_path: Path) -> None:
+    file = tmp_path / "r.html"
+    assert pipebench("track", "check", "--history", str(history), "--html", str(file)).code == 1
+    assert "Worse" in file.read_text()
+    assert pipebench("track", "report", "--history", str(history)).code == 0
+
+
+def test_a_report_nobody_can_write_is_said_first(pipebench: CommandLine, history: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = pipebench("track", "check", "--history", str(history), "--html", str(tmp_path / "file" / "r.html"))
+    assert (done.code, done.out) == (2, "")
+
+
+def test_json_is_on_stdout(pipebench: CommandLine, history: Path) -> None:
+    done = pipebench("track", "check", "--history", str(history), "--json")
+    read = json.loads(done.out)
+    assert (done.code, read["verdict"], read["judgement"]["events"][0]["outcome"]) == (1, "worse", "worse")
+
+
+def test_no_history_is_nothing_measured(pipebench: CommandLine, tmp_path: Path) -> None:
+    done = pipebench("track", "check", "--history", str(tmp_path / "none"))
+    assert (done.code, "there is no history" in done.err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"spent_s":10.0', '"spent_s":11.0'), "line 2 was edited by hand"),
+        (('"version":1', '"version":9'), "install a newer pipebench"),
+    ],
+)
+def test_a_history_that_is_wrong_is_one_line(
+    pipebench: CommandLine, history: Path, change: tuple[str, str], said: str
+) -> None:
+    file = next(history.glob("*.jsonl"))
+    file.write_text(file.read_text().replace(*change, 1))
+    for command in ("check", "report"):
+        done = pipebench("track", command, "--history", str(history))
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert said in done.err
+
+
+def test_a_clock_behind_the_history_stops_a_night_before_it_begins(pipebench: CommandLine, tmp_path: Path) -> None:
+    later = night(0, recorded_at=datetime(2999, 1, 1, tzinfo=UTC).isoformat())
+    append(tmp_path, this_machine(), later)
+    done = pipebench("track", "record", "--history", str(tmp_path))
+    assert done.code == 2
+    assert "two clocks disagree" in done.err
+    assert "nothing was measured" in done.err
+
+
+def test_only_open_events_are_acknowledged(pipebench: CommandLine, history: Path) -> None:
+    ack = ("track", "ack", "--history", str(history))
+    assert "unknown open event 'deadbeef'" in pipebench(*ack, "deadbeef", "--reason", "x").err
+    assert pipebench(*ack, "--reason", "x").code == 2
+    assert "has no reason" in pipebench(*ack, "--all", "--reason", " ").err
+    assert pipebench(*ack, "--all", "--reason", "x").code == 0
+    assert "nothing is open" in pipebench(*ack, "--all", "--reason", "x").err
+
+
+def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "nightly.yml"
+    init = ("track", "init", "--output", str(file))
+    assert pipebench(*init, "--planners", "mine").code == 0
+    assert "--planners mine" in file.read_text()
+    assert pipebench(*init, "--planners", "mine").code == 0
+    assert pipebench(*init).code == 2
+    assert pipebench(*init, "--force").code == 0
+    assert pipebench(*init, "--force", "--budget", "soon").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("chek",), "did you mean 'check'"),
+        (("record", "--import-only"), "--benchmark-json"),
+        (("record", "--budget", "-1s"), "is not a duration"),
+        (("check", "--planners", "x"), "--planners would be for --against"),
+        (("check", "--devices", "3"), "--devices would be for --against"),
+    ],
+)
+def test_wrong_options(pipebench: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    done = pipebench("track", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from pipebench.cli.main import run\n"
+        "for words in ([], ['record'], ['check'], ['report'], ['ack'], ['init']):\n"
+        "    run(['track', *words, '--help'])\n"
+        "found = {'numpy', 'numba', 'networkx', 'pulp', 'highspy'} & set(sys.modules)\n"
+        "sys.exit(str(found) if found else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_both_revisions_are_installed_and_each_side_runs_its_own(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = made_repository.repository(tmp_path / "repository")
+    planner = top / "mine" / "planner.py"
+    planner.write_text(planner.read_text().replace('count("steps", 1)', 'count("steps", 2)'))
+    monkeypatch.chdir(top / "mine")
+    monkeypatch.setattr("pipebench.track.against.compare.MOST_PAIRS", 1)
+    against = ("track", "check", "--against", "HEAD", "--planners", "mine", "--budget", "60s", *SMALL)
+    done = pipebench(*against)
+    assert done.code == 1, done.err
+    assert "work: steps 1 -> 2 (+100 %)" in " ".join(done.out.split())
+    assert git(top, "status", "--porcelain").split() == ["M", "mine/planner.py"]
+
+
+def test_main_knows_the_command() -> None:
+    assert run(["track", "--help"]) == 0

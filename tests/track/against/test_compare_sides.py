@@ -1,0 +1,129 @@
+"""Two sides with made times: what is flagged, what is not, in which order they run."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.report.tracking.markdown import markdown
+from pipebench.report.tracking.revisions import against_report
+from pipebench.track.against.compare import FEWEST_PAIRS, MOST_PAIRS, compare_sides, same_calibration
+from pipebench.track.against.compared import Against
+from pipebench.track.against.run import OtherRow, Run
+from pipebench.track.against.side import Side
+from pipebench.track.against.sides import Sides
+
+SIDES = Sides("mine", Side("v1", None, Path("a")), Side("tree", None, Path("b")))
+
+
+def row(time: float | None = 1.0, **fields: Any) -> OtherRow:
+    known: dict[str, Any] = {
+        "planner": "mine",
+        "regime": "sync",
+        "problem_id": "p",
+        "status": "ok",
+        "simulated_s": 0.452374773,
+        "counters": {"states": 10},
+        "search_samples": [] if time is None else [(time, time)],
+        "search_ratio": {} if time is None else {"interpreter": time},
+        "search_cpu_s": time,
+    }
+    return OtherRow(**(known | fields))
+
+
+class Made:
+    """Runs that take a drifting machine's time, the second side slower by a factor. order: the sides that ran."""
+
+    def __init__(self, factor: float = 1.0, noise: float = 0.03, wall_s: float = 0.0, **after: Any) -> None:
+        self.order: list[str] = []
+        self._draw = random.Random(1)
+        self._factor, self._noise, self._wall_s, self._after = factor, noise, wall_s, after
+
+    def __call__(self, side: Side, arguments: Sequence[str], folder: Path) -> Run:
+        del arguments, folder
+        self.order.append(side.name)
+        drift = 1.0 + 0.05 * len(self.order)
+        time = drift * self._draw.lognormvariate(0.0, self._noise)
+        if side is SIDES.before:
+            return Run([row(time)], self._wall_s)
+        return Run([row(time * self._factor, **self._after)], self._wall_s)
+
+
+def compared(made: Made, budget_s: float = 1e6) -> Against:
+    return compare_sides(SIDES, (), Path(), budget_s, run=made)
+
+
+def test_a_fifth_slower_is_flagged_though_the_machine_drifts() -> None:
+    found = compared(Made(1.2))
+    assert found.worse
+    assert found.subjects[0].pairs.answer == "slower"
+    assert "+2" in markdown(against_report(found))
+
+
+def test_the_same_twice_is_not() -> None:
+    found = compared(Made(1.0))
+    assert not found.worse
+    assert (found.subjects[0].pairs.answer, found.subjects[0].outcome) == ("same", None)
+
+
+def test_sides_run_in_turns_after_one_run_that_is_not_looked_at() -> None:
+    made = Made(noise=0.2)
+    compared(made)
+    assert made.order[:6] == ["v1", "tree", "v1", "tree", "tree", "v1"]
+    assert len(made.order) == 2 + 2 * MOST_PAIRS
+
+
+def test_quiet_pairs_are_enough_early() -> None:
+    quiet = compare_sides(SIDES, (), Path(), 1e6, run=lambda side, arguments, folder: Run([row()], 0.0))
+    assert quiet.subjects[0].pairs.count == FEWEST_PAIRS
+
+
+def test_the_end_of_the_budget_is_said() -> None:
+    found = compared(Made(wall_s=1e9), budget_s=1.0)
+    assert found.notices == ("the budget of 1 s ended after 1 pairs",)
+    assert found.subjects[0].pairs.answer == "too few pairs"
+
+
+def test_a_plan_worse_by_a_millionth_is_flagged() -> None:
+    found = compared(Made(simulated_s=0.452375225))
+    assert found.worse
+    assert found.subjects[0].outcome == "worse"
+    assert "452,374,773 ns -\\> 452,375,225 ns (+0.999 ppm)" in markdown(against_report(found))
+
+
+def test_less_work_is_better_and_no_failure() -> None:
+    found = compared(Made(counters={"states": 9}))
+    assert (found.worse, found.subjects[0].outcome) == (False, "better")
+
+
+def test_another_problem_is_said_and_not_compared() -> None:
+    found = compared(Made(problem_id="q", simulated_s=9.0))
+    assert found.subjects[0].outcome is None
+    assert "problem itself is another" in found.subjects[0].notice
+
+
+def test_a_planner_that_one_side_lacks_is_said() -> None:
+    found = compared(Made(planner="renamed"))
+    assert [each.notice for each in found.subjects] == ["only before", "only after"]
+
+
+@pytest.mark.parametrize("fields", [{"search_samples": []}, {"parallel": True}])
+def test_cold_searches_and_those_beside_others_are_not_timed(fields: dict[str, Any]) -> None:
+    assert compared(Made(**fields)).subjects[0].pairs.count == 0
+
+
+def test_nothing_ran() -> None:
+    with pytest.raises(PipebenchError, match="v1: nothing ran"):
+        compare_sides(SIDES, (), Path(), 1.0, run=lambda side, arguments, folder: Run([], 0.0))
+
+
+def test_other_calibrations_are_not_divided_by(tmp_path: Path) -> None:
+    folder = tmp_path / "pipebench" / "bench" / "searches"
+    folder.mkdir(parents=True)
+    (folder / "calibration.py").write_text("another")
+    sides = Sides("mine", Side("v1", tmp_path, Path("a")), SIDES.after)
+    assert same_calibration(SIDES)
+    assert not same_calibration(sides)

@@ -1,0 +1,29 @@
+"""The history that ships: whole, steady, and of every planner on the quick suite."""
+
+from pathlib import Path
+
+from pipebench.hooks.manager import Host
+from pipebench.track.exact import PLAN
+from pipebench.track.history import open_history
+from pipebench.track.judgement import judge
+
+HISTORY = open_history(Path(__file__).parents[2] / "baselines")
+
+
+def test_it_is_whole_and_nothing_became_worse() -> None:
+    judgement = judge(HISTORY)
+    assert judgement.nights >= 1
+    assert not any(event.fails for event in judgement.events)
+
+
+def test_it_has_every_planner_on_every_workload_of_the_quick_suite() -> None:
+    found = {(each.subject.planner, each.subject.workload) for each in HISTORY.nights[0].night.measured}
+    assert {workload for _, workload in found} == {"resnet50", "mmt"}
+    assert {planner for planner, _ in found} <= set(Host().slot("planners"))
+    assert len(found) == 2 * len({planner for planner, _ in found})
+
+
+def test_every_plan_that_it_names_is_kept() -> None:
+    plans = {each.exact[PLAN] for kept in HISTORY.nights for each in kept.night.measured} - {None}
+    assert plans
+    assert all(HISTORY.plan(str(plan)) is not None for plan in plans)

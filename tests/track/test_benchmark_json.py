@@ -1,0 +1,84 @@
+"""What pytest-benchmark writes, as it is and as it should not be."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.track.benchmark_json import read_benchmarks
+from pipebench.track.machine import this_machine
+from tests.track.made_nights import MACHINE
+
+NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
+STATS = {"min": 1.0, "median": 2.0, "iqr": 0.5, "max": 3.0, "rounds": 5, "mean": 2.1}
+
+
+def file(folder: Path, **fields: Any) -> Path:
+    known: dict[str, Any] = {
+        "machine_info": {
+            "system": "Linux",
+            "machine": "x86_64",
+            "cpu": {"brand_raw": MACHINE.cpu, "count": 4, "flags": ["sse"]},
+        },
+        "benchmarks": [{"fullname": "t.py::a", "stats": STATS, "extra_info": {"counters": {"n": 7}, "x": 1.5}}],
+        "datetime": "2026-01-02T02:00:00+00:00",
+        "version": "5.1.0",
+    }
+    made = folder / "benchmarks.json"
+    made.write_text(json.dumps(known | fields))
+    return made
+
+
+def test_seconds_and_counters_are_taken(tmp_path: Path) -> None:
+    found = read_benchmarks(file(tmp_path), MACHINE, NOW)
+    assert found.at == "2026-01-02T02:00:00+00:00"
+    assert [(each.name, each.seconds["median"], each.counters) for each in found.benchmarks] == [
+        ("t.py::a", 2.0, {"n": 7})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"benchmarks": []}, "holds no benchmark"),
+        ({"datetime": "2026-01-05T00:00:00+00:00"}, "in the future: two clocks"),
+        ({"datetime": "2025-12-01T00:00:00+00:00"}, "not this night"),
+        ({"datetime": "yesterday"}, "its datetime"),
+        ({"machine_info": {"system": "Darwin"}}, "another class of machine: system is 'Darwin', here 'Linux'"),
+        ({"machine_info": {"cpu": {"brand_raw": "Z80", "count": 1}}}, "cpu is 'Z80'"),
+        ({"benchmarks": [{"fullname": "a"}]}, "not what pytest-benchmark writes"),
+        (
+            {"benchmarks": [{"fullname": "a", "stats": STATS, "extra_info": {"counters": {"n": 1.5}}}]},
+            "must be whole numbers",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(PipebenchError, match=message):
+        read_benchmarks(file(tmp_path, **fields), MACHINE, NOW)
+
+
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{")
+    with pytest.raises(PipebenchError, match="not what pytest-benchmark writes"):
+        read_benchmarks(path, MACHINE, NOW)
+
+
+def test_what_the_real_plugin_writes_here_is_read(tmp_path: Path) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text(
+        "def test_it(benchmark):\n    benchmark.extra_info['counters'] = {'n': 3}\n    benchmark(len, [])\n"
+    )
+    made = tmp_path / "made.json"
+    words = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "--benchmark-max-time=0.01"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *words, f"--benchmark-json={made}", str(test)], check=True, cwd=tmp_path
+    )
+    found = read_benchmarks(made, this_machine(), datetime.now(UTC) + timedelta(seconds=1))
+    assert found.benchmarks[0].counters == {"n": 3}

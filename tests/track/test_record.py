@@ -1,0 +1,168 @@
+"""Nights as they are measured, with planners in this process; a worse plan is flagged the first night."""
+
+import gc
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipebench.bench.trials.comparison import Request
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.manager import Host
+from pipebench.report.tracking.markdown import markdown
+from pipebench.report.tracking.night import night_report
+from pipebench.track.benchmark_json import Imported
+from pipebench.track.history import open_history
+from pipebench.track.judgement import judge
+from pipebench.track.machine import this_machine
+from pipebench.track.measure import Measurement
+from pipebench.track.night import Benchmark
+from pipebench.track.record import Recorded, prepare, record
+from tests.bench.ready import planner, workload
+from tests.builders import chain_problem, cluster, stages_plan
+
+HOST = Host()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections() -> Iterator[None]:
+    """Searches in this process collect garbage before each: what other tests left need not be looked at."""
+    Measurement(HOST, request(of(GOOD)), 60.0).first_pass()
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipebench.track.paired.MOST_ROUNDS", 6)
+
+
+PROBLEM = chain_problem(
+    [10**6, 1, 10**6 - 1],
+    [10**6, 1, 10**6 - 1],
+    cluster(2),
+    activations=[1, 1, 1, 0],
+    mini_batch=4,
+    pins=Pins(micro_batch=1),
+    mode="sync",
+)
+GOOD, WORSE = stages_plan([[0], [1, 2]]), stages_plan([[0, 1], [2]])
+
+
+def request(*calls: Any) -> Request:
+    planners = [planner(call, name=f"mine{number or ''}") for number, call in enumerate(calls)]
+    return Request(workloads=[workload(PROBLEM)], planners=planners)
+
+
+def of(plan: Plan) -> Any:
+    """A planner that always returns it, after some work."""
+
+    def call(problem: Any, context: Any) -> PlanResult:
+        context.count("states", sum(range(20_000)) % 7 + 1)
+        return PlanResult(plan=plan)
+
+    return call
+
+
+def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> Recorded:
+    history = prepare(folder, datetime.now(UTC))
+    return record(HOST, request(*calls), history, budget_s, revision="abc")
+
+
+def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> None:
+    night = recorded(tmp_path, of(GOOD)).night
+    found = night.measured[0]
+    assert (found.exact["status"], found.exact["work.states"], found.exact["stages"]) == ("ok", 1, 2)
+    assert found.paired is not None
+    assert found.twin is not None
+    assert len(found.twin.rounds["interpreter"]) >= 5
+    assert found.again is None
+    assert found.information["search_wall_s"] > 0
+    assert (night.revision, night.notices) == ("abc", ())
+    assert open_history(tmp_path).nights[0].night == night
+
+
+def test_a_plan_worse_by_a_millionth_is_flagged_the_first_night_with_what_moved(tmp_path: Path) -> None:
+    recorded(tmp_path, of(GOOD))
+    recorded(tmp_path, of(WORSE))
+    judgement = judge(open_history(tmp_path))
+    event = judgement.events[0]
+    change = {each.name: each for each in event.columns}["simulated_ns"]
+    assert isinstance(change.before, int)
+    assert isinstance(change.after, int)
+    assert 0 < change.after - change.before <= 2e-6 * change.before
+    assert (judgement.verdict, event.outcome) == ("worse", "worse")
+    text = markdown(night_report(judgement))
+    assert "moved: 1 -\\> 0, 1 operator: op1" in text
+    assert "ppm" in text
+
+
+def test_a_night_after_the_same_night_is_steady(tmp_path: Path) -> None:
+    for _ in range(2):
+        recorded(tmp_path, of(GOOD))
+    assert judge(open_history(tmp_path)).events == ()
+
+
+def test_a_planner_that_does_not_repeat_itself_is_said_and_not_judged(tmp_path: Path) -> None:
+    count = iter(range(10**6))
+
+    def restless(problem: Any, context: Any) -> PlanResult:
+        context.count("states", next(count) + 1)
+        return PlanResult(plan=GOOD)
+
+    for _ in range(2):
+        night = recorded(tmp_path, restless).night
+    assert night.measured[0].unsteady == ("work.states",)
+    assert "two runs of this night differ in work.states" in night.notices[0]
+    assert judge(open_history(tmp_path)).events == ()
+
+
+def test_a_crash_is_a_worsening(tmp_path: Path) -> None:
+    def broken(problem: Any, context: Any) -> PlanResult:
+        raise ValueError("no")
+
+    recorded(tmp_path, of(GOOD))
+    recorded(tmp_path, broken)
+    assert judge(open_history(tmp_path)).verdict == "worse"
+
+
+def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:
+    night = recorded(tmp_path, of(GOOD), of(GOOD), budget_s=1e-9).night
+    assert night.measured == ()
+    assert "the budget ended before these ran: mine on" in night.notices[0]
+    assert judge(open_history(tmp_path)).verdict == "nothing measured"
+
+
+def test_what_is_suspicious_is_measured_again_in_processes_of_its_own() -> None:
+    measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=60.0)
+    measurement.first_pass()
+    measurement.confirm(lambda each: each.subject.planner == "mine1")
+    quiet, again = measurement.measured()
+    assert quiet.again is None
+    assert again.again is not None
+    assert len(again.again.rounds["interpreter"]) >= 5
+
+
+def test_a_clock_behind_the_last_night_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    recorded(tmp_path, of(GOOD))
+    with pytest.raises(PipebenchError, match="two clocks disagree"):
+        prepare(tmp_path, datetime.now(UTC) - timedelta(days=1))
+
+
+def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
+    imported = Imported(
+        (Benchmark(name="b", seconds={"median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
+    )
+    done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
+    assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
+    assert done.file.name == f"{this_machine().name}.jsonl"
+    assert judge(open_history(tmp_path)).verdict == "steady"
+    with pytest.raises(PipebenchError, match="in the history already"):
+        prepare(tmp_path, datetime.now(UTC), imported)

@@ -1,0 +1,84 @@
+"""Times of nights: segments, what is told, what ends it, what is measured again."""
+
+import math
+import random
+
+from pipebench.track.night import Night, Paired
+from pipebench.track.speeds import NO_PAIR, speeds, suspicious, time_events
+from tests.track.made_nights import FINGERPRINT, measured, night, paired
+
+
+def history(*levels: float, again: float | None = None, noise: float = 0.01) -> list[Night]:
+    draw = random.Random(3)
+    return [
+        night(i, measured(5.0 * level * math.exp(draw.gauss(0.0, noise)), again and 5.0 * again))
+        for i, level in enumerate(levels)
+    ]
+
+
+def test_until_there_is_enough_history_it_is_said_how_much_there_is() -> None:
+    found = speeds(history(*[1.0] * 4))
+    assert [each.state for each in found] == ["not enough history (3 of 30)"]
+    assert len(found[0].series) == 4
+    assert found[0].change is None
+    assert time_events(history(*[1.0] * 20, *[3.0] * 5), "m") == []
+
+
+def test_a_slower_planner_is_an_open_event_that_names_revisions() -> None:
+    nights = history(*[1.0] * 31, *[1.2] * 3)
+    event = time_events(nights, "m")[0]
+    assert (event.outcome, event.state, event.kind) == ("worse", "open", "time")
+    assert (event.began, event.told) == (nights[31].recorded_at, nights[33].recorded_at)
+    assert (event.before, event.after) == ("r30", "r31")
+    assert speeds(nights)[0].state == "slower"
+    assert speeds(nights)[0].steps == (31,)
+
+
+def test_its_identity_stays_while_its_date_is_refined() -> None:
+    early, late = (time_events(history(*[1.0] * 31, *[1.2] * count), "m")[0] for count in (3, 10))
+    assert early.identity == late.identity
+
+
+def test_a_planner_that_is_fast_again_is_over() -> None:
+    events = time_events(history(*[1.0] * 31, *[1.2] * 6, *[1.0] * 6), "m")
+    assert [(event.outcome, event.state) for event in events] == [("worse", "over"), ("better", "told")]
+
+
+def test_a_little_better_is_not_over() -> None:
+    events = time_events(history(*[1.0] * 31, *[1.6] * 8, *[1.3] * 8), "m")
+    assert [(event.outcome, event.state) for event in events] == [("worse", "open"), ("better", "told")]
+
+
+def test_a_new_segment_has_no_history_and_ends_what_was_open() -> None:
+    newer = FINGERPRINT | {"numpy": "3.0"}
+    nights = [*history(*[1.0] * 31, *[1.2] * 3), night(40, measured(9.0, fingerprint=newer))]
+    assert speeds(nights)[0].state == "not enough history (0 of 30)"
+    event = time_events(nights, "m")[0]
+    assert event.state == "over"
+    assert "new segment" in event.reason
+
+
+def test_other_calibrations_are_another_unit() -> None:
+    nights = [*history(*[1.0] * 31), night(40, measured(paired=paired(9.0, calibration="other")))]
+    assert speeds(nights)[0].state == "not enough history (0 of 30)"
+
+
+def test_a_subject_without_warm_searches_is_not_timed() -> None:
+    assert [each.state for each in speeds([night(0, measured())])] == ["not timed"]
+
+
+def test_only_what_is_far_off_is_measured_again() -> None:
+    nights = history(*[1.0] * 30)
+    assert suspicious(nights, measured(5.0 * 1.3))
+    assert not suspicious(nights, measured(5.0 * 1.02))
+    assert not suspicious(nights[:20], measured(5.0 * 1.3))
+    assert not suspicious(nights, measured())
+
+
+def test_a_night_on_a_machine_too_busy_is_said_and_leaves_the_series_alone() -> None:
+    busy = Paired(rounds={}, calibration="c", discarded=45, imprecise=True)
+    nights = [*history(*[1.0] * 31), night(31, measured(paired=busy))]
+    found = speeds(nights)[0]
+    assert (found.state, found.imprecise, found.discarded) == (NO_PAIR, True, 45)
+    assert time_events(nights, "m") == []
+    assert not suspicious(nights, measured(paired=busy))
