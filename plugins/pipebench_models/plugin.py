@@ -10,6 +10,7 @@ from pipebench_models.branch_options import (
     MMTOptions,
 )
 from pipebench_models.image_options import ImageOptions, InceptionOptions, PooledImageOptions
+from pipebench_models.pase_descriptors import pase_models
 from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
@@ -26,9 +27,10 @@ TOKENS_ONLY = (
 
 @hookimpl
 def pipebench_models() -> tuple[Model, ...]:
-    """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
+    """Convolutional networks, CLIP, and the models of the GraphPipe and PaSE papers."""
     return (
         *image_models(),
+        *pase_models(),
         Model(
             name="mmt",
             summary="Multi-Modal Transformer: parallel branches of layers, concatenated at the end",
