@@ -24,9 +24,7 @@ def build(context: Context) -> OperatorGraph:
     x = graph.input("image", 3, options.image_size, options.image_size)
     for number, (channels, kernel, stride, padding) in enumerate(CONVOLUTIONS, start=1):
         graph.layer = number - 1
-        x = conv2d(
-            graph, f"conv{number}", x, channels, kernel=kernel, stride=stride, padding=padding, pointwise=1
-        )
+        x = conv2d(graph, f"conv{number}", x, channels, kernel=kernel, stride=stride, padding=padding, pointwise=1)
         if number in POOLED:
             x = max_pool(graph, f"pool{number}", x, kernel=3, stride=2)
     graph.layer = len(CONVOLUTIONS)

@@ -93,7 +93,7 @@ def find_best(costs: Costs, sequenced: Sequenced, check: Callable[[], None] = la
         if same in done:
             reused += 1
         else:
-            values, choices = _least(mine, vertex, place, shape)
+            values, choices = _least(mine, place, shape)
             done[same] = values, choices, next_key
             next_key += 1
         values, choices, key = done[same]
@@ -109,10 +109,10 @@ def find_best(costs: Costs, sequenced: Sequenced, check: Callable[[], None] = la
 
 
 def _least(
-    tables: Sequence[_Table], vertex: int, place: Mapping[int, int], shape: tuple[int, ...]
+    tables: Sequence[_Table], place: Mapping[int, int], shape: tuple[int, ...]
 ) -> tuple[FloatArray, Choices]:
     """The sum of the tables at its least over the configurations of the vertex, and which one that is."""
-    operands = sorted((_aligned(table, vertex, place, len(shape)) for table in tables), key=lambda each: each.size)
+    operands = sorted((_aligned(table, place, len(shape)) for table in tables), key=lambda each: each.size)
     own = operands[0].shape[0]
     if own * prod(shape) <= AT_ONCE:
         whole = _sum(operands)
@@ -133,7 +133,7 @@ def _least(
     return least, choices
 
 
-def _aligned(table: _Table, vertex: int, place: Mapping[int, int], dependent: int) -> FloatArray:
+def _aligned(table: _Table, place: Mapping[int, int], dependent: int) -> FloatArray:
     """The table with one axis for the vertex and each of its dependent set, of length 1 where it lacks one."""
     axes = sorted(range(len(table.scope)), key=lambda axis: place[table.scope[axis]])
     values = table.values.transpose(axes)

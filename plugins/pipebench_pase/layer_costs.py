@@ -6,7 +6,6 @@ configuration, in multiply-adds.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -172,7 +171,9 @@ def other(layer: Layer, machine: Machine) -> FloatArray:
         whole = layer.seconds * machine.flops
     cost = whole / space.devices
     made = [graph.tensors[t].name for t in graph.outputs[graph.index[operator.name]]]
-    learnt = [name for name in operator.inputs if graph.tensors[graph.tensor_index[name]].gradient_bytes_per_sample]
+    learnt = [
+        name for name in operator.inputs if graph.tensors[graph.tensor_index[name]].gradient_bytes_per_sample
+    ]
     for name in (*made, *learnt, *operator.parameters):
         axes = operator.axes.get(name)
         if axes is not None:
@@ -219,8 +220,3 @@ def layer_costs(layer: Layer, machine: Machine) -> FloatArray:
     if not layer.operator.dims or not layer.operator.axes or not named <= layer.operator.dims.keys():
         rule = other
     return rule(layer, machine)
-
-
-def volume(operator: Operator, samples: int) -> int:
-    """Points of the iteration space."""
-    return samples * prod(operator.dims.values())

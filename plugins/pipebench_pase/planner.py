@@ -7,8 +7,9 @@ from pipebench.hooks.context import Context
 from pipebench_pase.elimination import find_best
 from pipebench_pase.ordering import Sequenced, sequenced
 from pipebench_pase.plugin import PaSEOptions
-from pipebench_pase.pricing import assumptions, priced
-from pipebench_pase.strategy_plan import refuse_unsupported, strategy_plan
+from pipebench_pase.pricing import priced
+from pipebench_pase.strategy_plan import refuse_unsupported
+from pipebench_pase.strategy_result import strategy_result
 
 ENTRY_BYTES = 8
 GIGA = 1e9
@@ -36,16 +37,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         operator.name: space.split(number)
         for operator, space, number in zip(graph.operators, tables.spaces, best.strategy, strict=True)
     }
-    runs = problem.mini_batch // prices.samples
-    return PlanResult(
-        plan=strategy_plan(problem, prices.samples, splits),
-        claimed_s=best.cost * prices.unit_s * runs,
-        claimed_native=best.cost,
-        claimed_unit=prices.unit,
-        termination="optimal",
-        bound_scope="splits of each operator in the planner's own cost",
-        notices=assumptions(problem),
-    )
+    return strategy_result(problem, prices, splits, best.cost, "optimal")
 
 
 def _count(context: Context, order: Sequenced, sizes: list[int], pairs: int) -> None:

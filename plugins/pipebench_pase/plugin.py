@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
+from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
 PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021"
@@ -54,8 +54,8 @@ class PaSEOptions(CostOptions, frozen=True, kw_only=True):
 
 
 class ExpertOptions(CostOptions, frozen=True, kw_only=True):
-    """As CostOptions. strategy: `auto` takes gnmt for graphs with an LSTM, owt for convolutions, mesh-tensorflow for
-    attention, else data-parallel.
+    """As CostOptions. strategy: `auto` takes gnmt for graphs with an LSTM, owt for convolutions, mesh-tensorflow
+    for attention, else data-parallel.
     """
 
     strategy: Literal["auto", "data-parallel", "owt", "gnmt", "mesh-tensorflow"] = "auto"
@@ -80,11 +80,11 @@ class MCMCOptions(CostOptions, frozen=True, kw_only=True):
 CAPABILITIES = Capabilities(graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True)
 PRICED = (
     "layer costs are those of the released prototype; the paper prints no formula",
-    "a configuration cuts a dim into any divisor of its size, not powers of two only, and may leave devices idle, "
-    "as in the prototype",
+    "a configuration cuts a dim into any divisor of its size, not powers of two only, and may leave devices "
+    "idle, as in the prototype",
     "of several tensors between two operators only the last is moved, as in the prototype (parallel=each: all)",
-    "operators whose kind the prototype lacks cost their FLOP in equal shares (or the profile's time where no rule "
-    "counts FLOP) and the reductions that their axes ask for; operators without dims are cut by samples only",
+    "operators whose kind the prototype lacks cost their FLOP in equal shares (or the profile's time where no "
+    "rule counts FLOP) and the reductions that their axes ask for; operators without dims are cut by samples only",
     "attention as one operator is cut by samples and heads only",
     "the whole mini-batch at once, as one stage on all devices; a pinned micro-batch is repeated",
 )
@@ -106,19 +106,20 @@ def pipebench_planners() -> Iterable[Planner]:
                 *PRICED,
                 "dense tables eliminated one vertex at a time in place of the prototype's data frames: the same "
                 "optimum; equal parts of the graph are eliminated once",
-                "ordering=breadth-first is refused where a table would pass table_gb; the paper's ran out of memory",
+                "ordering=breadth-first is refused where a table would pass table_gb; the paper's ran out of "
+                "memory",
                 "costs=suite, memory=limit and ordering=min-fill are not in the paper",
             ),
         ),
         Planner(
             name="expert",
-            summary="strategies that people designed: one weird trick, GNMT's, Mesh-TensorFlow's, data parallelism",
+            summary="strategies of experts: one weird trick, GNMT's, Mesh-TensorFlow's, data parallelism",
             load="pipebench_pase.expert:plan",
             options=ExpertOptions,
             fidelity="reconstructed",
             reference=(
-                "Krizhevsky, One weird trick, arXiv 1404.5997; Wu et al., GNMT, arXiv 1609.08144; Shazeer et al., "
-                f"Mesh-TensorFlow, NeurIPS 2018; as compared in {PAPER}, section IV"
+                "Krizhevsky, One weird trick, arXiv 1404.5997; Wu et al., GNMT, arXiv 1609.08144; Shazeer et "
+                f"al., Mesh-TensorFlow, NeurIPS 2018; as compared in {PAPER}, section IV"
             ),
             capabilities=CAPABILITIES,
             deviations=(
@@ -126,9 +127,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "owt: fully connected layers and the loss are cut by output features and classes, all else by "
                 "samples",
                 "gnmt: LSTM layers times samples, all else by samples; its placement of layers is not a split",
-                "mesh-tensorflow: m parts of the samples, n of the vocabulary, the hidden layer and the heads; m is "
-                "the largest divisor of the devices up to their square root, up to 4 devices all of them, which "
-                "gives the released benchmark's table",
+                "mesh-tensorflow: m parts of the samples, n of the vocabulary, the hidden layer and the heads; m "
+                "is the largest divisor of the devices up to their square root, up to 4 devices all of them, "
+                "which gives the released benchmark's table",
                 "where a size is not a multiple, the largest divisor below the number of devices",
             ),
         ),
@@ -138,11 +139,11 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_pase.mcmc:plan",
             options=MCMCOptions,
             fidelity="reconstructed",
-            reference=f"Jia et al., Beyond Data and Model Parallelism, MLSys 2019; as run in {PAPER}, section IV-A",
+            reference=f"Jia et al., Beyond Data and Model Parallelism, MLSys 2019; as run in {PAPER}, IV-A",
             capabilities=CAPABILITIES,
             deviations=(
                 *PRICED,
-                "costs are PaSE's, so that the searches compare; FlexFlow simulates a task graph of measured times",
+                "costs are PaSE's, so that the searches compare; FlexFlow simulates a graph of measured times",
                 "half the search time is half of the iterations so far, which a seed repeats",
                 "a proposal replaces the configuration of one operator; beta is not given",
             ),

@@ -70,9 +70,7 @@ class Pricing:
             if signed not in spaces:
                 spaces[signed] = make(operator)
                 seconds = self.seconds[position] if self.seconds else 0.0
-                vertices[signed] = layer_costs(
-                    Layer(self.graph, operator, spaces[signed], seconds), self.machine
-                )
+                vertices[signed] = layer_costs(Layer(self.graph, operator, spaces[signed], seconds), self.machine)
         pairs: dict[tuple[int, int], FloatArray] = {}
         for source, target, names in edges(self.graph, self.parallel):
             maker, reader = self.graph.operators[source], self.graph.operators[target]

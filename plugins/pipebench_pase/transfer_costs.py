@@ -17,7 +17,8 @@ def transfer_costs(
     """t_x of PaSE, equation 1, for each pair of configurations: shape (of the source, of the target).
 
     Axes correspond by position. A device holds the smaller of both tiles along each axis, and nothing where the
-    target cuts the tensor into more tiles than the source. Where numbers of axes differ, those behind the samples are taken as one.
+    target cuts the tensor into more tiles than the source. Where numbers of axes differ, those behind the samples
+    are taken as one.
     """
     held, needed = _tiles(tensor, source, made), _tiles(tensor, target, read)
     shape = [float(made.sizes[dim]) for dim in _axes(source, tensor)]
@@ -51,7 +52,7 @@ def _flat(shape: list[float], held: list[FloatArray], needed: list[FloatArray]) 
     samples = np.minimum.outer(shape[0] / held[0], shape[0] / needed[0])
     piece = np.minimum.outer(np.broadcast_to(rest / ours, held[0].shape), rest / theirs * np.ones_like(needed[0]))
     straight = np.logical_and.outer(_contiguous(held), _contiguous(needed))
-    straight |= (ours * np.ones_like(held[0]) == 1.0)[:, None]
+    straight |= (ours * np.ones_like(held[0]) == 1.0)[:, None] | (theirs * np.ones_like(needed[0]) == 1.0)
     enough = _product(held)[:, None] >= _product(needed)[None, :]
     overlap = np.where(straight & enough, samples * piece, 0.0)
     need = shape[0] / needed[0] * (rest / theirs)

@@ -65,9 +65,9 @@ def test_a_dim_that_does_not_divide_costs_its_largest_part() -> None:
     assert sharded({"n": 4}).forward == 4800 * 3 // 10
 
 
-def test_the_volume_is_rounded_half_even_once() -> None:
+def test_shares_are_rounded_up_so_that_they_make_up_the_whole() -> None:
     times = shard(GRAPH, "second", {"m": 2}, BATCH, (5, 7), ONE_BYTE_A_NS)
-    assert times == ShardedTimes(2, 4, 0)
+    assert times == ShardedTimes(3, 4, 0)
 
 
 def test_a_sum_over_everything_reduces_over_all_devices() -> None:
