@@ -24,4 +24,4 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     splits = expert_splits(graph, name, prices.samples, problem.cluster.size)
     cost = prices.pricing.given(splits).costs.of([0] * len(graph.operators))
     chosen = (f"strategy: {name}",) if options.strategy == "auto" else ()
-    return strategy_result(problem, prices, splits, cost, notices=chosen)
+    return strategy_result(problem, prices, splits, cost, options.describe, notices=chosen)

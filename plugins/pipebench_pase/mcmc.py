@@ -31,10 +31,6 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     walked = walk(tables.costs, start, options.iterations, options.beta, context.seed, context.out_of_time)
     context.count("iterations", walked.iterations)
     context.count("accepted", walked.accepted)
-    found = {
-        operator.name: space.split(number)
-        for operator, space, number in zip(graph.operators, tables.spaces, walked.strategy, strict=True)
-    }
     moved = sum(
         space.split(at) != splits[op.name]
         for op, space, at in zip(graph.operators, tables.spaces, start, strict=True)
@@ -45,8 +41,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     return strategy_result(
         problem,
         prices,
-        found,
+        tables.splits(walked.strategy),
         walked.cost,
+        options.describe,
         "limit" if walked.stopped == "limit" else "heuristic",
         (*notices, f"ended by: {walked.stopped}, after {walked.iterations} iterations"),
     )

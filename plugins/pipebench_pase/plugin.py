@@ -12,21 +12,21 @@ PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IP
 
 
 class CostOptions(Value, frozen=True, kw_only=True):
-    """What a strategy costs.
+    """What a strategy costs: the formulas of PaSE's prototype.
 
-    costs: `paper`, the formulas of PaSE's prototype; `suite`, those of the shared cost model, in ns.
     tflops, bandwidth: of the paper's formulas, 10^12 multiply-adds and 10^9 bytes a second; 0: the cluster's peak
     rate and its slowest level. word_bytes: of one number that is moved.
     cutoff: the least that a part of a dim may have; 0: 4 where the graph has convolutions, else 1.
     parallel: of several tensors between two operators the `last` alone is moved, or `each`.
+    describe: say the splits in the notices.
     """
 
-    costs: Literal["paper", "suite"] = "paper"
     tflops: float = 10.0
     bandwidth: float = 16.0
     word_bytes: int = 8
     cutoff: int = 0
     parallel: Literal["last", "each"] = "last"
+    describe: bool = False
 
     def __post_init__(self) -> None:
         for name in ("tflops", "bandwidth"):
@@ -41,15 +41,18 @@ class PaSEOptions(CostOptions, frozen=True, kw_only=True):
 
     ordering: of the elimination. table_gb: the largest table, in 10^9 bytes; a search that needs a larger one is
     refused before it starts.
-    memory: `ignored`, as in the paper, or `limit`: the best strategy that fits in device memory.
+    memory: `ignored`, as in the paper, or `limit`: the best strategy that fits in device memory. nodes: with a
+    limit, eliminations after which the search ends with the best so far and a bound.
     """
 
     ordering: Literal["generate-seq", "breadth-first", "min-fill"] = "generate-seq"
     table_gb: float = 2.0
     memory: Literal["ignored", "limit"] = "ignored"
+    nodes: int = 2000
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.nodes >= 1, f"nodes is {self.nodes}, it must be at least 1")
         require(self.table_gb > 0, f"table_gb is {self.table_gb}, it must be above zero")
 
 
@@ -63,13 +66,13 @@ class ExpertOptions(CostOptions, frozen=True, kw_only=True):
 
 class MCMCOptions(CostOptions, frozen=True, kw_only=True):
     """As CostOptions. start: the strategy that the walk starts from. iterations: at most so many; before that it
-    ends when the best did not improve during half of them. beta: how strictly a worse strategy is refused: it is
+    ends when half of so many in a row do not improve the best. beta: how strictly a worse one is refused: it is
     taken with probability exp(-beta x loss / cost of the start).
     """
 
     start: Literal["auto", "data-parallel"] = "auto"
     iterations: int = 250_000
-    beta: float = 100.0
+    beta: float = 3000.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +111,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "optimum; equal parts of the graph are eliminated once",
                 "ordering=breadth-first is refused where a table would pass table_gb; the paper's ran out of "
                 "memory",
-                "costs=suite, memory=limit and ordering=min-fill are not in the paper",
+                "not in the paper: ordering=min-fill; memory=limit, the best strategy that the suite says fits "
+                "(Lagrangian bounds and branching until they meet; weights that several operators share count for "
+                "each)",
             ),
         ),
         Planner(
@@ -144,7 +149,7 @@ def pipebench_planners() -> Iterable[Planner]:
             deviations=(
                 *PRICED,
                 "costs are PaSE's, so that the searches compare; FlexFlow simulates a graph of measured times",
-                "half the search time is half of the iterations so far, which a seed repeats",
+                "search time is counted in iterations, which a seed repeats; the paper's text lacks their number",
                 "a proposal replaces the configuration of one operator; beta is not given",
             ),
         ),

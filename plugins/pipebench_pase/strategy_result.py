@@ -13,10 +13,14 @@ def strategy_result(
     prices: Priced,
     splits: Mapping[str, Mapping[str, int]],
     cost: float,
+    describe: bool = False,
     termination: Termination = "heuristic",
     notices: tuple[str, ...] = (),
 ) -> PlanResult:
-    """The plan with its cost, in the planner's unit and in seconds of all the mini-batch's micro-batches."""
+    """The plan with its cost, in the planner's unit and in seconds of all the mini-batch's micro-batches.
+
+    describe: a notice for each operator that is cut, in the graph's order: fc6: batch/2 out_features/4.
+    """
     runs = problem.mini_batch // prices.samples
     return PlanResult(
         plan=strategy_plan(problem, prices.samples, splits),
@@ -25,5 +29,13 @@ def strategy_result(
         claimed_unit=prices.unit,
         termination=termination,
         bound_scope="splits of each operator, in the planner's own cost" if termination == "optimal" else "",
-        notices=(*assumptions(problem), *notices),
+        notices=(*assumptions(problem), *notices, *(_described(problem, splits) if describe else ())),
+    )
+
+
+def _described(problem: Problem, splits: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
+    return tuple(
+        f"{operator.name}: {' '.join(f'{dim}/{parts}' for dim, parts in splits[operator.name].items())}"
+        for operator in problem.profile.graph.operators
+        if splits[operator.name]
     )

@@ -18,8 +18,14 @@ Split = Mapping[str, int]
 class Tables:
     """spaces: the configurations of each operator, in the graph's order. costs: of them and of their pairs."""
 
+    graph: OperatorGraph
     spaces: Sequence[Space]
     costs: Costs
+
+    def splits(self, strategy: Sequence[int]) -> dict[str, dict[str, int]]:
+        """What each operator's configuration cuts."""
+        each = zip(self.graph.operators, self.spaces, strategy, strict=True)
+        return {operator.name: space.split(number) for operator, space, number in each}
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class Pricing:
                 found = both[key] if source < target else both[key, "turned"]
                 place = min(source, target), max(source, target)
                 pairs[place] = pairs[place] + found if place in pairs else found
-        return Tables([spaces[s] for s in signs], Costs([vertices[s] for s in signs], pairs))
+        return Tables(self.graph, [spaces[s] for s in signs], Costs([vertices[s] for s in signs], pairs))
 
     def _signature(self, operator: Operator) -> object:
         """Equal for operators of equal cost tables."""

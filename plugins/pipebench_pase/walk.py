@@ -10,8 +10,6 @@ from pipebench_pase.elimination import Costs
 from pipebench_pase.space import FloatArray
 
 BATCH = 1 << 12
-LEAST = 1000
-"""Iterations before the rule of half the search time is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ def walk(
     """FlexFlow's search (Jia et al. 2019, section 6.2): Metropolis-Hastings with a symmetric proposal.
 
     A worse strategy is taken with probability exp(-beta x loss / cost of the start). Ends after `iterations`, or
-    when the best was found in the first half of the iterations so far.
+    when half of so many have not improved the best.
     """
     rng = np.random.default_rng(seed)
     near: list[list[tuple[int, FloatArray]]] = [[] for _ in costs.vertices]
@@ -70,6 +68,6 @@ def walk(
             cost += change
             if cost < best_cost * (1 - 1e-12):
                 best, best_cost, found = tuple(at), cost, step
-        if step >= LEAST and 2 * found <= step:
+        if 2 * (step - found) >= iterations:
             return Walked(best, costs.of(best), step, accepted, "half the search without improvement")
     return Walked(best, costs.of(best), iterations, accepted, "iterations")

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
 from pipebench.domain.result import PlanResult
@@ -20,10 +21,14 @@ def problem(
     name: str, devices: int, samples: int = 128, micro_batch: int | None = None, **options: Any
 ) -> Problem:
     """A model of PaSE's with a profile that says one nanosecond for everything: its own costs need no more."""
-    graph = model(f"pase-{name}", **options)
+    return of_graph(model(f"pase-{name}", **options), devices, samples, micro_batch)
+
+
+def of_graph(graph: OperatorGraph, devices: int, samples: int, micro_batch: int | None = None) -> Problem:
+    """A graph with such a profile."""
     costs = tuple(OperatorCosts(operator=op.name, forward_s=(1e-9,), backward_s=(1e-9,)) for op in graph.operators)
     profile = Profile(
-        name=name, graph=graph, costs=(DeviceCosts(device_type="gpu", micro_batches=(1,), operators=costs),)
+        name=graph.name, graph=graph, costs=(DeviceCosts(device_type="gpu", micro_batches=(1,), operators=costs),)
     )
     return Problem(
         profile=profile,
