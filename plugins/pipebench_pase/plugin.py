@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
 
 PIPEBENCH_API = 1
 PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021"
@@ -153,4 +153,34 @@ def pipebench_planners() -> Iterable[Planner]:
                 "a proposal replaces the configuration of one operator; beta is not given",
             ),
         ),
+    )
+
+
+FIGURES = (
+    ("table1", "search times of both orderings and of the random walk", "table I"),
+    ("fig6", "speedups of four strategies over data parallelism", "figure 6"),
+    ("table2", "the strategies on 32 devices", "table II"),
+)
+
+
+@hookimpl
+def pipebench_artefacts() -> Iterable[Artefact]:
+    """Tables I and II, figure 6."""
+    return (
+        Artefact(
+            name=f"pase/{name}",
+            summary=summary,
+            load=f"pipebench_pase.figures.{name}:{name.capitalize()}",
+            reference=f"{PAPER}, {where}",
+            paper=PAPER,
+            deviations=(
+                "V100 nodes of 8 (cluster rannc) in place of 1080 Ti and 2080 Ti nodes; times are simulated on "
+                "the suite's costs, not measured",
+                "device memory is taken to be enough, as the paper's search does",
+                "mini-batch 128 for the convolutional networks, 64 for the others: the numbers are not in the "
+                "paper's text",
+                "FlexFlow is stood for by a random walk on PaSE's costs",
+            ),
+        )
+        for name, summary, where in FIGURES
     )
