@@ -129,9 +129,9 @@ class Table2:
         return [_judged(claim, rows, model, rule) for claim, (model, rule) in CLAIMS.items()]
 
     def series(self, results: Sequence[Result]) -> Figure:
-        """No chart: the splits as lines."""
+        """No chart: a line for each split of a model, with the operators that have it."""
         rows = rows_of(results)
-        lines = [f"{p.model}: {line}" for p, row in rows.items() for line in _described(row)]
+        lines = [f"{p.model}: {line}" for p, row in rows.items() for line in _grouped(splits_of(row))]
         return Figure(title="PaSE, table II: splits on 32 devices", notes=(*lines, *lost(rows)))
 
 
@@ -151,6 +151,17 @@ def _described(row: Row) -> list[str]:
         for line in row.notices
         if all(cut.rpartition("/")[2].isdigit() and "/" in cut for cut in line.partition(": ")[2].split())
         and ": " in line
+    ]
+
+
+def _grouped(splits: Splits) -> list[str]:
+    """Each split once, with the first and last of its operators and how many there are."""
+    owners: dict[str, list[str]] = {}
+    for name in splits:
+        owners.setdefault(_text(splits, name), []).append(name)
+    return [
+        f"{cut}: " + (", ".join(names) if len(names) <= 3 else f"{names[0]} … {names[-1]} ({len(names)})")
+        for cut, names in owners.items()
     ]
 
 
