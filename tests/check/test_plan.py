@@ -153,6 +153,10 @@ def test_alternatives_must_match_the_tensor_parallel_degree() -> None:
     wide = Stage(operators=("op0", "op1"), devices=(0, 1), tensor_parallel=2, micro_batch=2, choice=("tp2", ""))
     rest = Stage(operators=("op2", "op3"), devices=(2,), micro_batch=2)
     assert check_plan(problem, Plan(stages=(wide, rest))).status == "valid"
+    cut = msgspec.structs.replace(wide, sharding=({"batch": 2}, {}))
+    assert "is split and runs by alternative 'tp2'" in broken(problem, Plan(stages=(cut, rest))).message
+    other = msgspec.structs.replace(wide, sharding=({}, {"batch": 2}))
+    assert check_plan(problem, Plan(stages=(other, rest))).status == "valid"
     narrow = msgspec.structs.replace(wide, devices=(0,), tensor_parallel=1)
     witness = broken(problem, Plan(stages=(narrow, rest)))
     assert (witness.rule, witness.stage, witness.operator) == ("shape", 0, "op0")

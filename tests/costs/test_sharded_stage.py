@@ -123,6 +123,39 @@ def test_a_change_of_layout_is_paid_once_forward_and_once_backward() -> None:
     assert changed.all_reduce == 4 * IN * HIDDEN
 
 
+def test_gradients_change_their_layout_too() -> None:
+    model = CostModel(problem_on(2))
+    times = model.stage_times(split_stage(2, {"k": 2}, {"batch": 2}))
+    # h is summed whole on both devices, so b has its samples; of the gradient a needs all 8 samples and holds 4.
+    assert times.forward == 400 + 400 + 4 * BATCH * HIDDEN
+    assert times.backward == 1200 + 1200 + 4 * BATCH // 2 * HIDDEN
+
+
+def test_a_layout_that_two_operators_read_is_made_once() -> None:
+    problem = problem_on(2)
+    again = linear("c", "h", "z", HIDDEN, OUT)
+    graph = msgspec.structs.replace(
+        GRAPH,
+        operators=(*GRAPH.operators, again),
+        tensors=(
+            *GRAPH.tensors,
+            Tensor(name="z", producer="c", forward_bytes_per_sample=0, gradient_bytes_per_sample=0),
+        ),
+        parameters=(*GRAPH.parameters, Parameter(name="c.w", bytes=0)),
+    )
+    costs = problem.profile.costs[0]
+    free = OperatorCosts(operator="c", forward_s=(0.0, 0.0), backward_s=(0.0, 0.0))
+    profile = msgspec.structs.replace(
+        problem.profile, graph=graph, costs=(msgspec.structs.replace(costs, operators=(*costs.operators, free)),)
+    )
+    model = CostModel(msgspec.structs.replace(problem, profile=profile))
+    two = split_stage(2, {"batch": 2}, {"n": 2})
+    three = msgspec.structs.replace(two, operators=("a", "b", "c"), sharding=({"batch": 2}, {"n": 2}, {"n": 2}))
+    assert model.stage_times(three).forward == model.stage_times(two).forward
+    other = msgspec.structs.replace(three, sharding=({"batch": 2}, {"n": 2}, {"k": 2}))
+    assert model.stage_times(other).forward > model.stage_times(two).forward
+
+
 def test_devices_left_idle_fetch_what_they_need() -> None:
     model = CostModel(problem_on(4))
     times = model.stage_times(split_stage(4, {"batch": 2}, {"batch": 4}))

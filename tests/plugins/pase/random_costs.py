@@ -22,9 +22,11 @@ def graphs(draw: st.DrawFn, most_vertices: int = 6, most_configurations: int = 4
         for v in range(u + 1, count)
         if draw(st.booleans())
     }
-    # Vertices of equal tables, as equal layers have: what is eliminated once must stand for all of them.
-    if count > 1 and draw(st.booleans()) and sizes[0] == sizes[-1]:
-        vertices[-1] = vertices[0]
+    if draw(st.booleans()):
+        # One table for all of a shape, as equal layers have: an elimination stands for its equals only.
+        of_shape = {each.shape: each for each in (*vertices, *pairs.values())}
+        vertices = [of_shape[each.shape] for each in vertices]
+        pairs = {pair: of_shape[each.shape] for pair, each in pairs.items()}
     return Costs(vertices, pairs)
 
 
