@@ -78,3 +78,10 @@ def test_a_search_that_gives_up_has_a_true_bound(costs: Costs, limit: int, seed:
 def test_generate_seq_and_min_fill_agree_on_real_graphs(name: str) -> None:
     given = problem(name, 8)
     assert pase(given, ordering="min-fill").claimed_native == pytest.approx(pase(given).claimed_native, rel=1e-12)
+
+
+def test_one_table_read_from_both_sides_is_two() -> None:
+    """Legs on either side of a hub share an array, but one owns its rows and the other its columns."""
+    same = np.array([[8.0, 1.0], [6.0, 9.0]])
+    chain = Costs([np.zeros(2)] * 3, {(0, 1): same, (1, 2): same})
+    assert find_best(chain, in_order(chain.adjacency, [0, 2, 1])).cost == least(chain)
