@@ -8,6 +8,7 @@ from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.costs.messages import stage_edges
+from pipebench.costs.sharded_stage import is_sharded
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -20,10 +21,18 @@ from pipebench.simulation.metrics import Metrics, metrics
 NS_PER_S = 1e9
 
 
-def bound_fields(problem: Problem) -> dict[str, Any]:
-    """The proven bounds: bound_s with its kind, bound_memory_bytes."""
-    time, memory = time_bound(problem), memory_bound(problem)
+def bound_fields(problem: Problem, split: bool = False) -> dict[str, Any]:
+    """The proven bounds: bound_s with its kind, bound_memory_bytes.
+
+    Over plans that do not split operators; split: over those that do as well.
+    """
+    time, memory = time_bound(problem, split), memory_bound(problem, split)
     return {"bound_s": time.value, "bound_kind": time.kind, "bound_memory_bytes": int(memory.value)}
+
+
+def splits_operators(plan: Plan) -> bool:
+    """Whether a stage cuts dims of its operators over devices."""
+    return any(is_sharded(stage) for stage in plan.stages)
 
 
 def judge(problem: Problem, plan: Plan, schedule: Schedule) -> Verdict:

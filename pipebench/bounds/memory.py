@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
+from pipebench.bounds.splits import freely_split
 from pipebench.bounds.ways import Ways, ways
 from pipebench.costs.arrays import weight_states_bytes, whole_bytes_of
 from pipebench.costs.memory import weight_state_bytes
@@ -29,16 +30,21 @@ class MemoryBound:
     parts: dict[MemoryKind, int]
 
 
-def memory_bound(problem: Problem) -> MemoryBound:
+def memory_bound(problem: Problem, split: bool = False) -> MemoryBound:
     """The largest of the bounds `weights`, `sample` and `operator`, over all plans that honour the pins.
+
+    split: over plans that cut operators among devices as well, of which `operator` says nothing.
 
     Holds for the peak of the fullest device of any valid plan under any schedule. Transfer buffers are not
     counted: a plan of one stage has none.
 
     Raises InfeasibleProblem when the pins leave no plan.
     """
+    problem = freely_split(problem) if split else problem
     weights, sample = spread_bytes(problem)
-    parts: dict[MemoryKind, int] = {"weights": weights, "sample": sample, "operator": operator_bytes(problem)}
+    parts: dict[MemoryKind, int] = {"weights": weights, "sample": sample}
+    if not split:
+        parts["operator"] = operator_bytes(problem)
     kind = max(parts, key=lambda name: parts[name])
     return MemoryBound(parts[kind], kind, parts)
 

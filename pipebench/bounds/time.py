@@ -7,6 +7,7 @@ import numpy as np
 
 from pipebench.bounds.cuts import Cut, devices_of_a_plan
 from pipebench.bounds.operator_times import all_reduce_ns, least
+from pipebench.bounds.splits import freely_split, least_part
 from pipebench.bounds.ways import Ways
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.graph import OperatorGraph
@@ -33,8 +34,11 @@ class TimeBound:
         return self.ns / NS_PER_S
 
 
-def time_bound(problem: Problem) -> TimeBound:
+def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     """The largest of the bounds `work`, `operator` and, in sync, `path`, over all plans that honour the pins.
+
+    Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
+    cut its dims among the devices as well (see `pipebench.bounds.splits`).
 
     Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
     iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. It
@@ -44,11 +48,12 @@ def time_bound(problem: Problem) -> TimeBound:
     Raises InfeasibleProblem when the pins leave no plan.
     """
     graph = problem.profile.graph
+    problem = freely_split(problem) if split else problem
     parts: dict[TimeKind, int] = {"work": work_ns(problem)}
-    parts["operator"], slowest = operator_ns(problem)
+    parts["operator"], slowest = operator_ns(problem, split)
     where: dict[TimeKind, str] = {"operator": graph.operators[slowest].name}
     if problem.regime.mode == "sync":
-        parts["path"], through = path_ns(problem)
+        parts["path"], through = path_ns(problem, split)
         where["path"] = graph.operators[through].name
     kind = max(parts, key=lambda name: parts[name])
     return TimeBound(parts[kind], kind, parts, where.get(kind, ""))
@@ -71,7 +76,7 @@ def work_ns(problem: Problem) -> int:
     return -(-total // devices_of_a_plan(problem))
 
 
-def operator_ns(problem: Problem) -> tuple[int, int]:
+def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     """One operator in its lane: the bound and the operator that gives it.
 
     Proof. The lane of a stage runs, for each of its micro-batches, a forward and a backward that include the
@@ -81,13 +86,15 @@ def operator_ns(problem: Problem) -> tuple[int, int]:
     """
 
     def lane_ns(rows: Ways, cut: Cut) -> IntArray:
+        if split:
+            return cut.runs * least_part(problem, rows, cut, rows.run_ns(cut.samples))
         return cut.runs * rows.run_ns(cut.samples) + all_reduce_ns(problem, rows, cut)
 
     lanes = least(problem, lane_ns)
     return int(lanes.max()), int(lanes.argmax())
 
 
-def path_ns(problem: Problem) -> tuple[int, int]:
+def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     """The longest path, with all micro-batches of one operator on it: the bound and that operator. Sync only.
 
     Proof. Let o be an operator, u_1, …, u_k a path to it, f(u) the least forward and w(u) the least forward
@@ -101,13 +108,19 @@ def path_ns(problem: Problem) -> tuple[int, int]:
     In the same way one sample goes down every path and back up: T >= the sum of w along it.
     """
     graph = problem.profile.graph
-    once = least(problem, lambda rows, cut: rows.run_ns(cut.samples))
-    forward = least(problem, lambda rows, cut: rows.forward_ns(cut.samples))
+
+    def part(rows: Ways, cut: Cut, whole: IntArray) -> IntArray:
+        return least_part(problem, rows, cut, whole) if split else whole
+
+    once = least(problem, lambda rows, cut: part(rows, cut, rows.run_ns(cut.samples)))
+    forward = least(problem, lambda rows, cut: part(rows, cut, rows.forward_ns(cut.samples)))
     above, above_forward = before_each(graph, once), before_each(graph, forward)
 
     def through_ns(rows: Ways, cut: Cut) -> IntArray:
-        computed = cut.runs * rows.run_ns(cut.samples)
-        reduced = above_forward[rows.operator] + all_reduce_ns(problem, rows, cut)
+        computed = cut.runs * part(rows, cut, rows.run_ns(cut.samples))
+        reduced = above_forward[rows.operator]
+        if not split:
+            reduced = reduced + all_reduce_ns(problem, rows, cut)
         through: IntArray = computed + np.maximum(above[rows.operator], reduced)
         return through
 

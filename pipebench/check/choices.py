@@ -32,10 +32,12 @@ def wrong_choice(problem: Problem, plan: Plan) -> Witness | None:
 
 
 def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
-    """The first operator whose split names an unknown dim, cuts it too fine, or needs too many devices."""
+    """The first operator whose split names an unknown dim, cuts it too fine, needs more devices than a replica
+    has, or stands beside an alternative.
+    """
     for position, stage in enumerate(plan.stages):
         for name, split in zip(stage.operators, stage.sharding, strict=False):
-            message = _split(problem, stage, name, split)
+            message = _split(problem, stage, name, split) or _chosen(stage, name, split)
             if message:
                 return Witness(rule="shape", message=f"stage {position}: {message}", stage=position, operator=name)
     return None
@@ -43,12 +45,21 @@ def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
 
 def _split(problem: Problem, stage: Stage, name: str, split: dict[str, int]) -> str:
     graph = problem.profile.graph
-    sizes = {"batch": stage.micro_batch} | graph.operators[graph.index[name]].dims
+    sizes = {"batch": -(-stage.micro_batch // stage.data_parallel)} | graph.operators[graph.index[name]].dims
     for dim, parts in split.items():
         if dim not in sizes:
             return f"operator {name!r} has no dim {dim!r} to split"
         if not 1 <= parts <= sizes[dim]:
             return f"operator {name!r}: dim {dim!r} of size {sizes[dim]} is split into {parts}"
-    if prod(split.values()) > len(stage.devices):
-        return f"operator {name!r} is split over {prod(split.values())} of {len(stage.devices)} devices"
+    each = len(stage.devices) // stage.data_parallel
+    if prod(split.values()) > each:
+        return f"operator {name!r} is split over {prod(split.values())} of {each} devices"
+    return ""
+
+
+def _chosen(stage: Stage, name: str, split: dict[str, int]) -> str:
+    """An alternative is made for its own way of splitting; '' where the operator has only one of the two."""
+    chosen = stage.choice[stage.operators.index(name)] if stage.choice else ""
+    if chosen and prod(split.values()) > 1:
+        return f"operator {name!r} is split and runs by alternative {chosen!r}"
     return ""

@@ -41,6 +41,16 @@ def _normalisation(operator: Operator) -> int:
     return 4 * _volume(operator)
 
 
+def _lstm(operator: Operator) -> int:
+    """Four gates, each the product of a weight with the input and one with the last output."""
+    return 8 * _contraction(operator)
+
+
+def _exponentials(operator: Operator) -> int:
+    """An exponential (three), and one more, for each element."""
+    return 4 * _volume(operator)
+
+
 def _positions(operator: Operator) -> int:
     """One addition an element; where tokens are put in front, `added` counts them and is no axis of the result."""
     return operator.dims["sequence"] * operator.dims["features"]
@@ -58,11 +68,14 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "batch_norm": _normalisation,
     "concat": _none,
     "conv2d": _contraction,
+    "cross_entropy": _exponentials,
     "dropout": _volume,
     "embedding": _none,
     "flatten": _none,
     "layer_norm": _normalisation,
     "linear": _contraction,
+    "lstm": _lstm,
+    "matmul": _contraction,
     "max_pool": _volume,
     "positions": _positions,
     "relu": _volume,
@@ -71,8 +84,9 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
         ("bias", "div", "erf", "gain", "mean", "mul", "scale", "sqrt", "square", "sub", "tanh"), _volume
     ),
     **dict.fromkeys(("copy", "nll", "permute", "view"), _none),
-    "matmul": _contraction,
-    "softmax": _normalisation,
+    "softmax": _exponentials,
+    "stack": _none,
+    "unstack": _none,
 }
 """Kind to its rule. Attention needs the dims sequence, keys, heads, head, in_features and out_features, positions
 sequence and features; every other kind multiplies all of its dims (a convolution's `in_channels` are those of one

@@ -10,7 +10,8 @@ from pipebench.costs.lanes import in_place
 from pipebench.costs.memory import StageMemory, weight_state_bytes
 from pipebench.costs.messages import Message, messages
 from pipebench.costs.quantise import whole_bytes
-from pipebench.domain.errors import UnsupportedProblem
+from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -77,15 +78,17 @@ class CostModel:
         replicas: the all-reduce of an update is spread over its micro-batches and runs behind each backward.
         recompute `stage`: the backward runs the forward again.
 
-        Raises UnsupportedProblem for sharded operators.
+        Split operators: see `ShardedStage`. Raises UnsupportedProblem for one that has an alternative besides.
         """
-        _refuse_sharded(stage)
+        refuse_alternatives(stage)
         copies = 1 if plan is None else plan.copies
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         positions = [self.graph.index[name] for name in stage.operators]
         forward_all, backward_all = times.at(samples)
-        if any(stage.choice):
+        if is_sharded(stage):
+            forward, backward, weight_gradient = self._sharded(stage).times(times)
+        elif any(stage.choice):
             each = [
                 times.chosen(position, identifier, samples)
                 for position, identifier in zip(positions, stage.choice, strict=True)
@@ -106,8 +109,10 @@ class CostModel:
         """Weights on one device of the stage; a parameter that several of its operators use counts once.
 
         Of operators under alternatives that use the same parameters the largest counts; one that shares a
-        parameter with others in another way counts in full.
+        parameter with others in another way counts in full. Of split operators see `ShardedStage.weights`.
         """
+        if is_sharded(stage):
+            return sum(self._sharded(stage).weights().values())
         names: set[str] = set()
         alternatives = 0
         sharing: dict[frozenset[str], int] = {}
@@ -129,21 +134,32 @@ class CostModel:
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """Ring all-reduce of the stage's weight gradients over its replicas, those of all copies of the plan.
 
-        One ring for each tensor-parallel rank, all at once.
+        One ring for each tensor-parallel rank, all at once. Of split operators also over the devices of a replica
+        that hold the same weights.
         """
         copies = 1 if plan is None else plan.copies
         replicas = stage.data_parallel * copies
-        if replicas == 1:
-            return 0
         lowest, highest = min(stage.devices), max(stage.devices)
         if plan is not None and copies > 1:
             highest += (copies - 1) * (plan.devices_used // copies)
-        level = ring_level(self.problem.cluster, lowest, highest, stage.tensor_parallel)
-        return all_reduce_ns(level, self.parameter_bytes(stage), replicas)
+
+        def level(rings: int) -> LinkLevel:
+            return ring_level(self.problem.cluster, lowest, highest, rings)
+
+        if is_sharded(stage):
+            return self._sharded(stage).all_reduce_ns(replicas, level)
+        if replicas == 1:
+            return 0
+        return all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+
+    def _sharded(self, stage: Stage) -> ShardedStage:
+        return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
 
     def saved_bytes(self, stage: Stage) -> int:
         """What one device saves for one live micro-batch when nothing is recomputed."""
         costs = self._costs(stage)
+        if is_sharded(stage):
+            return self._sharded(stage).saved({each.operator: each for each in costs})
         samples = self.local_samples(stage)
         total = 0
         for position, name in enumerate(stage.operators):
@@ -162,10 +178,11 @@ class CostModel:
         the receiver (it waits there). recompute `stage`: kept for each live micro-batch are the tensors
         received and the inputs of the model that the stage reads.
 
-        Raises UnsupportedProblem for sharded operators.
+        Of split operators see `ShardedStage`; tensors that cross are held whole by each device of a replica.
+        Raises UnsupportedProblem for a split operator that has an alternative besides.
         """
         stage = plan.stages[position]
-        _refuse_sharded(stage)
+        refuse_alternatives(stage)
         costs = self._costs(stage)
         samples = self.local_samples(stage)
         operators = [costs[self.graph.index[name]] for name in stage.operators]
@@ -175,7 +192,11 @@ class CostModel:
             if identifier
         )
         replicas = stage.data_parallel * plan.copies
-        held = fixed + weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), replicas)
+        if is_sharded(stage):
+            state = self._sharded(stage).weight_state(self.problem.regime, plan.copies)
+        else:
+            state = weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), replicas)
+        held = fixed + state
         buffers = self._buffer_bytes(plan, position, edges)
         saved = self.saved_bytes(stage)
         while_live = 0
@@ -240,12 +261,3 @@ class CostModel:
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
         return message_ns(level, sent, source.data_parallel, target.data_parallel)
-
-
-def _refuse_sharded(stage: Stage) -> None:
-    for name, split in zip(stage.operators, stage.sharding, strict=False):
-        if any(parts > 1 for parts in split.values()):
-            raise UnsupportedProblem(
-                f"operator {name!r} is split over devices; sharded operators are not priced yet",
-                "leave `sharding` empty, or use an alternative made for the tensor-parallel degree",
-            )

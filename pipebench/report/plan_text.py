@@ -17,10 +17,14 @@ from pipebench.report.width import full_width
 
 FIGURES = ("stage", "devices", "b", "flight", "forward", "backward", "memory", "free")
 OPERATORS = "operators"
+SPLIT = "split"
 
 
 def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
-    """One line a stage; bytes free on its fullest device. Operators stand beside it, below where too wide."""
+    """One line a stage; bytes free on its fullest device. Operators stand beside it, below where too wide.
+
+    Where operators are split, a line for each split follows.
+    """
     figures = stage_figures(problem, plan, verdict)
     named = [operators(stage.operators) for stage in plan.stages]
     beside = [[*row, name] for row, name in zip(figures, named, strict=True)]
@@ -31,6 +35,8 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         console.print(stage_table(FIGURES, figures))
         below = [[row[0], name] for row, name in zip(figures, named, strict=True)]
         console.print(stage_table((FIGURES[0], OPERATORS), below))
+    if any(any(split) for stage in plan.stages for split in stage.sharding):
+        console.print(stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
     if plan.order_edges:
@@ -63,11 +69,23 @@ def stage_figures(problem: Problem, plan: Plan, verdict: Verdict) -> list[list[s
     return made
 
 
+def split_rows(plan: Plan) -> list[list[str]]:
+    """Each split of a stage once, with its operators: PaSE's table II. Parts of a dim stand behind its name."""
+    made = []
+    for position, stage in enumerate(plan.stages):
+        owners: dict[str, list[str]] = {}
+        for name, split in zip(stage.operators, stage.sharding, strict=False):
+            cut = " ".join(f"{dim}/{parts}" for dim, parts in split.items() if parts > 1) or "whole"
+            owners.setdefault(cut, []).append(name)
+        made += [[str(position), cut, operators(tuple(names))] for cut, names in owners.items()]
+    return made
+
+
 def stage_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Figures to the right, operators, cut off at the end of the line, to the left."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        made.add_column(title, justify="left" if title == OPERATORS else "right", no_wrap=True)
+        made.add_column(title, justify="left" if title in (OPERATORS, SPLIT) else "right", no_wrap=True)
     for row in rows:
         made.add_row(*map(escape, row))
     return made

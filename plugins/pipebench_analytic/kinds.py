@@ -72,6 +72,12 @@ def _layer_norm(operator: Operator, element_bytes: int) -> float:
     return float(2 * STATISTIC_BYTES * operator.dims["sequence"])
 
 
+def _lstm(operator: Operator, element_bytes: int) -> float:
+    """Four gates, the state and the output of every cell."""
+    dims = operator.dims
+    return float(6 * element_bytes * dims["layers"] * dims["sequence"] * dims["units"])
+
+
 KINDS: dict[str, Kind] = {
     # The gradients of the two uses of a forked activation are added where the fork's branches meet again.
     "add": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
@@ -81,12 +87,16 @@ KINDS: dict[str, Kind] = {
     "batch_norm": Kind(forward=Passes(2, 1), backward=Passes(3, 2), reads_inputs=True),
     "concat": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     "conv2d": Kind(contraction=True, reads_inputs=True),
+    # The probabilities, as large as the logits, are kept; the gradient is made in one pass over them.
+    "cross_entropy": Kind(forward=Passes(2, 0), backward=Passes(1, 1), reads_output=True),
     "dropout": Kind(forward=Passes(1, 1), backward=Passes(1, 1), extra_bytes=_dropout),
     # Only the entries that are looked up are read, and only their gradients written.
     "embedding": Kind(forward=Passes(1, 2), backward=Passes(1, 2), reads_weights=False, reads_inputs=True),
     "flatten": Kind(),
     "layer_norm": Kind(forward=Passes(1, 1), backward=Passes(3, 2), reads_inputs=True, extra_bytes=_layer_norm),
     "linear": Kind(contraction=True, reads_inputs=True),
+    "lstm": Kind(contraction=True, reads_inputs=True, extra_bytes=_lstm),
+    "matmul": Kind(contraction=True, reads_inputs=True),
     "max_pool": Kind(forward=Passes(1, 1), backward=Passes(1, 1), reads_inputs=True, extra_bytes=_max_pool),
     "positions": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     # In place: the output, which the next operator keeps as its input, tells where the gradient passes.
@@ -97,7 +107,6 @@ KINDS: dict[str, Kind] = {
     "div": Kind(forward=Passes(1, 1), backward=Passes(2, 2), reads_inputs=True),
     "erf": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
     "gain": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
-    "matmul": Kind(contraction=True, reads_inputs=True),
     "mean": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     "mul": Kind(forward=Passes(1, 1), backward=Passes(2, 2), reads_inputs=True),
     # One element of each row is read; its gradient is written among zeros.
@@ -111,6 +120,8 @@ KINDS: dict[str, Kind] = {
     "tanh": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
     "view": Kind(),
     "similarity": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
+    "stack": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
+    "unstack": Kind(),
 }
 
 

@@ -1,6 +1,6 @@
 """Write a model like its definition: each call adds an operator and returns the activation that it makes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -47,17 +47,50 @@ class GraphBuilder:
         shared: Mapping[str, tuple[str, ...]] | None = None,
         gradient: bool = True,
     ) -> Activation:
-        """Add one operator with one output.
+        """Add one operator with one output, `name`.out. See `several`."""
+        (made,) = self.several(
+            name,
+            kind,
+            dims,
+            inputs,
+            output,
+            ("out",),
+            parameters=parameters,
+            attributes=attributes,
+            shape=shape,
+            path=path,
+            shared=shared,
+            gradient=gradient,
+        )
+        return made
+
+    def several(
+        self,
+        name: str,
+        kind: str,
+        dims: Mapping[str, int],
+        inputs: Mapping[Activation, tuple[str, ...]],
+        output: tuple[str, ...],
+        made: Sequence[str],
+        *,
+        parameters: Mapping[str, tuple[str, ...]] | None = None,
+        attributes: Mapping[str, int] | None = None,
+        shape: tuple[int, ...] | None = None,
+        path: str | None = None,
+        shared: Mapping[str, tuple[str, ...]] | None = None,
+        gradient: bool = True,
+    ) -> tuple[Activation, ...]:
+        """Add one operator with outputs `made`, all of one shape.
 
         inputs, parameters: name to the dims that its axes span, batch left out for inputs; a parameter has the
         size that its dims say. output: dims of the output; its shape follows from them unless given. shared:
-        the same for parameters of operators before, by their full names. gradient: whether the output has one.
+        the same for parameters of operators before, by their full names. gradient: whether the outputs have one.
         """
         parameters = parameters or {}
-        made = f"{name}.out"
+        outputs = [f"{name}.{short}" for short in made]
         full_names = {f"{name}.{short}": axes for short, axes in parameters.items()}
         axes = {read.name: ("batch", *spanned) for read, spanned in inputs.items()}
-        axes |= full_names | {made: ("batch", *output)}
+        axes |= full_names | dict.fromkeys(outputs, ("batch", *output))
         for parameter, spanned in full_names.items():
             elements = prod(dims[dim] for dim in spanned)
             self._parameters[parameter] = Parameter(name=parameter, bytes=ELEMENT_BYTES * elements)
@@ -75,7 +108,8 @@ class GraphBuilder:
                 path=name if path is None else path,
             )
         )
-        return self._tensor(made, name, shape or tuple(dims[dim] for dim in output), gradient)
+        shape = shape or tuple(dims[dim] for dim in output)
+        return tuple(self._tensor(tensor, name, shape, gradient) for tensor in outputs)
 
     def graph(self) -> OperatorGraph:
         """All that was added."""

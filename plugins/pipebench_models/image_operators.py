@@ -24,8 +24,12 @@ def conv2d(
     stride: int = 1,
     padding: int | Pair | None = None,
     bias: bool = False,
+    pointwise: int = 0,
 ) -> Activation:
-    """A convolution; padding None: such that stride 1 keeps the size."""
+    """A convolution; padding None: such that stride 1 keeps the size.
+
+    pointwise: functions applied to each element of the result inside the operator (relu).
+    """
     rows, columns = _pair(kernel)
     around = (rows // 2, columns // 2) if padding is None else _pair(padding)
     in_channels, height, width = x.shape
@@ -44,7 +48,7 @@ def conv2d(
         {x: ("in_channels", "height", "width")},
         ("out_channels", "height", "width"),
         parameters=parameters | {"bias": ("out_channels",)} if bias else parameters,
-        attributes=_attributes(stride, around),
+        attributes=_attributes(stride, around) | ({"pointwise": pointwise} if pointwise else {}),
     )
 
 

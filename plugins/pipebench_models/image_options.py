@@ -40,6 +40,29 @@ class PooledImageOptions(ImageOptions, frozen=True, kw_only=True):
         return 32
 
 
+class AlexNetOptions(ImageOptions, frozen=True, kw_only=True):
+    """As ImageOptions, with the sizes of PaSE's prototype."""
+
+    image_size: int = 227
+    classes: int = 1024
+
+    @property
+    def least_image_size(self) -> int:
+        """One pixel behind the last pooling."""
+        return 67
+
+
+class PlainInceptionOptions(ImageOptions, frozen=True, kw_only=True):
+    """As ImageOptions, without a second classifier."""
+
+    image_size: int = 299
+
+    @property
+    def least_image_size(self) -> int:
+        """One pixel behind the last pooling."""
+        return 75
+
+
 class InceptionOptions(ImageOptions, frozen=True, kw_only=True):
     """As ImageOptions. auxiliary: with the second classifier that training adds, which makes a second output."""
 

@@ -21,22 +21,27 @@ def build(context: Context) -> OperatorGraph:
     """314 operators, 324 with the auxiliary classifier; `layer` counts the stem, the eleven blocks, the head."""
     options = cast(InceptionOptions, context.options)
     graph = GraphBuilder("inception_v3")
+    trunk(graph, options.image_size, options.classes, options.auxiliary)
+    return graph.graph()
+
+
+def trunk(graph: GraphBuilder, image_size: int, classes: int, auxiliary: bool = False) -> Activation:
+    """The whole network; returns what its last layer makes."""
     graph.layer = 0
-    x = _stem(graph, graph.input("image", 3, options.image_size, options.image_size))
+    x = _stem(graph, graph.input("image", 3, image_size, image_size))
     for name, pooled in (("5b", 32), ("5c", 64), ("5d", 64)):
         x = block_a(graph, f"Mixed_{name}", x, pooled)
     x = block_b(graph, "Mixed_6a", x)
     for name, inner in (("6b", 128), ("6c", 160), ("6d", 160), ("6e", 192)):
         x = block_c(graph, f"Mixed_{name}", x, inner)
-    if options.auxiliary:
-        _auxiliary(graph, x, options.classes)
+    if auxiliary:
+        _auxiliary(graph, x, classes)
     x = block_d(graph, "Mixed_7a", x)
     for name in ("7b", "7c"):
         x = block_e(graph, f"Mixed_{name}", x)
     graph.layer += 1
     x = flatten(graph, "flatten", global_average_pool(graph, "avgpool", x))
-    linear(graph, "fc", dropout(graph, "dropout", x), options.classes)
-    return graph.graph()
+    return linear(graph, "fc", dropout(graph, "dropout", x), classes)
 
 
 def _stem(graph: GraphBuilder, x: Activation) -> Activation:

@@ -10,7 +10,14 @@ from pipebench_models.branch_options import (
     DLRMOptions,
     MMTOptions,
 )
-from pipebench_models.image_options import InceptionOptions, PooledImageOptions, ResNetOptions
+from pipebench_models.image_options import (
+    AlexNetOptions,
+    InceptionOptions,
+    PlainInceptionOptions,
+    PooledImageOptions,
+    ResNetOptions,
+)
+from pipebench_models.pase_options import RNNLMOptions, TranslationOptions
 from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
@@ -18,6 +25,8 @@ PIPEBENCH_API = 1
 
 TORCHVISION = "as torchvision builds it, for images of any size"
 RESNET = "He et al., Deep Residual Learning for Image Recognition, CVPR 2016"
+PASE = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021, section IV"
+PROTOTYPE = "sizes and vertices are those of the released prototype; the paper's text does not list them"
 GRAPHPIPE = "Jeon et al., GraphPipe, ASPLOS 2025"
 TOKENS_ONLY = (
     "inputs are embedded tokens: no embedding table and no loss",
@@ -27,9 +36,10 @@ TOKENS_ONLY = (
 
 @hookimpl
 def pipebench_models() -> tuple[Model, ...]:
-    """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
+    """Convolutional networks, CLIP, and the models of the GraphPipe and PaSE papers."""
     return (
         *image_models(),
+        *pase_models(),
         Model(
             name="bert",
             summary="BERT with its pre-training losses, an operator for each task of the traced program",
@@ -161,5 +171,43 @@ def image_models() -> tuple[Model, ...]:
             options=PooledImageOptions,
             reference="Simonyan, Zisserman, Very Deep Convolutional Networks, ICLR 2015, configuration D",
             deviations=("no loss",),
+        ),
+    )
+
+
+def pase_models() -> tuple[Model, ...]:
+    """Four graphs whose operators name every dim of their iteration space."""
+    return (
+        Model(
+            name="pase-alexnet",
+            summary="AlexNet with the iteration spaces of PaSE's prototype: a chain of 14 operators",
+            load="pipebench_models.pase_alexnet:build",
+            options=AlexNetOptions,
+            reference=PASE,
+            deviations=(PROTOTYPE, "1024 classes, as the prototype has", "no local response normalisation"),
+        ),
+        Model(
+            name="pase-inception_v3",
+            summary="Inception v3 with the vertices of PaSE's prototype: no activation functions, a loss",
+            load="pipebench_models.pase_inception_v3:build",
+            options=PlainInceptionOptions,
+            reference=PASE,
+            deviations=(PROTOTYPE, "activation functions, dropout and flattening are no operators"),
+        ),
+        Model(
+            name="pase-rnnlm",
+            summary="language model of two LSTM layers, all their steps in one operator",
+            load="pipebench_models.pase_rnnlm:build",
+            options=RNNLMOptions,
+            reference=PASE,
+            deviations=(PROTOTYPE, "LSTM cells without bias"),
+        ),
+        Model(
+            name="pase-transformer",
+            summary="encoder and decoder for translation, every product of attention an operator",
+            load="pipebench_models.pase_transformer:build",
+            options=TranslationOptions,
+            reference=PASE,
+            deviations=(PROTOTYPE, "query, key and value are one product, as in the prototype"),
         ),
     )

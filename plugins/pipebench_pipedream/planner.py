@@ -10,12 +10,13 @@ from pipebench.algorithms.micro_batches_bound import least_period_ns
 from pipebench.algorithms.score import mini_batch_ns
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 from pipebench_pipedream import paper_plan
+from pipebench_pipedream.inner import split_further
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.memory import reading_notices, refuse_reading
 from pipebench_pipedream.order import linear_order
@@ -42,7 +43,14 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     assert isinstance(options, PipeDreamOptions)
     refuse_unsupported(problem, options)
     if options.cost != "suite":
+        if options.inner:
+            raise UnsupportedProblem("pipedream[inner] is for cost=suite", "leave cost out")
         return paper_plan.plan(problem, options, context)
+    found = _found(problem, options, context)
+    return split_further(problem, found, options.inner, context) if options.inner else found
+
+
+def _found(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
     refuse_reading(problem, options.memory)
     order = linear_order(problem.profile.graph, options.order)
     sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))

@@ -66,6 +66,9 @@ DEVIATIONS = (
     "where one size was profiled, in async that size); unless it is pinned, a stage takes as many replicas as "
     "leave none more samples than were profiled; sizes that a proven bound shows to be slower than the best "
     "so far are left out",
+    "inner=PLANNER, not in the paper: once the plan is found, each replicated stage is offered to that planner as "
+    "a problem of its own (its operators and devices, one micro-batch); its splits are kept where the simulated "
+    "mini-batch gets shorter and the plan still fits. PaSE names this as complementary",
     "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; the paper "
     "runs its own 1F1B with a fixed number of mini-batches in flight",
 )
@@ -82,6 +85,8 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
     there are devices (E0), `decreasing` one for each device from its own to the last (E1), `released` as the
     released optimizer counts (E2: its own not, no gradients, no buffers). cost=paper takes `decreasing`, times
     weights and activations; cost=released checks memory with `released` only, as the optimizer does when asked.
+    inner (cost=suite): a planner, such as pase, that says how to split the operators of a replicated stage over
+    its devices; what makes the mini-batch shorter is kept.
 
     The rest is for cost=paper and cost=released. states: where stages may be cut, in the line (`chain`), at every
     downset (`antichain`: several sources hang on a virtual root), or where the published walk comes from the
@@ -102,6 +107,7 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
     levels: Literal["flat", "nested"] = "flat"
     idle: bool = False
     memory: Literal["p", "decreasing", "released"] = "decreasing"
+    inner: str = ""
 
 
 @hookimpl

@@ -53,7 +53,7 @@ def test_a_valid_plan_is_valid() -> None:
         (0, {"choice": ("", "none-such")}, "shape", 0, "no alternative 'none-such'"),
         (0, {"sharding": ({}, {"out": 2})}, "shape", 0, "no dim 'out'"),
         (0, {"sharding": ({}, {"batch": 2})}, "shape", 0, "over 2 of 1 devices"),
-        (1, {"sharding": ({"batch": 3},)}, "shape", 1, "size 2 is split into 3"),
+        (1, {"sharding": ({"batch": 3},)}, "shape", 1, "size 1 is split into 3"),
         (2, {"devices": (2,)}, "C3", 2, "does not declare"),
         (1, {"devices": (1, 1)}, "C3", 1, "twice"),
     ],
@@ -153,16 +153,27 @@ def test_alternatives_must_match_the_tensor_parallel_degree() -> None:
     wide = Stage(operators=("op0", "op1"), devices=(0, 1), tensor_parallel=2, micro_batch=2, choice=("tp2", ""))
     rest = Stage(operators=("op2", "op3"), devices=(2,), micro_batch=2)
     assert check_plan(problem, Plan(stages=(wide, rest))).status == "valid"
+    cut = msgspec.structs.replace(wide, sharding=({"batch": 2}, {}))
+    assert "is split and runs by alternative 'tp2'" in broken(problem, Plan(stages=(cut, rest))).message
+    other = msgspec.structs.replace(wide, sharding=({}, {"batch": 2}))
+    assert check_plan(problem, Plan(stages=(other, rest))).status == "valid"
     narrow = msgspec.structs.replace(wide, devices=(0,), tensor_parallel=1)
     witness = broken(problem, Plan(stages=(narrow, rest)))
     assert (witness.rule, witness.stage, witness.operator) == ("shape", 0, "op0")
 
 
 def test_what_the_cost_model_cannot_price_is_unknown_not_valid() -> None:
-    split = changed(VALID, 1, sharding=({"batch": 2},))
-    verdict = check_plan(FOUR, split)
+    deep = msgspec.structs.replace(FOUR.profile.graph.operators[2], dims={"n": 2})
+    operators = (*FOUR.profile.graph.operators[:2], deep, FOUR.profile.graph.operators[3])
+    graph = msgspec.structs.replace(FOUR.profile.graph, operators=operators)
+    silent = msgspec.structs.replace(FOUR, profile=msgspec.structs.replace(FOUR.profile, graph=graph))
+    split = changed(VALID, 1, data_parallel=1, tensor_parallel=2, sharding=({"n": 2},))
+    verdict = check_plan(silent, split)
     assert (verdict.status, verdict.witness) == ("unknown", None)
     assert "stage 1" in verdict.reason
+    assert "'op2' does not say" in verdict.reason
+    samples = changed(VALID, 1, data_parallel=1, tensor_parallel=2, sharding=({"batch": 2},))
+    assert check_plan(silent, samples).status == "valid"
     mixed = Cluster(
         name="mixed",
         types=(DeviceType(name="gpu", memory_bytes=10), DeviceType(name="old", memory_bytes=10)),

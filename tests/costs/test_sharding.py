@@ -65,9 +65,9 @@ def test_a_dim_that_does_not_divide_costs_its_largest_part() -> None:
     assert sharded({"n": 4}).forward == 4800 * 3 // 10
 
 
-def test_the_volume_is_rounded_half_even_once() -> None:
+def test_shares_are_rounded_up_so_that_they_make_up_the_whole() -> None:
     times = shard(GRAPH, "second", {"m": 2}, BATCH, (5, 7), ONE_BYTE_A_NS)
-    assert times == ShardedTimes(2, 4, 0)
+    assert times == ShardedTimes(3, 4, 0)
 
 
 def test_a_sum_over_everything_reduces_over_all_devices() -> None:
@@ -118,3 +118,52 @@ def test_wrong_splits_are_refused() -> None:
             sharded(split)
     with pytest.raises(InvalidValue, match="does not say"):
         reshard(GRAPH, "y", {}, "loss", {}, BATCH)
+
+
+def viewed(made: dict[str, int], read: dict[str, int], backward: bool = False) -> int:
+    """An image of 2 x 3 x 4, 8 samples, read as 24 features."""
+    image, flat = ("batch", "c", "h", "w"), ("batch", "f")
+    graph = OperatorGraph(
+        name="view",
+        operators=(
+            Operator(name="pool", kind="max_pool", dims={"c": 2, "h": 3, "w": 4}, axes={"v": image}),
+            Operator(name="fc", kind="linear", dims={"f": 24}, inputs=("v",), axes={"v": flat}),
+        ),
+        tensors=(tensor("v", 24, producer="pool"),),
+    )
+    return reshard(graph, "v", made, "fc", read, BATCH, backward)
+
+
+@pytest.mark.parametrize(
+    ("made", "read", "elements"),
+    [
+        ({"batch": 2}, {"batch": 2}, 0),
+        ({"c": 2}, {"f": 2}, 0),
+        ({"c": 2}, {"f": 4}, 8 * 6),  # four devices need what two held
+        ({"c": 2, "batch": 2}, {"f": 4}, 8 * 6 - 4 * 6),
+        ({"h": 3}, {"f": 3}, 8 * 8),  # every third row is no run of features
+        ({"h": 3}, {}, 8 * 24 - 8 * 8),  # but lies in the whole
+        ({}, {"f": 3}, 8 * 8),
+        ({"batch": 4}, {"f": 4}, 8 * 6 - 2 * 6),
+    ],
+)
+def test_a_view_joins_the_axes_behind_the_samples(
+    made: dict[str, int], read: dict[str, int], elements: int
+) -> None:
+    assert viewed(made, read) == ELEMENT * elements
+
+
+def test_gradients_of_a_view_go_the_other_way() -> None:
+    assert viewed({"c": 2}, {"f": 4}, backward=True) == ELEMENT * (8 * 12 - 8 * 6)
+
+
+def test_operators_that_say_nothing_have_samples_in_front() -> None:
+    silent = Operator(name="first", kind="op", inputs=("x",), parameters=("w",))
+    graph = OperatorGraph(
+        name="silent",
+        operators=(silent,),
+        tensors=(tensor("x", 6), tensor("y", 10, producer="first")),
+        parameters=(Parameter(name="w", bytes=400),),
+    )
+    times = shard(graph, "first", {"batch": 4}, BATCH, (400, 800), ONE_BYTE_A_NS)
+    assert times == ShardedTimes(100, 200, ring(400, 4))

@@ -1,33 +1,27 @@
-"""Times of a stage: sharded operators are refused, an alternative's weight gradient is in proportion."""
+"""Times of a stage: no split beside an alternative; an alternative's weight gradient is in proportion."""
 
 import msgspec
 import pytest
 
-from pipebench.check import check_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
-from pipebench.domain.graph import Operator
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative
 from tests.builders import chain_problem, cluster, stages_plan
 
 
-def test_sharded_operators_are_not_priced_as_whole_ones() -> None:
-    problem = chain_problem([4], [4], cluster(2), mode="sync", mini_batch=2)
-    graph = msgspec.structs.replace(
-        problem.profile.graph, operators=(Operator(name="op0", kind="op", dims={"n": 2}),)
-    )
-    problem = msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, graph=graph))
-    whole = stages_plan([[0]], micro_batch=2).stages[0]
-    stage = msgspec.structs.replace(whole, devices=(0, 1), tensor_parallel=2, sharding=({"n": 2},))
+def test_a_split_operator_has_no_alternative_besides() -> None:
+    problem = with_alternative(4, 2, 3)
+    whole = stages_plan([[0]], micro_batch=1).stages[0]
+    stage = msgspec.structs.replace(whole, devices=(0, 1), tensor_parallel=2, micro_batch=2)
+    stage = msgspec.structs.replace(stage, sharding=({"batch": 2},), choice=("other",))
     plan, model = Plan(stages=(stage,)), CostModel(problem)
-    with pytest.raises(UnsupportedProblem, match=r"op0.*sharded operators are not priced yet"):
+    with pytest.raises(UnsupportedProblem, match=r"op0.*split over devices and runs by alternative 'other'"):
         model.stage_times(stage, plan)
-    with pytest.raises(UnsupportedProblem, match="sharded operators are not priced yet"):
+    with pytest.raises(UnsupportedProblem, match="runs by alternative"):
         model.stage_memory(plan, 0, [])
-    assert check_plan(problem, plan).status == "unknown"
-    unsplit = msgspec.structs.replace(whole, sharding=({"n": 1},))
+    unsplit = msgspec.structs.replace(whole, sharding=({"batch": 1},))
     assert model.stage_times(unsplit) == model.stage_times(whole)
 
 

@@ -23,6 +23,10 @@ SMALL: list[tuple[str, dict[str, Any]]] = [
     ("clip", {"image_layers": 2, "text_layers": 1}),
     ("bert", {"layers": 1, "hidden": 128, "sequence": 16, "vocabulary": 50}),
     ("resnet152", {"image_size": 64, "width": 2}),
+    ("pase-alexnet", {}),
+    ("pase-inception_v3", {"image_size": 75}),
+    ("pase-rnnlm", {"vocabulary": 100}),
+    ("pase-transformer", {"layers": 1, "sequence": 16}),
 ]
 
 
@@ -43,12 +47,13 @@ def test_every_operand_spans_named_axes_and_parameters_have_their_size(name: str
 def test_outputs_have_the_size_of_their_axes(name: str, options: dict[str, Any]) -> None:
     graph = model(name, **options)
     for operator, made in zip(graph.operators, graph.outputs, strict=True):
-        (tensor,) = (graph.tensors[t] for t in made)
-        assert tensor.forward_bytes_per_sample == 4 * prod(
-            operator.dims[a] for a in operator.axes[tensor.name][1:]
-        )
-        learned = operator.path != "mask"
-        assert tensor.gradient_bytes_per_sample == (tensor.forward_bytes_per_sample if learned else 0)
+        assert len(made) == (3 if operator.kind == "unstack" else 1)
+        for tensor in (graph.tensors[t] for t in made):
+            assert tensor.forward_bytes_per_sample == 4 * prod(
+                operator.dims[a] for a in operator.axes[tensor.name][1:]
+            )
+            learned = operator.path != "mask"
+            assert tensor.gradient_bytes_per_sample == (tensor.forward_bytes_per_sample if learned else 0)
 
 
 def test_resnet50_is_built_as_torchvision_builds_it() -> None:
@@ -212,3 +217,22 @@ def test_clip_has_two_branches_of_unlike_size() -> None:
     )
     tokens = graph.tensors[graph.tensor_index["visual.positions.out"]]
     assert tokens.forward_bytes_per_sample == 4 * 50 * 768
+
+
+def test_pase_models_have_the_vertices_of_the_prototype() -> None:
+    transformer = model("pase-transformer", layers=2)
+    assert Counter(op.kind for op in transformer.operators) == {
+        "embedding": 2, "add": 2 + 2 * 2 + 3 * 2, "layer_norm": 10, "matmul": 6 * 4, "linear": 4 * 2 + 1,
+        "unstack": 6, "softmax": 6, "stack": 2, "cross_entropy": 1,
+    }  # fmt: skip
+    across = transformer.operators[transformer.index["decoder.1.across.stack"]]
+    encoded = transformer.index["encoder.1.norm"]
+    assert transformer.index["decoder.0.across.stack"] in transformer.successors[encoded]
+    assert across.dims["parts"] == 3
+    inception, folded = model("inception_v3"), model("pase-inception_v3")
+    kinds = Counter(op.kind for op in inception.operators) - Counter(op.kind for op in folded.operators)
+    assert set(kinds) == {"relu", "dropout", "flatten"}
+    assert sum(kinds.values()) == len(inception.operators) - len(folded.operators) + 1
+    assert sum(inception.parameter_bytes.values()) == sum(folded.parameter_bytes.values())
+    lstm = model("pase-rnnlm", units=16, layers=3).operators[1]
+    assert len(lstm.parameters) == 8

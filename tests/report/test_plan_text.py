@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipebench.check import check_schedule
 from pipebench.domain.problem import Problem
-from pipebench.report.plan_text import print_plan
+from pipebench.report.plan_text import print_plan, split_rows
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.check.orders import finite, gpipe
 
@@ -42,3 +42,22 @@ def test_operators_are_named_by_first_last_and_number(prefix: str, width: int, b
     assert [line.endswith(f"  {prefix}0 … {prefix}2 (3)") for line in lines].count(True) == 1
     assert lines[-1].endswith(f"  {prefix}3")
     assert "3.00 MB" in lines[1]
+
+
+def test_each_split_stands_once_with_its_operators() -> None:
+    problem = chain_problem([4] * 4, [8] * 4, cluster(2), mode="sync", mini_batch=4)
+    (whole,) = stages_plan([[0, 1, 2, 3]], micro_batch=4).stages
+    cut, other = {"batch": 2}, {"batch": 2, "none": 1}
+    stage = msgspec.structs.replace(whole, devices=(0, 1), tensor_parallel=2, sharding=(cut, {}, cut, other))
+    plan = msgspec.structs.replace(PLAN, stages=(stage,))
+    assert split_rows(plan) == [["0", "batch/2", "op0 … op3 (3)"], ["0", "whole", "op1"]]
+    stage = msgspec.structs.replace(stage, sharding=(cut, {}, cut, cut))
+    plan = msgspec.structs.replace(PLAN, stages=(stage,))
+    out = io.StringIO()
+    verdict = check_schedule(problem, plan, finite(plan, [gpipe(1)]))
+    print_plan(Console(file=out, width=80), problem, plan, verdict)
+    lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
+    assert lines[2:] == ["stage split operators", "0 batch/2 op0 … op3 (3)", "0 whole op1"]
+    unsplit = io.StringIO()
+    print_plan(Console(file=unsplit, width=80), problem, stages_plan([[0, 1, 2, 3]], micro_batch=4), verdict)
+    assert "split" not in unsplit.getvalue()

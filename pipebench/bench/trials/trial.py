@@ -8,7 +8,14 @@ from typing import Any
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
 from pipebench.bench.problems.workload import Workload
-from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields, verdict_fields
+from pipebench.bench.score import (
+    bound_fields,
+    judge,
+    plan_fields,
+    splits_operators,
+    time_fields,
+    verdict_fields,
+)
 from pipebench.bench.searches.isolation.searched import Searched, searched
 from pipebench.bench.searches.request import Sample, SearchReport, SearchRequest
 from pipebench.bench.searches.search_fields import failure_reason, search_fields
@@ -146,6 +153,8 @@ def _scored(
     assert plan is not None
     assert schedule is not None
     verdict = judge(problem, plan, schedule)
+    if splits_operators(plan):
+        common = {**common, **bound_fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason

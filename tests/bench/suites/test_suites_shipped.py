@@ -100,5 +100,18 @@ def test_every_shipped_suite_names_itself_and_components_that_exist(name: str) -
         assert set(suite.regimes) <= set(component.capabilities.regimes)
 
 
-def test_three_suites_ship() -> None:
-    assert suite_names() == ["branches", "chains", "quick"]
+def test_four_suites_ship() -> None:
+    assert suite_names() == ["branches", "chains", "intra", "quick"]
+
+
+def test_intra_is_the_grid_of_pase() -> None:
+    """Section IV: four benchmarks on 4 to 64 devices; every operator names its iteration space."""
+    found = selected("intra")
+    assert Counter((w.profile.graph.name, w.cluster.size) for w in found) == Counter(
+        (f"pase-{name}", devices)
+        for name in ("alexnet", "inception_v3", "rnnlm", "transformer")
+        for devices in (4, 8, 16, 32, 64)
+    )
+    assert {w.mini_batch for w in found if "net" in w.model or "inception" in w.model} == {128}
+    assert {w.mini_batch for w in found if "rnnlm" in w.model or "transformer" in w.model} == {64}
+    assert all(op.dims and op.axes for w in found for op in w.profile.graph.operators)

@@ -1,0 +1,1 @@
+"""The tables and the figure of PaSE's evaluation (section IV)."""

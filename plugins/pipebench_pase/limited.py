@@ -1,0 +1,164 @@
+"""The best strategy within a memory limit: Lagrangian bounds, closed by branching until they meet.
+
+Memory adds up over operators, so cost + price x memory is minimised by the same elimination. For any price that
+minimum less price x limit is a lower bound (weak duality); strategies met on the way that fit are upper bounds. A
+node of the search forbids some operators configurations above, or up to, a number of bytes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+
+import numpy as np
+
+from pipebench_pase.elimination import Costs, find_best
+from pipebench_pase.ordering import Sequenced
+from pipebench_pase.space import FloatArray, IntArray
+
+BISECTIONS = 24
+Window = tuple[int, int]
+"""Bytes that an operator may take: more than the first, at most the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """strategy: the best that fits, None where none does. bound: no strategy that fits costs less. proven: the
+    strategy does not cost more.
+    """
+
+    strategy: tuple[int, ...] | None
+    cost: float
+    bound: float
+    solved: int
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    bound: float
+    low: tuple[int, ...]
+    windows: tuple[Window, ...]
+
+
+def find_best_within(
+    costs: Costs,
+    memory: Sequence[IntArray],
+    limit_bytes: int,
+    order: Sequenced,
+    most: int,
+    check: Callable[[], None] = lambda: None,
+) -> Limited:
+    """The strategy of the least cost whose memory adds up to at most the limit.
+
+    memory: bytes of each configuration of each vertex. most: eliminations after which the search gives up, with
+    the best so far and the bound that is proven.
+    """
+    search = _Search(costs, memory, limit_bytes, order, check)
+    ticket = count()
+    whole = tuple((-1, int(each.max())) for each in memory)
+    if sum(int(each.min()) for each in memory) > limit_bytes:
+        return Limited(None, np.inf, np.inf, 0, True)
+    waiting: list[tuple[float, int, _Node]] = []
+    root = search.node(whole)
+    if root is not None:
+        heappush(waiting, (root.bound, next(ticket), root))
+    while waiting:
+        bound, _, node = heappop(waiting)
+        if bound >= search.cost * (1 - 1e-12):
+            break
+        if search.solved >= most:
+            return Limited(search.strategy, search.cost, bound, search.solved, False)
+        for windows in search.branches(node):
+            child = search.node(windows)
+            if child is not None:
+                bound = max(child.bound, node.bound)
+                heappush(waiting, (bound, next(ticket), replace(child, bound=bound)))
+    return Limited(search.strategy, search.cost, search.cost, search.solved, True)
+
+
+class _Search:
+    """The best strategy so far, and the bounds of nodes."""
+
+    def __init__(
+        self,
+        costs: Costs,
+        memory: Sequence[IntArray],
+        limit_bytes: int,
+        order: Sequenced,
+        check: Callable[[], None],
+    ) -> None:
+        self.costs, self.memory, self.limit = costs, memory, limit_bytes
+        self.order, self.check = order, check
+        self.strategy: tuple[int, ...] | None = None
+        self.cost = np.inf
+        self.solved = 0
+
+    def node(self, windows: tuple[Window, ...]) -> _Node | None:
+        """The bound of these windows; None where nothing in them fits or could be better than the best."""
+        least = sum(
+            int(each[(each > above) & (each <= most)].min(initial=self.limit + 1))
+            for each, (above, most) in zip(self.memory, windows, strict=True)
+        )
+        if least > self.limit:
+            return None
+        cheap, low = self._solve(0.0, windows)
+        used = self._bytes(low)
+        if used <= self.limit:
+            return None
+        bound, price = cheap, cheap / max(used, 1)
+        below, above = 0.0, price
+        for _ in range(BISECTIONS):
+            value, found = self._solve(price, windows)
+            excess = self._bytes(found) - self.limit
+            bound = max(bound, value - price * self.limit)
+            if bound >= self.cost * (1 - 1e-12):
+                return None
+            if excess > 0:
+                below, low = price, found
+                price = 2 * price if above == price else (below + above) / 2
+                above = price if above < price else above
+            elif excess == 0:
+                return None
+            else:
+                above = price
+                price = (below + above) / 2
+            if above - below <= 1e-9 * above:
+                break
+        return _Node(bound, low, windows)
+
+    def branches(self, node: _Node) -> list[tuple[Window, ...]]:
+        """Two halves of the node, by the bytes of the operator that could save the most of them."""
+        spans = [
+            int(each[number]) - int(each[(each > above) & (each <= most)].min())
+            for each, number, (above, most) in zip(self.memory, node.low, node.windows, strict=True)
+        ]
+        vertex = int(np.argmax(spans))
+        above, most = node.windows[vertex]
+        middle = int(self.memory[vertex][node.low[vertex]]) - 1 - spans[vertex] // 2
+        return [
+            (*node.windows[:vertex], window, *node.windows[vertex + 1 :])
+            for window in ((above, middle), (middle, most))
+        ]
+
+    def _solve(self, price: float, windows: tuple[Window, ...]) -> tuple[float, tuple[int, ...]]:
+        """The least of cost + price x memory; arrays of one origin stay one, so that equal parts are reused."""
+        self.check()
+        self.solved += 1
+        made: dict[object, FloatArray] = {}
+        vertices = []
+        for own, held, window in zip(self.costs.vertices, self.memory, windows, strict=True):
+            key = id(own), id(held), window
+            if key not in made:
+                outside = (held <= window[0]) | (held > window[1])
+                made[key] = np.where(outside, np.inf, own + price * held)
+            vertices.append(made[key])
+        best = find_best(Costs(vertices, self.costs.pairs), self.order)
+        if self._bytes(best.strategy) <= self.limit:
+            cost = self.costs.of(best.strategy)
+            if cost < self.cost:
+                self.cost, self.strategy = cost, best.strategy
+        return best.cost, best.strategy
+
+    def _bytes(self, strategy: Sequence[int]) -> int:
+        return sum(int(each[number]) for each, number in zip(self.memory, strategy, strict=True))

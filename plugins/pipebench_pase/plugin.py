@@ -1,0 +1,186 @@
+"""PaSE and the strategies that its paper compares it with, as planners."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
+
+PIPEBENCH_API = 1
+PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021"
+
+
+class CostOptions(Value, frozen=True, kw_only=True):
+    """What a strategy costs: the formulas of PaSE's prototype.
+
+    tflops, bandwidth: of the paper's formulas, 10^12 multiply-adds and 10^9 bytes a second; 0: the cluster's peak
+    rate and its slowest level. word_bytes: of one number that is moved.
+    cutoff: the least that a part of a dim may have; 0: 4 where the graph has convolutions, else 1.
+    parallel: of several tensors between two operators the `last` alone is moved, or `each`.
+    describe: say the splits in the notices.
+    """
+
+    tflops: float = 10.0
+    bandwidth: float = 16.0
+    word_bytes: int = 8
+    cutoff: int = 0
+    parallel: Literal["last", "each"] = "last"
+    describe: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tflops", "bandwidth"):
+            number = getattr(self, name)
+            require(0 <= number < float("inf"), f"{name} is {number}, it must be 0 or more")
+        require(self.word_bytes >= 1, f"word_bytes is {self.word_bytes}, it must be at least 1")
+        require(self.cutoff >= 0, f"cutoff is {self.cutoff}, it must be 0 or more")
+
+
+class PaSEOptions(CostOptions, frozen=True, kw_only=True):
+    """As CostOptions.
+
+    ordering: of the elimination. table_gb: the largest table, in 10^9 bytes; a search that needs a larger one is
+    refused before it starts.
+    memory: `ignored`, as in the paper, or `limit`: the best strategy that fits in device memory. nodes: with a
+    limit, eliminations after which the search ends with the best so far and a bound.
+    """
+
+    ordering: Literal["generate-seq", "breadth-first", "min-fill"] = "generate-seq"
+    table_gb: float = 2.0
+    memory: Literal["ignored", "limit"] = "ignored"
+    nodes: int = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.nodes >= 1, f"nodes is {self.nodes}, it must be at least 1")
+        require(self.table_gb > 0, f"table_gb is {self.table_gb}, it must be above zero")
+
+
+class ExpertOptions(CostOptions, frozen=True, kw_only=True):
+    """As CostOptions. strategy: `auto` takes gnmt for graphs with an LSTM, owt for convolutions, mesh-tensorflow
+    for attention, else data-parallel.
+    """
+
+    strategy: Literal["auto", "data-parallel", "owt", "gnmt", "mesh-tensorflow"] = "auto"
+
+
+class MCMCOptions(CostOptions, frozen=True, kw_only=True):
+    """As CostOptions. start: the strategy that the walk starts from. iterations: at most so many; before that it
+    ends when half of so many in a row do not improve the best. beta: how strictly a worse one is refused: it is
+    taken with probability exp(-beta x loss / cost of the start).
+    """
+
+    start: Literal["auto", "data-parallel"] = "auto"
+    iterations: int = 250_000
+    beta: float = 3000.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.iterations >= 1, f"iterations is {self.iterations}, it must be at least 1")
+        require(self.beta >= 0, f"beta is {self.beta}, it must be 0 or more")
+
+
+CAPABILITIES = Capabilities(graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True)
+PRICED = (
+    "layer costs are those of the released prototype; the paper prints no formula",
+    "a configuration cuts a dim into any divisor of its size, not powers of two only, and may leave devices "
+    "idle, as in the prototype",
+    "of several tensors between two operators only the last is moved, as in the prototype (parallel=each: all)",
+    "operators whose kind the prototype lacks cost their FLOP in equal shares (or the profile's time where no "
+    "rule counts FLOP) and the reductions that their axes ask for; operators without dims are cut by samples only",
+    "attention as one operator is cut by samples and heads only",
+    "the whole mini-batch at once, as one stage on all devices; a pinned micro-batch is repeated",
+)
+
+
+@hookimpl
+def pipebench_planners() -> Iterable[Planner]:
+    """The planners `pase`, `expert` and `mcmc`."""
+    return (
+        Planner(
+            name="pase",
+            summary="splits each operator's dims over all devices: exact dynamic programming over a good order",
+            load="pipebench_pase.planner:plan",
+            options=PaSEOptions,
+            fidelity="code-checked",
+            reference=f"{PAPER}; baidu-research/PaSE",
+            capabilities=CAPABILITIES,
+            deviations=(
+                *PRICED,
+                "dense tables eliminated one vertex at a time in place of the prototype's data frames: the same "
+                "optimum; equal parts of the graph are eliminated once",
+                "ordering=breadth-first is refused where a table would pass table_gb; the paper's ran out of "
+                "memory",
+                "not in the paper: ordering=min-fill; memory=limit, the best strategy that the suite says fits "
+                "(Lagrangian bounds and branching until they meet; weights that several operators share count for "
+                "each)",
+            ),
+        ),
+        Planner(
+            name="expert",
+            summary="strategies of experts: one weird trick, GNMT's, Mesh-TensorFlow's, data parallelism",
+            load="pipebench_pase.expert:plan",
+            options=ExpertOptions,
+            fidelity="reconstructed",
+            reference=(
+                "Krizhevsky, One weird trick, arXiv 1404.5997; Wu et al., GNMT, arXiv 1609.08144; Shazeer et "
+                f"al., Mesh-TensorFlow, NeurIPS 2018; as compared in {PAPER}, section IV"
+            ),
+            capabilities=CAPABILITIES,
+            deviations=(
+                *PRICED,
+                "owt: fully connected layers and the loss are cut by output features and classes, all else by "
+                "samples",
+                "gnmt: LSTM layers times samples, all else by samples; its placement of layers is not a split",
+                "mesh-tensorflow: m parts of the samples, n of the vocabulary, the hidden layer and the heads; m "
+                "is the largest divisor of the devices up to their square root, up to 4 devices all of them, "
+                "which gives the released benchmark's table",
+                "where a size is not a multiple, the largest divisor below the number of devices",
+            ),
+        ),
+        Planner(
+            name="mcmc",
+            summary="random walk over splits from the expert strategy, as FlexFlow searches",
+            load="pipebench_pase.mcmc:plan",
+            options=MCMCOptions,
+            fidelity="reconstructed",
+            reference=f"Jia et al., Beyond Data and Model Parallelism, MLSys 2019; as run in {PAPER}, IV-A",
+            capabilities=CAPABILITIES,
+            deviations=(
+                *PRICED,
+                "costs are PaSE's, so that the searches compare; FlexFlow simulates a graph of measured times",
+                "search time is counted in iterations, which a seed repeats; the paper's text lacks their number",
+                "a proposal replaces the configuration of one operator; beta is not given",
+            ),
+        ),
+    )
+
+
+FIGURES = (
+    ("table1", "search times of both orderings and of the random walk", "table I"),
+    ("fig6", "speedups of four strategies over data parallelism", "figure 6"),
+    ("table2", "the strategies on 32 devices", "table II"),
+)
+
+
+@hookimpl
+def pipebench_artefacts() -> Iterable[Artefact]:
+    """Tables I and II, figure 6."""
+    return (
+        Artefact(
+            name=f"pase/{name}",
+            summary=summary,
+            load=f"pipebench_pase.figures.{name}:{name.capitalize()}",
+            reference=f"{PAPER}, {where}",
+            paper=PAPER,
+            deviations=(
+                "V100 nodes of 8 (cluster rannc) in place of 1080 Ti and 2080 Ti nodes; times are simulated on "
+                "the suite's costs, not measured",
+                "device memory is taken to be enough, as the paper's search does",
+                "mini-batch 128 for the convolutional networks, 64 for the others: the numbers are not in the "
+                "paper's text",
+                "FlexFlow is stood for by a random walk on PaSE's costs",
+            ),
+        )
+        for name, summary, where in FIGURES
+    )

@@ -1,0 +1,71 @@
+"""Stages split further: another planner says how to run the operators of a stage on its devices.
+
+PaSE (section VI) names this as complementary to it: cut the graph into stages as PipeDream does, then parallelise
+each stage with data and parameter parallelism.
+"""
+
+from msgspec.structs import replace
+
+from pipebench.algorithms.score import SCHEDULERS, mini_batch_ns
+from pipebench.algorithms.stage_problem import stage_problem
+from pipebench.check import check_schedule
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+
+
+def split_further(problem: Problem, found: PlanResult, inner: str, context: Context) -> PlanResult:
+    """The plan with those of its stages split as `inner` says that make the mini-batch shorter and fit.
+
+    Stages are tried in their order; the simulated mini-batch decides. Stages that do not
+    gain stay replicated. Raises UnsupportedProblem where `inner` returns more than one stage, or where replicas
+    are pinned (a split stage has none).
+    """
+    if problem.pins.data_parallel is not None:
+        raise UnsupportedProblem(
+            f"pipedream[inner={inner}] splits operators in place of replicas, "
+            f"{problem.pins.data_parallel} replicas are pinned"
+        )
+    best, best_ns = found.plan, mini_batch_ns(problem, found.plan, context)
+    tried = gained = 0
+    for position, stage in enumerate(found.plan.stages):
+        if len(stage.devices) == 1 or context.out_of_time():
+            continue
+        tried += 1
+        split = _inside(problem, stage, inner, context)
+        stages = (*best.stages[:position], split, *best.stages[position + 1 :])
+        candidate = replace(best, stages=stages)
+        if not _fits(problem, candidate, context):
+            continue
+        time_ns = mini_batch_ns(problem, candidate, context)
+        if time_ns is not None and (best_ns is None or time_ns < best_ns):
+            best, best_ns, gained = candidate, time_ns, gained + 1
+    context.count("stages_tried_inside", tried)
+    context.count("stages_split_inside", gained)
+    said = f"{gained} of {tried} replicated stages run faster split as {inner} says"
+    return replace(found, plan=best, notices=(*found.notices, said), termination="heuristic")
+
+
+def _inside(problem: Problem, stage: Stage, inner: str, context: Context) -> Stage:
+    """The stage on the same devices, its operators split as the inner planner says."""
+    made = context.plan(inner, stage_problem(problem, stage)).plan
+    if len(made.stages) != 1:
+        raise UnsupportedProblem(f"inner={inner} returned {len(made.stages)} stages for one")
+    (inside,) = made.stages
+    splits = dict(zip(inside.operators, inside.sharding, strict=False))
+    return replace(
+        stage,
+        data_parallel=inside.data_parallel,
+        tensor_parallel=len(stage.devices) // inside.data_parallel,
+        sharding=tuple(splits.get(name, {}) for name in stage.operators),
+    )
+
+
+def _fits(problem: Problem, plan: Plan, context: Context) -> bool:
+    try:
+        schedule = context.schedule(SCHEDULERS[problem.regime.mode], problem, plan)
+    except InfeasibleProblem:
+        return False
+    return check_schedule(problem, plan, schedule).status == "valid"
