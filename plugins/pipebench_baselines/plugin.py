@@ -8,6 +8,8 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
+PIPEBENCH_WAIVED = {"tensor-parallel:capabilities": "it needs a profile with tensor-parallel alternatives"}
+"""Checks of the conformance kit that do not hold, each with the reason."""
 
 
 HYBRID = (

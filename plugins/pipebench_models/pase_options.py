@@ -20,7 +20,8 @@ class RNNLMOptions(Value, frozen=True, kw_only=True):
 
 class TranslationOptions(Value, frozen=True, kw_only=True):
     """layers: of the encoder, and as many of the decoder. hidden: width of a token; ffn: inside the feed-forward
-    part. heads of `head` features each. sequence: tokens of the source and of the target.
+    part. heads of `head` features each. vocabulary: words that are scored.
+    sequence: tokens of the source and of the target.
     """
 
     layers: int = 6

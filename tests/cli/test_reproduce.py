@@ -153,7 +153,7 @@ def test_one_page_has_every_claim_its_verdict_and_its_command(tmp_path: Path) ->
     texts = [text for _, text in page.words]
     assert {"1 claims: 1 holds", "Two devices do", "2 plans", "pipebench reproduce tiny/one"} <= set(texts)
     assert "“two | are plenty” (section 1)" in texts
-    assert page.count("svg") == 1
+    assert page.count("svg") == 2  # its figure and its timelines
 
 
 def test_all_artefacts_are_run_and_one_that_fails_costs_itself_only(
