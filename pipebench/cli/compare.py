@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
 from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
-from pipebench.cli.workload_options import chosen_workloads, workload_options
+from pipebench.cli.workload_options import chosen_workloads, refuse_unpriced, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def command(
     host = open_host()
     if not where.parallel:
         isolation()
+    refuse_unpriced(choice)
     settings = settle(chosen_suites(Selection(**choice)), said)
     paths = [path for text in plans for path in split_list(text)]
     request = requested(host, chosen_workloads(host, choice), settings, paths, rounds)

@@ -92,6 +92,12 @@ KINDS: dict[str, Kind] = {
     # In place: the output, which the next operator keeps as its input, tells where the gradient passes.
     "relu": Kind(forward=Passes(1, 1), backward=Passes(1, 2), reads_output=True),
     "similarity": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
+    # Of language models only what the backward reads is told here; `language` prices them.
+    "position_embedding": Kind(),
+    "token_norm": Kind(reads_inputs=True),
+    "transformer_layer": Kind(contraction=True, reads_inputs=True),
+    "vocab_embedding": Kind(reads_inputs=True),
+    "vocab_head": Kind(contraction=True, reads_inputs=True),
 }
 
 

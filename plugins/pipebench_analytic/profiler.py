@@ -16,6 +16,8 @@ from pipebench.domain.profile import (
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
 from pipebench_analytic.kinds import kind_of
+from pipebench_analytic.language import DEFINITION as LANGUAGE_DEFINITION
+from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import Roofline
 from pipebench_analytic.rounding import significant
@@ -42,7 +44,8 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     costs = []
     for device in request.devices:
         roofline = Roofline(device, request.precision, options)
-        operators = map(_Costing(roofline, request.micro_batches).costs, work, saved, splits)
+        degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
+        operators = map(_Costing(roofline, request.micro_batches, degrees).costs, work, saved, splits)
         costs.append(
             DeviceCosts(device_type=device.name, micro_batches=request.micro_batches, operators=tuple(operators))
         )
@@ -58,12 +61,17 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
 class _Costing:
     """Costs of operators on one device type at the sizes asked for."""
 
-    def __init__(self, roofline: Roofline, sizes: tuple[int, ...]) -> None:
+    def __init__(self, roofline: Roofline, sizes: tuple[int, ...], degrees: tuple[int, ...]) -> None:
+        """degrees: of tensor parallelism that the whole model allows (language models)."""
         self._roofline = roofline
         self._sizes = sizes
+        self._degrees = degrees
 
     def costs(self, work: Work, saved: Saved, split: Split | None) -> OperatorCosts:
         seconds, sizes = self._roofline.seconds, self._sizes
+        if is_language(work.operator.kind):
+            recompute = self._roofline.options.recompute
+            return language_costs(work, self._roofline, sizes, self._degrees, recompute)
         kernels = work.kernels()
         weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
         inputs = [seconds(kernels.input_gradient, size) for size in sizes]

@@ -10,6 +10,7 @@ from pipebench_models.branch_options import (
     MMTOptions,
 )
 from pipebench_models.image_options import ImageOptions, InceptionOptions, PooledImageOptions
+from pipebench_models.llm_options import LLMOptions
 from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
@@ -29,6 +30,20 @@ def pipebench_models() -> tuple[Model, ...]:
     """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
     return (
         *image_models(),
+        Model(
+            name="llm",
+            summary="language model from the figures of a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
+            load="pipebench_models.llm:build",
+            options=LLMOptions,
+            reference="Shoeybi et al., Megatron-LM, 2019; Korthikanti et al., Reducing Activation Recomputation in "
+            "Large Transformer Models, 2022",
+            deviations=(
+                "one operator a layer; flash attention, no scores are kept",
+                "every expert is held by each tensor-parallel group: no expert parallelism; tokens are balanced over "
+                "experts",
+                "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
+            ),
+        ),
         Model(
             name="mmt",
             summary="Multi-Modal Transformer: parallel branches of layers, concatenated at the end",
