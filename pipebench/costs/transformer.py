@@ -43,8 +43,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShape:
-    """sequence: tokens a sample. branches: 2 for a gated feed-forward, else 1. experts: feed-forward parts, of which
-    each token passes `active`. bias, dropout, causal: whether there is one. vectors: of a norm, 1 RMS, 2 with shift.
+    """sequence: tokens a sample. branches: 2 for a gated feed-forward, else 1. experts: feed-forward parts, of
+    which each token passes `active`. bias, dropout, causal: whether there is one. vectors: of a norm, 1 RMS, 2
+    with shift.
     """
 
     sequence: int

@@ -31,8 +31,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     collective_bytes: bytes a sample that each device all-reduces in each direction (tensor parallelism);
     their time is already inside forward_s and backward_s. boundary_bytes: for a tensor that crosses to another
     stage, the forward and backward bytes a sample that this way of running adds at the cut (Piper's
-    synchronisation of tensor-parallel stages). transient_bytes_per_sample: held only while the operator itself runs
-    backward (what a recomputed forward makes again); a stage holds the largest of its operators.
+    synchronisation of tensor-parallel stages). transient_bytes_per_sample: held only while the operator itself
+    runs backward (what a recomputed forward makes again); a stage holds the largest of its operators.
     """
 
     id: str

@@ -16,7 +16,9 @@ LARGEST_BYTES = 2**20
 
 
 class ModelConfig(Value, frozen=True, kw_only=True):
-    """options: of the model `llm`, as texts. precision: the file's, None where it says none. notes: what was assumed."""
+    """options: of the model `llm`, as texts. precision: the file's, None where it says none. notes: what was
+    assumed.
+    """
 
     options: dict[str, str]
     precision: Precision | None

@@ -1,9 +1,10 @@
 """What the operators of a language model cost: each is several kernels, and its ways to run go with all of them.
 
-Tensor parallelism is Megatron's with sequence parallelism (Korthikanti et al. 2022, section 4.2.2): an all-gather and
-a reduce-scatter, together the bytes of an all-reduce, around attention and around the feed-forward part, forward and
-backward; embedding and head are split over the vocabulary. The ring runs at the rate of the device's peer links.
-Recomputation keeps the input of each layer and runs its forward again; embedding, norm and head are left as they are.
+Tensor parallelism is Megatron's with sequence parallelism (Korthikanti et al. 2022, section 4.2.2): an
+all-gather and a reduce-scatter, together the bytes of an all-reduce, around attention and around the
+feed-forward part, forward and backward; embedding and head are split over the vocabulary. The ring runs at the
+rate of the device's peer links. Recomputation keeps the input of each layer and runs its forward again;
+embedding, norm and head are left as they are.
 """
 
 from collections.abc import Sequence
@@ -29,17 +30,19 @@ LOGIT_BYTES = 4
 """The loss keeps its logits in fp32 (Korthikanti et al. 2022, section 4.3)."""
 DEFINITION = (
     "language models: inputs of norms and products, query, key, value and context, both sides of the activation, "
-    "dropout masks, attention's row sums; fp32 logits; under tensor parallelism all of it split, over the sequence "
+    "dropout masks, attention's row sums; fp32 logits; under tensor parallelism all of it split, over the "
+    "sequence "
     "outside the products"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One operator on one of `ways` devices. forward, inputs, weights: kernels of the forward and of both gradients.
+    """One operator on one of `ways` devices. forward, inputs, weights: kernels of the forward and of both
+    gradients.
 
-    reduced: bytes a sample that pass an all-reduce, forward and again backward. held: bytes of weights. saved: bytes
-    for a sample. kept: the same when the forward is run again, None where that changes nothing.
+    reduced: bytes a sample that pass an all-reduce, forward and again backward. held: bytes of weights. saved:
+    bytes for a sample. kept: the same when the forward is run again, None where that changes nothing.
     """
 
     forward: Sequence[Kernel]
@@ -98,9 +101,7 @@ def language_costs(
     )
 
 
-def _alternative(
-    parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: bool
-) -> Alternative:
+def _alternative(parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: bool) -> Alternative:
     forward, backward = [], []
     for size in sizes:
         sent = roofline.all_reduce_seconds(parts.reduced, size, ways) if ways > 1 else 0.0
@@ -168,9 +169,7 @@ def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
     inner = size * tokens * shape.active * shape.ffn / ways
     passes = [Kernel(0.0, 2 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (shape.branches + 1) * inner)]
-    back = [Kernel(0.0, 5 * stream), Kernel(0.0, 3 * stream)] * 2 + [
-        Kernel(0.0, (2 * shape.branches + 1) * inner)
-    ]
+    back = [Kernel(0.0, 5 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (2 * shape.branches + 1) * inner)]
     saved = shape.saved_bytes(size, ways)
     return Parts(
         forward=(*products, core, *passes),

@@ -16,7 +16,7 @@ from pipebench.domain.profile import (
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
 from pipebench_analytic.kinds import kind_of
-from pipebench_analytic.language import DEFINITION as LANGUAGE_DEFINITION
+from pipebench_analytic.language import DEFINITION as LANGUAGE
 from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import Roofline
@@ -54,7 +54,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         graph=graph,
         precision=request.precision,
         costs=tuple(costs),
-        provenance=_provenance(request.devices, options),
+        provenance=_provenance(request.devices, options, any(is_language(each.kind) for each in graph.operators)),
     )
 
 
@@ -108,14 +108,14 @@ def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
     ]
 
 
-def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions) -> Provenance:
+def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions, language: bool) -> Provenance:
     settings = ",".join(f"{name}={getattr(options, name)}" for name in options.__struct_fields__)
     return Provenance(
         profiler=f"analytic[{settings}]",
         made_by="pipebench_analytic",
         device=", ".join(device.name for device in devices),
         versions={"pipebench_analytic": FORMULAS},
-        saved=DEFINITION,
+        saved=LANGUAGE if language else DEFINITION,
         notes=(
             "computed from shapes and peak rates, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",

@@ -9,11 +9,11 @@ Architecture = Literal["llama", "gpt2", "bert", "mixtral"]
 
 
 class LLMOptions(Value, frozen=True, kw_only=True):
-    """architecture: how a layer is built. layers, hidden, heads, ffn: as in the config. kv_heads: key and value heads
-    (0: as many as heads). head: width of a head (0: hidden / heads). vocab: entries of the table. sequence: tokens a
-    sample. positions: learned positions (0: as many as tokens; gpt2 and bert only). token_types: bert's. experts,
-    active: feed-forward parts, and how many of them a token passes (mixtral). tied: head and embedding share a table.
-    dropout: whether its masks are kept.
+    """architecture: how a layer is built. layers, hidden, heads, ffn: as in the config. kv_heads: key and value
+    heads (0: as many as heads). head: width of a head (0: hidden / heads). vocab: entries of the table.
+    sequence: tokens a sample. positions: learned positions (0: as many as tokens; gpt2 and bert only).
+    token_types: bert's. experts, active: feed-forward parts, and how many of them a token passes (mixtral).
+    tied: head and embedding share a table. dropout: whether its masks are kept.
     """
 
     architecture: Architecture = "llama"
@@ -44,7 +44,9 @@ class LLMOptions(Value, frozen=True, kw_only=True):
             self.heads % (self.kv_heads or self.heads) == 0,
             f"kv_heads={self.kv_heads} does not divide heads={self.heads}",
         )
-        require(self.active <= self.experts, f"active={self.active} of experts={self.experts}: there are not as many")
+        require(
+            self.active <= self.experts, f"active={self.active} of experts={self.experts}: there are not as many"
+        )
         require(
             self.experts == 1 or self.architecture == "mixtral",
             f"experts={self.experts}: only architecture=mixtral has several",

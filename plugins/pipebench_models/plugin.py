@@ -27,23 +27,10 @@ TOKENS_ONLY = (
 
 @hookimpl
 def pipebench_models() -> tuple[Model, ...]:
-    """Convolutional networks, CLIP, and the models of the GraphPipe paper."""
+    """Convolutional networks, language models, CLIP, and the models of the GraphPipe paper."""
     return (
         *image_models(),
-        Model(
-            name="llm",
-            summary="language model from the figures of a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
-            load="pipebench_models.llm:build",
-            options=LLMOptions,
-            reference="Shoeybi et al., Megatron-LM, 2019; Korthikanti et al., Reducing Activation Recomputation in "
-            "Large Transformer Models, 2022",
-            deviations=(
-                "one operator a layer; flash attention, no scores are kept",
-                "every expert is held by each tensor-parallel group: no expert parallelism; tokens are balanced over "
-                "experts",
-                "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
-            ),
-        ),
+        language_model(),
         Model(
             name="mmt",
             summary="Multi-Modal Transformer: parallel branches of layers, concatenated at the end",
@@ -152,5 +139,21 @@ def image_models() -> tuple[Model, ...]:
             options=PooledImageOptions,
             reference="Simonyan, Zisserman, Very Deep Convolutional Networks, ICLR 2015, configuration D",
             deviations=("no loss",),
+        ),
+    )
+
+
+def language_model() -> Model:
+    """Any of four architectures, from the figures of a config.json."""
+    return Model(
+        name="llm",
+        summary="language model from a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
+        load="pipebench_models.llm:build",
+        options=LLMOptions,
+        reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",
+        deviations=(
+            "one operator a layer; flash attention, no scores are kept",
+            "no expert parallelism: each tensor-parallel group holds every expert, tokens are spread evenly",
+            "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
         ),
     )

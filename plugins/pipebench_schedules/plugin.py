@@ -26,7 +26,7 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb and 1f1b*."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b and 1f1b*."""
     return (
         Scheduler(
             name="gpipe",
@@ -55,6 +55,14 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "warmup=+2 and a k for all stages are not in the paper",
             ),
             capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+        ),
+        Scheduler(
+            name="interleaved-1f1b",
+            summary="1F1B of devices that run several stages in turn (virtual stages), as Megatron-LM",
+            load="pipebench_schedules.interleaved:schedule",
+            reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters, "
+            "section 2.2",
+            capabilities=ScheduleCapabilities(shared_devices=True, stage_graphs="chain"),
         ),
         Scheduler(
             name="1f1b*",

@@ -103,9 +103,7 @@ class WorkloadBuilder:
             sizes.add(-(-wanted.micro_batch // (wanted.dp or 1)))
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
         precision = wanted.precision or "fp32"
-        request = ProfileRequest(
-            devices=cluster.types, micro_batches=tuple(sorted(sizes)), precision=precision
-        )
+        request = ProfileRequest(devices=cluster.types, micro_batches=tuple(sorted(sizes)), precision=precision)
         key = ("profiled", str(reference), wanted.profiler, cluster.types, request.micro_batches, precision)
         return self._once(key, lambda: profiled(self._host, wanted.profiler, graph, request))
 
