@@ -30,7 +30,9 @@ def pipebench_planners() -> Iterable[Planner]:
             name="uniform",
             summary="as many stages as devices, each with the same number of layers (or operators), run in order",
             load="pipebench_baselines.uniform:plan",
-            capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+            ),
         ),
         Planner(
             name="layout",
