@@ -1,4 +1,4 @@
-"""The items between which `layout` cuts, and what runs of them cost."""
+"""What the items between which `layout` cuts cost."""
 
 from functools import cached_property
 
@@ -8,26 +8,8 @@ from pipebench.algorithms.degrees import Way
 from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
-from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.problem import Problem
-from pipebench_baselines.equal_cuts import layer_groups
 
 Items = tuple[tuple[int, ...], ...]
-
-
-def items_of(graph: OperatorGraph) -> Items:
-    """A language model's embedding (with positions), each of its layers, norm with head; of others their
-    layers.
-    """
-    kinds = [operator.kind for operator in graph.operators]
-    order = graph.topological
-    heads = [op for op in order if kinds[op] in (NORM, HEAD)]
-    tables = [op for op in order if kinds[op] in (EMBEDDING, POSITIONS)]
-    layers = [op for op in order if kinds[op] == LAYER]
-    if layers and len(heads) + len(tables) + len(layers) == len(kinds):
-        return (tuple(tables), *((layer,) for layer in layers), tuple(heads))
-    return layer_groups(graph)
 
 
 class ItemCosts:
@@ -86,8 +68,3 @@ class ItemCosts:
     @staticmethod
     def _up_to(values: list[int]) -> IntArray:
         return np.concatenate([[0], np.cumsum(values)]).astype(np.int64)
-
-
-def least_items(problem: Problem) -> int:
-    """How many stages the model can have."""
-    return len(items_of(problem.profile.graph))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from pipebench.algorithms.layer_groups import cut_items
 from pipebench.algorithms.level_cuts import Bounds, equal_bounds, level_devices, smallest_bottleneck
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.check import check_schedule
@@ -18,7 +19,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import Context
-from pipebench_baselines.chain_items import ItemCosts, Items, items_of
+from pipebench_baselines.chain_items import ItemCosts, Items
 from pipebench_baselines.shapes import Shape, shapes
 
 INTERLEAVED = "interleaved-1f1b"
@@ -46,7 +47,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         raise UnsupportedProblem("layout plans for devices of one type")
     if context.services is None:
         raise PipebenchError("layout needs the suite's scheduler and simulator")
-    items = items_of(problem.profile.graph)
+    items = cut_items(problem.profile.graph)
     model = CostModel(problem)
     ranked = sorted(
         (rough(problem, ItemCosts(model, items, shape.way, _local(shape), shape.data_parallel), shape), i, shape)

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from pipebench.algorithms.degrees import Way, degrees, way
+from pipebench.algorithms.layer_groups import layer_groups
 from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place
@@ -12,7 +13,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_baselines.best import best_plan
-from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
+from pipebench_baselines.equal_cuts import equal_cuts
 from pipebench_baselines.pins import refuse_unsupported
 
 
