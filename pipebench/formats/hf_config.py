@@ -16,8 +16,8 @@ LARGEST_BYTES = 2**20
 
 
 class ModelConfig(Value, frozen=True, kw_only=True):
-    """options: of the model `llm`, as texts. precision: the file's, None where it says none. notes: what was
-    assumed.
+    """options: of the model `llm`, as texts, but for its defaults. precision: the file's, None where it says
+    none. notes: what was assumed.
     """
 
     options: dict[str, str]
@@ -87,7 +87,9 @@ class _Reader:
             "tied": bool(self._said.get("tie_word_embeddings", learned)),
             "dropout": isinstance(dropout, int | float) and dropout > 0,
         }
-        texts = {name: str(value).lower() for name, value in options.items()}
+        usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2}
+        said = {name: value for name, value in options.items() if value and value != usual.get(name)}
+        texts = {name: str(value).lower() for name, value in said.items()}
         return ModelConfig(options=texts, precision=self._precision(), notes=tuple(self._notes))
 
     def _precision(self) -> Precision | None:

@@ -9,12 +9,12 @@ from itertools import islice, pairwise
 from pipebench.algorithms.layer_groups import cut_items
 from pipebench.algorithms.level_cuts import Bounds, equal_bounds, level_devices, smallest_bottleneck
 from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.stage_row import stage_row
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
-from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
@@ -157,28 +157,12 @@ def _busiest(costs: ItemCosts, bounds: Bounds, devices: int) -> int:
 
 
 def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:
-    """Stage k on the devices of place k % pipeline, consecutive ids."""
-    graph = problem.profile.graph
-    placed = place([shape.devices] * shape.pipeline, problem.cluster.size)
-    rounds = problem.mini_batch // shape.micro_batch
-    stages = []
-    for position, (first, end) in enumerate(pairwise(bounds)):
-        operators = tuple(op for group in items[first:end] for op in group)
-        live = min(shape.stages - position, rounds) if shape.virtual == 1 else 0
-        stages.append(
-            Stage(
-                operators=tuple(graph.operators[op].name for op in operators),
-                devices=placed[position % shape.pipeline],
-                data_parallel=shape.data_parallel,
-                tensor_parallel=shape.way.tensor_parallel,
-                micro_batch=shape.micro_batch,
-                in_flight=live * shape.micro_batch,
-                choice=shape.way.chosen(operators),
-                recompute=shape.way.recompute,
-            )
-        )
-    return Plan(
-        stages=tuple(stages),
-        order_edges=tuple(pairwise(range(len(stages)))),
-        shared_devices=shape.virtual > 1,
+    """The stages of these cuts."""
+    return stage_row(
+        problem,
+        [tuple(op for group in items[first:end] for op in group) for first, end in pairwise(bounds)],
+        shape.way,
+        data_parallel=shape.data_parallel,
+        pipeline=shape.pipeline,
+        micro_batch=shape.micro_batch,
     )

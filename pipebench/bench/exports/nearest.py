@@ -30,7 +30,7 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
     """
     if problem.regime.mode == "async" and not target.asynchronous:
         problem = replace(problem, regime=replace(problem.regime, mode="sync"))
-    for pins in _pins(problem.pins, plan, target.schedules):
+    for pins in _pins(problem.pins, plan, target.virtual):
         asked = replace(problem, pins=pins)
         try:
             made = services.plan(PLANNER, asked).plan
@@ -43,13 +43,13 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
     return None
 
 
-def _pins(said: Pins, plan: Plan, schedules: tuple[str, ...]) -> list[Pins]:
+def _pins(said: Pins, plan: Plan, several: bool) -> list[Pins]:
     """From most of the plan's degrees to none but those that the user pinned."""
     tensor = _most([stage.tensor_parallel for stage in plan.stages])
     replicas = _most([stage.data_parallel * plan.copies for stage in plan.stages])
     sets = len({stage.devices for stage in plan.stages})
     micro_batch = _most([stage.micro_batch for stage in plan.stages])
-    virtual = 1 if "interleaved-1f1b" not in schedules and schedules else said.virtual_stages
+    virtual = said.virtual_stages if several else 1
     tries: list[dict[str, int | None]] = [
         {"tensor_parallel": tensor, "data_parallel": replicas, "pipeline": sets, "micro_batch": micro_batch},
         {"tensor_parallel": tensor, "pipeline": sets, "micro_batch": micro_batch},

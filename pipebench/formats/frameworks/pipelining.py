@@ -24,8 +24,8 @@ def text(made: Arrangement) -> str:
     batches = made.problem.mini_batch // (made.micro_batch * made.data_parallel)
     return (
         "from torch.distributed.pipelining import SplitPoint, pipeline\n\n"
-        "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch of "
-        f"{made.micro_batch} samples a replica, {batches} of them\n"
+        "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch: "
+        f"{made.micro_batch} x sequence ids; {batches} micro-batches\n"
         f"    split_spec={{\n{points}    }},\n)\n"
         f"# TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "
         f"global batch {made.problem.mini_batch}, recompute {made.recompute}\n"

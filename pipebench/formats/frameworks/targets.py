@@ -13,8 +13,9 @@ from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress,
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """revision: of the framework, whose rules were checked. write(arrangement, name): the text; name: of the
-    schedule file beside it. schedules: those that the framework runs such plans under by itself (empty: any, by
-    a file). comment: what starts a comment in the text ('' where it takes none).
+    schedule file beside it. schedules: those that the framework runs such plans under by itself (empty: any, by a
+    file). virtual: whether it runs several stages a rank. inside_layers: whether it can cut a layer.
+    asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
     """
 
     name: str
@@ -25,6 +26,7 @@ class Target:
     schedule_file: bool = False
     inside_layers: bool = False
     asynchronous: bool = False
+    virtual: bool = True
     comment: str = "#"
 
     def can_express(self, problem: Problem, plan: Plan) -> Arrangement:
@@ -79,6 +81,7 @@ TARGETS = {
             revision=deepspeed.REVISION,
             write=_plain(deepspeed.text),
             schedules=("1f1b",),
+            virtual=False,
             inside_layers=True,
         ),
         Target(
@@ -89,6 +92,7 @@ TARGETS = {
             schedules=(),
             inside_layers=True,
             asynchronous=True,
+            virtual=False,
             comment="",
         ),
     )
