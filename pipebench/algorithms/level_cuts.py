@@ -46,21 +46,25 @@ def level_devices(times: Sequence[int], devices: int, rounds: int, start: Bounds
     as that lowers the largest load (ties: the sum of squares). A local optimum, exact for equal items.
     """
     total = [0, *accumulate(times)]
-    bounds, stages = start, devices * rounds
-    value = _load(total, bounds, devices)
+    bounds, stages = list(start), devices * rounds
+    loads = _loads(total, bounds, devices)
     while True:
-        best = None
-        for source in range(stages):
+        value = max(loads), sum(load * load for load in loads)
+        busiest = loads.index(value[0])
+        best: tuple[tuple[int, int], list[int], list[int]] | None = None
+        for source in range(busiest, stages, devices):
+            if bounds[source + 1] - bounds[source] < 2:
+                continue
             for target in range(stages):
-                moved = _moved(bounds, source, target)
-                if moved is None:
+                if target % devices == busiest:
                     continue
-                found = _load(total, moved, devices)
+                changed = _after_move(total, bounds, loads, source, target, devices)
+                found = max(changed), sum(load * load for load in changed)
                 if found < value and (best is None or found < best[0]):
-                    best = found, moved
+                    best = found, _moved(bounds, source, target), changed
         if best is None:
-            return bounds
-        value, bounds = best
+            return tuple(bounds)
+        _, bounds, loads = best
 
 
 def equal_bounds(items: int, stages: int) -> Bounds:
@@ -93,19 +97,34 @@ def _filled_back(total: Sequence[int], stages: int, fits: Fits, most: int) -> Bo
     return tuple(reversed(bounds)) if bounds[-1] == 0 else None
 
 
-def _load(total: Sequence[int], bounds: Bounds, devices: int) -> tuple[int, int]:
+def _loads(total: Sequence[int], bounds: Sequence[int], devices: int) -> list[int]:
     loads = [0] * devices
     for stage in range(len(bounds) - 1):
         loads[stage % devices] += total[bounds[stage + 1]] - total[bounds[stage]]
-    return max(loads), sum(load * load for load in loads)
+    return loads
 
 
-def _moved(bounds: Bounds, source: int, target: int) -> Bounds | None:
-    """One item less in `source`, one more in `target`; None where it would leave a stage empty."""
-    if source == target or bounds[source + 1] - bounds[source] < 2:
-        return None
+def _after_move(
+    total: Sequence[int], bounds: Sequence[int], loads: list[int], source: int, target: int, devices: int
+) -> list[int]:
+    """The loads after one item less in `source` and one more in `target`: each boundary between hands one over."""
+    made = loads.copy()
+    if source < target:
+        for boundary in range(source + 1, target + 1):
+            item = total[bounds[boundary]] - total[bounds[boundary] - 1]
+            made[(boundary - 1) % devices] -= item
+            made[boundary % devices] += item
+    else:
+        for boundary in range(target + 1, source + 1):
+            item = total[bounds[boundary] + 1] - total[bounds[boundary]]
+            made[boundary % devices] -= item
+            made[(boundary - 1) % devices] += item
+    return made
+
+
+def _moved(bounds: Sequence[int], source: int, target: int) -> list[int]:
     made = list(bounds)
     step = -1 if source < target else 1
     for boundary in range(min(source, target) + 1, max(source, target) + 1):
         made[boundary] += step
-    return tuple(made)
+    return made

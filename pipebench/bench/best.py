@@ -17,8 +17,8 @@ from pipebench.hooks.syntax import Reference
 
 LEAST_S = 1.0
 """A planner that would get less than this is not started."""
-FIRST = ("uniform", "layout")
-"""Quick ones, so that there is a plan whatever the others take."""
+FIRST = ("layout", "uniform")
+"""They get half of the time that is left, so that there is a plan whatever the others take."""
 Told = Callable[[str], None]
 
 
@@ -63,7 +63,7 @@ def best(
     seed: int = 0,
     told: Told = lambda _: None,
 ) -> Best:
-    """Run every capable planner, each with an equal part of the time that is left, and rank their plans.
+    """Run every capable planner, each with a part of the time that is left, and rank their plans.
 
     Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
     with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
@@ -85,7 +85,9 @@ def best(
         else:
             capable.append(ready)
     for position, ready in enumerate(capable):
-        left = (until - time.monotonic()) / (len(capable) - position)
+        left = (until - time.monotonic()) / min(
+            len(capable) - position, 2 if ready.label in FIRST else len(capable)
+        )
         if left < LEAST_S:
             entries.append(Entry(ready.label, None, f"no time left of {timeout_s:g} s"))
             continue

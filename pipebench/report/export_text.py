@@ -84,10 +84,13 @@ def _against_uniform(made: Export) -> str:
         even = f" ({layers} layers on {len(made.made.stages)} stages: as equal as can be)"
     if uniform.seconds == made.prediction.seconds:
         return f"the uniform split takes the same{even}{fit}"
-    return f"the uniform split takes {seconds(uniform.seconds)}: this is {percent(gain)} faster{even}{fit}"
+    beside = f"{percent(abs(gain))} {'faster' if gain > 0 else 'slower'}"
+    return f"the uniform split takes {seconds(uniform.seconds)}: this is {beside}{even}{fit}"
 
 
 def _turn(made: Export, turn: Turn) -> str:
+    if not turn.finished and turn.limit == 1:
+        return f"{turn.item}: how wrong its time may be was not searched, the simulation takes too long"
     if not turn.finished:
         return f"{turn.item}: no other cut wins up to {turn.limit:.3g} x its time; not searched further"
     if turn.factor is None:

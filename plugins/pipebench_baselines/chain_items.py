@@ -32,6 +32,16 @@ class ItemCosts:
         return [f + b for f, b in zip(self.forward_ns, self.backward_ns, strict=True)]
 
     @cached_property
+    def total_ns(self) -> int:
+        """Of all items."""
+        return sum(self.times_ns)
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """Of the longest item."""
+        return max(self.times_ns)
+
+    @cached_property
     def held(self) -> IntArray:
         """Sums over the first n items of weights with their gradients and optimizer state, in bytes."""
         return self._up_to([sum(map(self._held, group)) for group in self._items])

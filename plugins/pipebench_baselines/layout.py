@@ -4,8 +4,10 @@ cuts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 
+from pipebench.algorithms.degrees import Way
+from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.layer_groups import cut_items
 from pipebench.algorithms.level_cuts import Bounds, equal_bounds, level_devices, smallest_bottleneck
 from pipebench.algorithms.memory_limit import memory_limits
@@ -28,7 +30,9 @@ MOST_TRIES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class Candidate:
+    """A shape with its cuts, and about how long it takes."""
+
     rough_ns: float
     shape: Shape
     plan: Plan
@@ -48,30 +52,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if context.services is None:
         raise PipebenchError("layout needs the suite's scheduler and simulator")
     items = cut_items(problem.profile.graph)
-    model = CostModel(problem)
-    ranked = sorted(
-        (rough(problem, ItemCosts(model, items, shape.way, _local(shape), shape.data_parallel), shape), i, shape)
-        for i, shape in enumerate(shapes(problem, len(items)))
-    )
+    search = _Search(problem, items, context)
     for limit in memory_limits(problem):
-        made = list(islice(_cut(model, items, [s for _, _, s in ranked], limit, context), MOST_CUT))
-        best: tuple[int, _Candidate, Schedule] | None = None
-        made.sort(key=lambda candidate: candidate.rough_ns)
-        tried = 0
-        for candidate in made:
-            if (best is not None and context.out_of_time()) or tried >= MOST_SIMULATED:
-                break
-            context.check_deadline()
-            name = "1f1b" if candidate.shape.virtual == 1 else INTERLEAVED
-            schedule = context.schedule(name, problem, candidate.plan)
-            verdict = check_schedule(problem, candidate.plan, schedule)
-            if verdict.status != "valid" or max(verdict.peak_bytes.values()) > limit:
-                continue
-            tried += 1
-            context.count("simulated")
-            time_ns = context.simulate(problem, candidate.plan, schedule).total_ns
-            if best is None or time_ns < best[0]:
-                best = time_ns, candidate, schedule
+        best = search.best(limit)
         if best is not None:
             time_ns, candidate, schedule = best
             virtual = candidate.shape.virtual > 1
@@ -80,7 +63,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 schedule=schedule if virtual else None,
                 scheduler=INTERLEAVED if virtual else "",
                 claimed_s=time_ns / NS_PER_S,
-                notices=(f"degrees: {candidate.shape}",),
+                termination="limit" if context.out_of_time() else "heuristic",
+                notices=(f"degrees: {candidate.shape}", *idle_devices(problem, candidate.plan)),
             )
     raise InfeasibleProblem(
         f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
@@ -88,35 +72,84 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     )
 
 
+class _Search:
+    """All shapes of a problem, the most promising first; costs are shared by shapes that run operators alike."""
+
+    def __init__(self, problem: Problem, items: Items, context: Context) -> None:
+        self._problem, self._items, self._context = problem, items, context
+        self._model = CostModel(problem)
+        self._costs: dict[tuple[Way, int, int], ItemCosts] = {}
+        listed = list(enumerate(shapes(problem, len(items))))
+        self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
+
+    def best(self, limit: int) -> tuple[int, Candidate, Schedule] | None:
+        """The fastest of the first batch of candidates of which any fits."""
+        left = self._cut(limit)
+        while batch := sorted(islice(left, MOST_CUT), key=lambda candidate: candidate.rough_ns):
+            best: tuple[int, Candidate, Schedule] | None = None
+            tried = 0
+            for candidate in batch:
+                if tried >= MOST_SIMULATED or (best is not None and self._context.out_of_time()):
+                    break
+                found = self._simulated(candidate, limit)
+                if found is not None:
+                    tried += 1
+                    best = found if best is None or found[0] < best[0] else best
+            if best is not None:
+                return best
+        return None
+
+    def _simulated(self, candidate: Candidate, limit: int) -> tuple[int, Candidate, Schedule] | None:
+        self._context.check_deadline()
+        name = "1f1b" if candidate.shape.virtual == 1 else INTERLEAVED
+        schedule = self._context.schedule(name, self._problem, candidate.plan)
+        verdict = check_schedule(self._problem, candidate.plan, schedule)
+        if verdict.status != "valid" or max(verdict.peak_bytes.values()) > limit:
+            return None
+        self._context.count("simulated")
+        return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
+
+    def _of(self, shape: Shape) -> ItemCosts:
+        key = shape.way, shape.micro_batch // shape.data_parallel, shape.data_parallel
+        if key not in self._costs:
+            self._costs[key] = ItemCosts(self._model, self._items, *key)
+        return self._costs[key]
+
+    def _rough(self, shape: Shape) -> float:
+        return rough(self._problem, self._of(shape), shape)
+
+    def _cut(self, limit: int) -> Iterator[Candidate]:
+        for shape in self._ranked:
+            self._context.check_deadline()
+            costs = self._of(shape)
+            for bounds in cuts(self._problem, costs, shape, len(self._items), limit):
+                self._context.count("cuts")
+                rounds = self._problem.mini_batch // shape.micro_batch
+                ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
+                busiest = _busiest(costs, bounds, shape.pipeline)
+                yield Candidate(
+                    busiest * rounds + ahead, shape, plan_of(self._problem, self._items, shape, bounds)
+                )
+
+
 def rough(problem: Problem, costs: ItemCosts, shape: Shape) -> float:
-    """Nanoseconds of a mini-batch whose work is spread evenly, as far as its largest item lets it, bubble
-    included.
+    """Nanoseconds of a mini-batch whose work is spread evenly, as far as its largest item lets it, with the
+    bubble.
     """
-    each = max(sum(costs.times_ns) / shape.pipeline, *costs.times_ns)
+    each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
     return each * (rounds + (shape.pipeline - 1) / shape.virtual)
 
 
-def _local(shape: Shape) -> int:
-    return shape.micro_batch // shape.data_parallel
-
-
-def _cut(
-    model: CostModel, items: Items, ranked: list[Shape], limit: int, context: Context
-) -> Iterator[_Candidate]:
-    problem = model.problem
-    for shape in ranked:
-        context.check_deadline()
-        costs = ItemCosts(model, items, shape.way, _local(shape), shape.data_parallel)
-        for bounds in _bounds(problem, costs, shape, len(items), limit):
-            context.count("cuts")
-            busiest = _busiest(costs, bounds, shape.pipeline)
-            rounds = problem.mini_batch // shape.micro_batch
-            ahead = (shape.pipeline - 1) / shape.virtual * sum(costs.times_ns) / shape.pipeline
-            yield _Candidate(busiest * rounds + ahead, shape, plan_of(problem, items, shape, bounds))
-
-
-def _bounds(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: int) -> list[Bounds]:
+def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: int) -> list[Bounds]:
+    """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
+    if costs.held[-1] / shape.pipeline > limit:
+        return []
+    start = equal_bounds(items, shape.stages)
+    level = level_devices(costs.times_ns, shape.pipeline, shape.virtual, start)
+    if shape.virtual > 1:
+        listed = dict.fromkeys((level, _late(level, shape)))
+        return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch
     held, saved = costs.held, costs.saved
 
@@ -125,28 +158,32 @@ def _bounds(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit:
         bytes_used = held[end] - held[first] + live * (saved[end] - saved[first]) + costs.workspace
         return bool(bytes_used <= limit)
 
-    start = equal_bounds(items, shape.stages)
-    level = level_devices(costs.times_ns, shape.pipeline, shape.virtual, start)
-    if shape.virtual > 1:
-        return list(dict.fromkeys((level, _late(costs, level, shape))))
     exact = smallest_bottleneck(costs.times_ns, shape.stages, fits)
     likely = [bounds for bounds in (level,) if all(fits(s, a, b) for s, (a, b) in enumerate(pairwise(bounds)))]
     return list(dict.fromkeys((*likely, *exact)))
 
 
-def _late(costs: ItemCosts, level: Bounds, shape: Shape) -> Bounds:
-    """Of equal loads the one whose last stage, with the head, is smallest."""
-    counts = [b - a for a, b in pairwise(level)]
-    last = len(counts) - 1
-    for other in range(last % shape.pipeline, last, shape.pipeline):
-        while counts[last] > 1 and sum(costs.times_ns[level[last] :]) > max(costs.times_ns) * counts[other]:
-            counts[last] -= 1
-            counts[other] += 1
-            break
-    made = [0]
-    for count in counts:
-        made.append(made[-1] + count)
-    return tuple(made)
+def _may_fit(problem: Problem, costs: ItemCosts, shape: Shape, bounds: Bounds, limit: int) -> bool:
+    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage."""
+    total = problem.mini_batch // shape.micro_batch * shape.virtual
+    for rank in range(shape.pipeline):
+        runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
+        live = min(total, 2 * (shape.pipeline - rank - 1) + (shape.virtual - 1) * shape.pipeline + 1)
+        held = sum(costs.held[end] - costs.held[first] for first, end in runs)
+        saved = sum(costs.saved[end] - costs.saved[first] for first, end in runs) / shape.virtual
+        if held + live * saved > limit:
+            return False
+    return True
+
+
+def _late(level: Bounds, shape: Shape) -> Bounds:
+    """As `level`, with one item of the last stage in an earlier one of its device: the last one ends sooner."""
+    counts = [end - first for first, end in pairwise(level)]
+    last, other = len(counts) - 1, len(counts) - 1 - shape.pipeline
+    if counts[last] > 1:
+        counts[last] -= 1
+        counts[other] += 1
+    return (0, *accumulate(counts))
 
 
 def _busiest(costs: ItemCosts, bounds: Bounds, devices: int) -> int:

@@ -67,8 +67,8 @@ def shapes(problem: Problem, items: int) -> Iterator[Shape]:
                         yield from (Shape(each, replicas, pipeline, rounds, micro_batch) for each in ways)
     if not found:
         raise InfeasibleProblem(
-            f"layout: {_pinned(problem)} do not go with {size} devices and a model of at most {items} stages: degrees "
-            "must divide the number of devices, stages be at most as many as layers"
+            f"layout: {_pinned(problem)} do not go with {size} devices and a model of at most {items} stages: "
+            "degrees must divide the number of devices, stages be at most as many as layers"
         )
 
 

@@ -50,7 +50,7 @@ class _Rival:
 
 
 def turns(services: HostServices, made: Arrangement) -> list[Turn]:
-    """For embedding and head, upwards and downwards; empty where the plan cuts elsewhere than between layers.
+    """For head and embedding, upwards and downwards; empty where the plan cuts elsewhere than between layers.
 
     Rivals are the uniform split, the plan with any cut moved by one, and what levels the load at each factor of
     the grid, as far as they fit. The factor is found by halving between two of the grid, by simulation.
@@ -60,7 +60,7 @@ def turns(services: HostServices, made: Arrangement) -> list[Turn]:
     if own is None or len(made.stages) < 2 or made.problem.regime.mode == "async":
         return []
     until = time.monotonic() + LONGEST_S
-    ends = {"embedding": items[0], "head": items[-1]}
+    ends = {"head": items[-1], "embedding": items[0]}
     found = []
     everyone = _rivals(
         services,
