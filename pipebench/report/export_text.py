@@ -30,8 +30,7 @@ def export_lines(made: Export) -> Iterator[str]:
         yield f"memory: {gigabytes(prediction.free_bytes)} free on the fullest device ({prediction.verdict.fit})"
     else:
         yield f"DOES NOT FIT: {gigabytes(-prediction.free_bytes)} too much on the fullest device"
-    for turn in made.turns:
-        yield _turn(made, turn)
+    yield from dict.fromkeys(_turn(made, turn) for turn in made.turns)
     yield "predicted from a profile by the simulator; nothing was run"
 
 
@@ -100,6 +99,8 @@ def _turn(made: Export, turn: Turn) -> str:
             else (f"{turn.item}: no other cut wins up to {turn.limit:.3g} x its time")
         )
     assert turn.rival is not None
+    if turn.factor == 1:
+        return f"another is faster as it stands: {_named(made.target, made, turn)}"
     return f"{turn.item}: at {turn.factor:.3g} x its time another wins: {_named(made.target, made, turn)}"
 
 

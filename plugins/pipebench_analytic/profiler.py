@@ -25,6 +25,10 @@ from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
 from pipebench_analytic.splits import Split, linear_pairs, split_of
 from pipebench_analytic.work import Work, graph_work
 
+WHOLE_TENSORS = (
+    "what crosses between stages is sent and buffered whole by each device; with sequence parallelism frameworks "
+    "send a tensor-parallel rank's share"
+)
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
 
@@ -119,5 +123,6 @@ def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions, langu
         notes=(
             "computed from shapes and peak rates, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",
+            *((WHOLE_TENSORS,) if language else ()),
         ),
     )

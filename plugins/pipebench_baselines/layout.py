@@ -26,7 +26,7 @@ from pipebench_baselines.shapes import Shape, shapes
 
 INTERLEAVED = "interleaved-1f1b"
 MOST_CUT, MOST_SIMULATED = 48, 10
-MOST_TRIES = 6
+MOST_MOVES = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Candidate:
 
     rough_ns: float
     shape: Shape
+    bounds: Bounds
     plan: Plan
 
 
@@ -96,8 +97,25 @@ class _Search:
                     tried += 1
                     best = found if best is None or found[0] < best[0] else best
             if best is not None:
-                return best
+                return self._climbed(best, limit)
         return None
+
+    def _climbed(self, best: tuple[int, Candidate, Schedule], limit: int) -> tuple[int, Candidate, Schedule]:
+        """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
+        left, improved = MOST_MOVES, True
+        while improved:
+            improved = False
+            _, candidate, _ = best
+            for bounds in neighbours(candidate.bounds):
+                if left == 0 or self._context.out_of_time():
+                    return best
+                left -= 1
+                moved = self._candidate(candidate.shape, bounds)
+                found = self._simulated(moved, limit)
+                if found is not None and found[0] < best[0]:
+                    best, improved = found, True
+                    break
+        return best
 
     def _simulated(self, candidate: Candidate, limit: int) -> tuple[int, Candidate, Schedule] | None:
         self._context.check_deadline()
@@ -124,12 +142,29 @@ class _Search:
             costs = self._of(shape)
             for bounds in cuts(self._problem, costs, shape, len(self._items), limit):
                 self._context.count("cuts")
-                rounds = self._problem.mini_batch // shape.micro_batch
-                ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
-                busiest = _busiest(costs, bounds, shape.pipeline)
-                yield Candidate(
-                    busiest * rounds + ahead, shape, plan_of(self._problem, self._items, shape, bounds)
-                )
+                yield self._candidate(shape, bounds)
+
+    def _candidate(self, shape: Shape, bounds: Bounds) -> Candidate:
+        costs = self._of(shape)
+        rounds = self._problem.mini_batch // shape.micro_batch
+        ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
+        busiest = _busiest(costs, bounds, shape.pipeline)
+        plan = plan_of(self._problem, self._items, shape, bounds)
+        return Candidate(busiest * rounds + ahead, shape, bounds, plan)
+
+
+def neighbours(bounds: Bounds) -> Iterator[Bounds]:
+    """Each boundary moved by one either way, those of the last stages first; then runs of boundaries together,
+    which moves an item between stages that are not next to each other. No stage is left empty.
+    """
+    inner = range(len(bounds) - 2, 0, -1)
+    runs = [(boundary, boundary) for boundary in inner]
+    runs += [(first, last) for last in inner for first in range(last - 1, 0, -1)]
+    for first, last in runs:
+        for step in (-1, 1):
+            moved = tuple(bound + step if first <= k <= last else bound for k, bound in enumerate(bounds))
+            if moved[first - 1] < moved[first] and moved[last] < moved[last + 1]:
+                yield moved
 
 
 def rough(problem: Problem, costs: ItemCosts, shape: Shape) -> float:

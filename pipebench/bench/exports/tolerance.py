@@ -32,8 +32,8 @@ LONGEST_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """item: `embedding` or `head`. factor: of its times from which on another plan is faster, None: none up to the
-    end of that direction (`limit`). rival: that plan.
+    """item: `embedding` or `head`. factor: of its times from which on another plan is faster (1: it already is),
+    None: none up to the end of that direction (`limit`). rival: that plan.
     """
 
     item: str
@@ -95,6 +95,9 @@ def _turn(
                 least, winner = found, rival
         return winner
 
+    already = better(1.0)
+    if already is not None:
+        return Turn(item, grid[-1], 1.0, already.plan)
     before = 1.0
     for factor in grid:
         if time.monotonic() > until:
