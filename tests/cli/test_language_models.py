@@ -1,8 +1,8 @@
 """From a config.json to a framework's flags, as a user does it."""
 
 import json
+import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,12 @@ SMALL = ("--cluster", "dgx-h100", "-n", "4", "--mini-batch", "16")
 
 def test_llama_70b_to_megatron(pipebench: CommandLine, tmp_path: Path) -> None:
     """64 H100 on 8 nodes, TP8 PP8: feasible, memory by stage, flags that obey the rules, in under 30 s."""
-    started = time.monotonic()
+    before = sum(os.times()[:4])
     done = pipebench(
         "plan", "best", "--config", config(tmp_path), *H100, "--timeout", "20", "--export", "megatron"
     )
     assert done.code == 0, done.err
-    assert time.monotonic() - started < 30
+    assert sum(os.times()[:4]) - before < 30  # CPU, children included: other work on the machine does not count
     assert "winner: layout" in done.err
     assert "runner-up: uniform" in done.err
     assert "valid, fits" in done.out
@@ -85,10 +85,12 @@ def test_a_refused_plan_and_the_nearest(pipebench: CommandLine, tmp_path: Path) 
     path, near = str(tmp_path / "plan.json"), str(tmp_path / "near.json")
     pinned = ("--pp", "2", "--dp", "1", "--vpp", "2", "--micro-batch", "1", "-o", path)
     assert pipebench("plan", "layout", "--config", config(tmp_path, **TINY), *SMALL, *pinned).code == 0
-    # vpp is pinned in the plan's problem: DeepSpeed has nothing to offer that honours it
     done = pipebench("export", path, "--to", "deepspeed", "--nearest", near)
     assert done.code == 1
     assert "deepspeed cannot express this plan: 2 stages a rank: DeepSpeed runs one" in done.err
+    assert "the nearest that it can: TP 1, DP 1, 2 stages, micro-batch 1" in done.err
+    assert pipebench("validate", near).code == 0
+    assert pipebench("export", near, "--to", "deepspeed").code == 0
 
 
 def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path, plan: str) -> None:
@@ -148,6 +150,7 @@ def test_bad_files(pipebench: CommandLine, tmp_path: Path, plan: str) -> None:
     )
     assert done.code == 5
     assert "8 decoder layers, the model 6" in done.out
+    assert "planned for llama-8x256, not for llama-6x256" in done.out
     assert "is it for another model?" in done.out
     for layout, reason in (("Et |tL", "holds a space"), ("E((t)*2|)*2,L", "do not nest")):
         done = pipebench("compare", "--config", other, *SMALL, "--plans", f"megatron:{layout}")
