@@ -13,13 +13,13 @@ from pipebench.bench.sweeps.agenda import agenda
 from pipebench.bench.sweeps.asked import requested
 from pipebench.bench.sweeps.sweep import Where, run_agenda
 from pipebench.bench.trials.comparison import home_regime, trials
-from pipebench.bench.trials.trial import Outcome, Trial, run_trial
+from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.row import Row
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from pipebench.report.drawing import Drawing, Shape, drawings
+from pipebench.report.notebook import Comparison, Planned
 
 
 def compare(
@@ -40,7 +40,7 @@ def compare(
     jobs: int = 1,
     dask_address: str | None = None,
     **workload: Any,
-) -> list[Row]:
+) -> Comparison:
     """One row for each planner, workload, scheduler and round, as `pipebench compare` gives them.
 
     workload: the fields of `Selection` (models=, profiles=, suites=, …). plans: files whose plans are scored
@@ -64,19 +64,19 @@ def compare(
     where = Where(jobs, dask_address)
     todo = agenda(host, trials(request), kept, fresh, retry_failed, where.parallel)
     finished = [*todo.cached, *run_agenda(host, todo, where)]
-    return [each.outcome.row for each in sorted(finished, key=lambda each: each.position)]
+    return Comparison(each.outcome.row for each in sorted(finished, key=lambda each: each.position))
 
 
 def plan(
     planner: str, *, regime: RegimeMode | None = None, timeout_s: float = 300.0, seed: int = 0, **workload: Any
-) -> Outcome:
+) -> Planned:
     """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
     host = Host()
     workloads = select(host, _selection(workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
     if planner == "best":
-        return best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner
+        return Planned.of(best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner)
     ready = ready_planner(host, parse_reference(planner))
     trial = Trial(
         workload=workloads[0],
@@ -85,7 +85,7 @@ def plan(
         timeout_s=timeout_s,
         seed=seed,
     )
-    return run_trial(host, trial)
+    return Planned.of(run_trial(host, trial))
 
 
 def draw(

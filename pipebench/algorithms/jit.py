@@ -6,6 +6,8 @@ from typing import TypeVar, cast
 import numba
 
 F = TypeVar("F", bound=Callable[..., object])
+COMPILES = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+"""Whether kernels are compiled; with NUMBA_DISABLE_JIT=1 Python runs them."""
 
 
 def kernel(function: F) -> F:

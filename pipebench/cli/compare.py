@@ -55,6 +55,7 @@ FAILURES = {
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
+@click.option("--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
 @workload_options
 def command(
     plans: tuple[str, ...],
@@ -67,6 +68,7 @@ def command(
     scheduler_address: str | None,
     fail_on: tuple[str, ...],
     as_json: bool,
+    html: Path | None,
     **choice: Any,
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
@@ -81,11 +83,13 @@ def command(
     from pipebench.bench.sweeps.agenda import agenda
     from pipebench.bench.sweeps.asked import requested
     from pipebench.bench.trials.comparison import trials
+    from pipebench.cli.compare_page import checked, write_page
     from pipebench.domain.document import Rows
     from pipebench.hooks.syntax import split_list
 
     if (fresh or retry_failed) and out is None:
         raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
+    page = checked(html)
     where = one_backend(jobs, backend, scheduler_address)
     said = _said(choice)
     host = open_host()
@@ -107,6 +111,8 @@ def command(
         print_json(Rows(rows=tuple(rows), cached=cached))
     elif rows:
         _print(finished, request.timeout_s)
+    if page is not None and rows:
+        write_page(page, host, finished, store)
     if stopped is not None:
         raise stopped
     return _exit_code(rows, fail_on)

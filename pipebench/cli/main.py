@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pipebench import __version__
+from pipebench.cli.invocation import Invocation
 from pipebench.domain.errors import ExitCode, PipebenchError, nearest
 
 COMMANDS = {
@@ -20,6 +21,7 @@ COMMANDS = {
     "export": "a plan in the words of a training framework",
     "validate": "check a plan: valid, or a witness of what is wrong",
     "diff": "what changed between two plans or two sets of results",
+    "report": "stored results as a page or a table",
     "pack": "a store as one file, to pass on",
     "rerun": "run stored trials again: same, different or not runnable",
     "reproduce": "run a paper's figure again and judge its claims",
@@ -68,15 +70,16 @@ def main() -> None:
 
 def entry() -> None:
     """Run the command and turn every outcome into an exit code; a user's mistake gives one line."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:], alone=True))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], alone: bool = False) -> int:
     """The exit code of one command line; without a command, the help."""
     if sys.stdout is None:  # closed by the caller, who wants no output
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        returned: Any = main.main(args=arguments or ["--help"], prog_name="pipebench", standalone_mode=False)
+        typed = Invocation(tuple(arguments or ["--help"]), alone)
+        returned: Any = main.main(args=list(typed.words), prog_name="pipebench", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except PipebenchError as error:
         return _fail(str(error), error.exit_code)

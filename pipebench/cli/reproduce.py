@@ -1,5 +1,6 @@
 """pipebench reproduce: a paper's figure or table again, its claims judged."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.reproduce import Work
+    from pipebench.bench.store import Store
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.domain.artefact import Figure, Finding, Result
     from pipebench.hooks.descriptors import Artefact
@@ -17,57 +19,144 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("artefact")
+@click.argument("artefact", required=False)
+@click.option("--all", "every", is_flag=True, help="All artefacts of all papers.")
 @click.option("--full", is_flag=True, help="All cells of the paper, not a subset of a few minutes.")
 @click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for chart, table, series and a store.")
 @click.option("--fresh", is_flag=True, help="Run what the store in --out holds already, too.")
 @click.option("--jobs", type=click.IntRange(1), help="Cells side by side (their search times mean nothing).")
+@click.option("--html", type=click.Path(path_type=Path), help="One page of all claims.")
 @click.option("--json", "as_json", is_flag=True, help="Findings, series and rows as JSON on stdout.")
 def command(
-    artefact: str,
+    artefact: str | None,
+    every: bool,
     full: bool,
     profiles: tuple[str, ...],
     out: Path | None,
     fresh: bool,
     jobs: int | None,
+    html: Path | None,
     as_json: bool,
 ) -> int:
     """Run ARTEFACT (such as madpipe/fig6) and put what was measured beside each of the paper's claims.
 
     With --out every finished cell is kept at once: the same command again goes on where it was stopped.
     """
-    from pipebench.bench.reproduce import work_of
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.sweep import Where
-    from pipebench.report.findings_text import print_findings
+    from pipebench.cli.compare_page import checked
 
     if fresh and out is None:
         raise PipebenchError("--fresh is about a store", "name its folder with --out")
+    if every == (artefact is not None):
+        raise click.UsageError("name one artefact, or say --all (pipebench list artefacts)")
+    page = checked(html)
     host = open_host()
-    described: Any = host.find("artefacts", artefact).component
-    reproduction = host.load(described)()
+    names = list(host.slot("artefacts")) if every else [artefact or ""]
     where = Where(jobs=jobs or 1)
     if not where.parallel:
         isolation()
     store = Store.open(out / "store") if out is not None else None
-    work = work_of(host, reproduction.suite(full, profiles), store, fresh, where.parallel)
+    done: list[Reproduced] = []
+    codes: list[int] = []
+    interrupted: PipebenchError | None = None
+    for name in names:
+        try:
+            done.append(_reproduced(host, name, _Asked(full, profiles, out, fresh), store, where))
+        except PipebenchError as error:
+            if not every or error.exit_code == ExitCode.INTERRUPTED:
+                raise
+            click.echo(f"warning: {name}: {error}", err=True)
+            codes.append(ExitCode.SOME_FAILED)
+            continue
+        codes.append(_exit_code(done[-1].results))
+        if not as_json:
+            _print(done[-1])
+        if done[-1].interrupted:
+            cells = len(done[-1].results)
+            interrupted = PipebenchError(f"interrupted after {cells} cells", exit_code=ExitCode.INTERRUPTED)
+            break
+    if as_json:
+        plain = [_plain(each) for each in done]
+        print_json(plain if every else plain[0])
+    if page is not None:
+        _write_page(page, done)
+    if interrupted is not None:
+        raise interrupted
+    return max(codes, default=ExitCode.NOTHING_RAN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    full: bool
+    profiles: tuple[str, ...]
+    out: Path | None
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """An artefact that was run, to its end or not."""
+
+    artefact: "Artefact"
+    results: "list[Result]"
+    found: "list[Finding]"
+    figure: "Figure"
+    full: bool
+    interrupted: bool
+
+
+def _reproduced(host: "Host", name: str, asked: _Asked, store: "Store | None", where: "Where") -> Reproduced:
+    from pipebench.bench.reproduce import work_of
+
+    described: Any = host.find("artefacts", name).component
+    reproduction = host.load(described)()
+    work = work_of(host, reproduction.suite(asked.full, asked.profiles), store, asked.fresh, where.parallel)
     show_new_warnings(host)
-    click.echo(about(work, where.jobs) + ("" if out else " (nothing is kept without --out)"), err=True)
+    kept = "" if asked.out else " (nothing is kept without --out)"
+    click.echo(f"{name}: {about(work, where.jobs)}{kept}", err=True)
     results, interrupted = _run(host, work, where)
     found, figure = reproduction.judge(results), reproduction.series(results)
-    if out is not None:
-        _write(out, described, results, found, figure)
-    if as_json:
-        print_json({"artefact": artefact, "findings": found, "figure": figure, "results": results})
-    else:
-        print_findings(console(), described, results, found)
-        for note in figure.notes:
-            click.echo(f"  {note}")
-    if interrupted:
-        raise PipebenchError(f"interrupted after {len(results)} cells", exit_code=ExitCode.INTERRUPTED)
-    return _exit_code(results)
+    if asked.out is not None:
+        _write(asked.out, described, results, found, figure)
+    return Reproduced(described, results, found, figure, asked.full, interrupted)
+
+
+def _print(done: Reproduced) -> None:
+    from pipebench.report.findings_text import print_findings
+
+    print_findings(console(), done.artefact, done.results, done.found)
+    for note in done.figure.notes:
+        click.echo(f"  {note}")
+
+
+def _plain(done: Reproduced) -> dict[str, Any]:
+    return {
+        "artefact": done.artefact.name,
+        "findings": done.found,
+        "figure": done.figure,
+        "results": done.results,
+    }
+
+
+def _write_page(path: Path, done: list[Reproduced]) -> None:
+    from pipebench.formats.files import write_file
+    from pipebench.report.html.claims_page import Claims, claims_page
+
+    claims = [
+        Claims(
+            each.artefact,
+            each.results,
+            each.found,
+            each.figure,
+            f"pipebench reproduce {each.artefact.name}{' --full' if each.full else ''}",
+        )
+        for each in done
+    ]
+    write_file(path, claims_page(claims, "Claims of the papers, measured").encode())
+    click.echo(f"{path} written", err=True)
 
 
 def about(work: "Work", jobs: int) -> str:

@@ -8,16 +8,30 @@ import click
 from pipebench.cli.application import console, print_json
 from pipebench.domain.errors import PipebenchError
 
+MOST_ROWS = 16
+"""Rows of devices, links and memory each that a terminal shows."""
+
 
 @click.command()
 @click.argument("file")
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
+@click.option("--picture", type=click.Path(path_type=Path), help="A plan's timeline, a profile's bars … (.svg).")
+@click.option("--graph", type=click.Path(path_type=Path), help="A plan's stages as a graph (.svg).")
 @click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
-def command(file: str, plan_id: str | None, output: Path | None, as_json: bool) -> int:
+def command(
+    file: str,
+    plan_id: str | None,
+    output: Path | None,
+    picture: Path | None,
+    graph: Path | None,
+    as_json: bool,
+) -> int:
     """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
     A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
+    --picture draws the timeline of a plan (.svg, or .json for Perfetto), the operators of a profile, or the
+    quality of rows against their search time.
     """
     if Path(file).is_dir() or file.endswith(".zip") or plan_id is not None:
         kind, value = _from_store(file, plan_id)
@@ -31,6 +45,7 @@ def command(file: str, plan_id: str | None, output: Path | None, as_json: bool) 
         if kind != "plan":
             raise PipebenchError(f"-o writes a plan, {file!r} gives {kind}", "name one with --plan")
         write_document(output, "plan", value)
+    _draw(kind, value, picture, graph)
     if as_json:
         print_json(value)
         return 0
@@ -67,6 +82,15 @@ def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
     )
 
 
+def _draw(kind: str, value: Any, picture: Path | None, graph: Path | None) -> None:
+    from pipebench.report.pictures import write_graph, write_picture
+
+    for path, write in ((picture, write_picture), (graph, write_graph)):
+        if path is not None:
+            write(path, kind, value)
+            click.echo(f"{path} written", err=True)
+
+
 def _plan(kind: str, value: Any) -> None:
     from pipebench.check import check_plan
     from pipebench.cli.verdict import verdict_of
@@ -91,9 +115,25 @@ def _plan(kind: str, value: Any) -> None:
     if check_plan(problem, value.plan).status != "valid":
         return
     print_plan(out, problem, value.plan, verdict)
+    if value.schedule is not None and not isinstance(value.schedule, PeriodicSchedule):
+        _timeline(out, value)
     if isinstance(value.schedule, PeriodicSchedule):
         for line in (*pattern_lines(pattern_of(problem, value.plan, value.schedule), out.width), LEGEND):
             out.print(line, markup=False, soft_wrap=True)
+
+
+def _timeline(out: Any, value: Any) -> None:
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
+    from pipebench.report.gantt.text import legend, peaks, timeline
+    from pipebench.report.pictures import cut, plan_gantt
+
+    drawn, left_out = cut(plan_gantt(value, HostServices(open_host())), MOST_ROWS)
+    lines = [f"one mini-batch, simulated; peak memory: {peaks(drawn)}", *timeline(drawn, out.width), legend(drawn)]
+    if left_out:
+        lines.append(f"{left_out} more rows: draw them with --picture")
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
 
 
 def _rows(kind: str, value: Any) -> None:

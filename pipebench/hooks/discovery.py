@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from itertools import takewhile
 from types import ModuleType
 
 from pipebench.hooks import API_VERSION
@@ -44,8 +46,17 @@ def provider_of(point: EntryPoint) -> Provider:
     distribution = point.dist
     if distribution is None:
         return Provider("unknown", "", point.name)
+    return Provider(*_name_and_version(distribution), point.name)
+
+
+@lru_cache
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """From the head of the metadata: the library parses all of it, README included, at each question."""
     # a broken installation may have no metadata at all
-    return Provider(distribution.name or "unknown", distribution.version or "", point.name)
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    lines = takewhile(bool, map(str.rstrip, text.splitlines()))
+    head = {key.lower(): value for key, _, value in (line.partition(": ") for line in lines)}
+    return head.get("name") or "unknown", head.get("version", "")
 
 
 def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:

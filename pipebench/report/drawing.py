@@ -1,27 +1,34 @@
 """Schedules of a pipeline of equal stages, to be drawn: no model, no planner, no device needed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipebench.bench.components import ready_scheduler
 from pipebench.bench.services import HostServices
 from pipebench.domain.trace import Trace
 from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.manager import Host
-from pipebench.report.timeline import timeline
+from pipebench.report.gantt.gantt import Gantt, gantt
+from pipebench.report.gantt.svg import gantt_svg
+from pipebench.report.gantt.text import timeline
+from pipebench.report.units import percent
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.synthetic import synthetic
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The pipeline: times are of one micro-batch on one stage, in any one unit (taken as ms)."""
+    """The pipeline: times are of one micro-batch on one stage, in any one unit (taken as ms).
+
+    weight: the part of the backward that is the weight gradient, for schedulers that take it apart.
+    """
 
     stages: int = 4
     micro_batches: int = 8
     forward: float = 1.0
     backward: float = 2.0
     transfer: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,26 @@ class Drawing:
     until_ns: int
 
     def __str__(self) -> str:
-        return "\n".join([self.scheduler, *timeline(self.trace, until_ns=self.until_ns)])
+        return "\n".join([self.scheduler, *timeline(self.gantt)])
+
+    def _repr_html_(self) -> str:
+        """The timeline as SVG, for notebooks."""
+        return gantt_svg([self.gantt], self.scheduler)
+
+    @property
+    def summary(self) -> str:
+        """Time, bubble and micro-batches in flight in one line."""
+        per = " a micro-batch" if self.trace.period_ns is not None else ""
+        flight = ",".join(map(str, self.live))
+        return (
+            f"{self.scheduler}: time {self.total:g}{per}, bubble {percent(self.bubble)}, "
+            f"micro-batches in flight {flight}"
+        )
+
+    @property
+    def gantt(self) -> Gantt:
+        """The timeline; memory of such a pipeline is the micro-batches in flight, which the summary tells."""
+        return replace(gantt(self.trace, self.summary, self.until_ns), memory=())
 
 
 def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> list[Drawing]:
@@ -60,6 +86,7 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
         backward_s=shape.backward / 1e3,
         transfer_s=shape.transfer / 1e3,
         mode="async" if periodic else "sync",
+        weight_gradient_s=shape.weight / 1e3,
     )
     services = HostServices(host)
     trace = services.simulate(problem, plan, services.schedule(name, problem, plan))

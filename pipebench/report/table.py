@@ -64,9 +64,7 @@ def fitting_table(console: Console, rows: Sequence[Row], notes: Notes) -> Table:
 
 
 def table(rows: Sequence[Row], notes: Notes, *, claimed: bool = True) -> Table:
-    """One block. Throughput in samples/s, claimed: by the planner's own model; gap = (simulated - bound) /
-    bound.
-    """
+    """One block. Throughput in samples/s, also as the planner claims; gap = (simulated - bound) / bound."""
     made = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=not claimed)
     made.add_column("planner", overflow="fold")
     made.add_column("scheduler", overflow="fold")

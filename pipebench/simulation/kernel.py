@@ -97,7 +97,7 @@ def _send(
     until = instant + flow.duration
     messages[number].sent = instant
     messages[number].arrived = until
-    sample = (number - flow.base) * flow.here
+    sample = (number - flow.offset) * flow.here
     for target in range(sample // flow.there, (sample + flow.here - 1) // flow.there + 1):
         size = _arrive(tasks, lanes, slot_row[flow.slot + target], until, heap, size)
     return size
@@ -155,7 +155,7 @@ def run(
             if task.sends >= 0:
                 for position in range(groups[task.sends].first, groups[task.sends].end):
                     flow = flows[leaving[position]]
-                    number = flow.base + task.micro_batch
+                    number = flow.offset + task.micro_batch
                     if flow.queue < 0:
                         size = _send(tasks, lanes, slot_row, messages, number, flow, now, heap, size)
                     else:

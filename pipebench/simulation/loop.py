@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipebench.algorithms.jit import COMPILES
 from pipebench.costs.quantise import IntArray
 from pipebench.simulation.kernel import run
 from pipebench.simulation.network import FlowTable, add_message_waits, slot_of
@@ -44,15 +45,15 @@ def run_loop(
     ports["port"] = network.port
     ports["occupied"] = network.port_ns
     ended = run(
-        task_records,
-        lane_records,
+        _readable(task_records),
+        _readable(lane_records),
         tasks.slot_row,
-        groups,
+        _readable(groups),
         leaving,
-        _flow_records(stages, network),
-        ports,
-        messages,
-        lines,
+        _readable(_flow_records(stages, network)),
+        _readable(ports),
+        _readable(messages),
+        _readable(lines),
         network.links,
         network.ports,
         link_order is not None,
@@ -64,6 +65,11 @@ def run_loop(
         ended=int(ended),
         at=lane_records["at"].copy(),
     )
+
+
+def _readable(records: Records) -> Records:
+    """Records whose fields are attributes, as they are in compiled code anyway."""
+    return records if COMPILES else records.view(np.recarray)
 
 
 def _task_records(stages: StageTable, tasks: TaskTable, network: FlowTable) -> Records:
@@ -93,7 +99,8 @@ def _groups(stages: StageTable, network: FlowTable) -> tuple[Records, IntArray]:
 
 def _flow_records(stages: StageTable, network: FlowTable) -> Records:
     records = np.zeros(len(network.sender), FLOW)
-    for field in ("base", "duration", "link", "queue"):
+    records["offset"] = network.base
+    for field in ("duration", "link", "queue"):
         records[field] = getattr(network, field)
     records["port_first"] = network.port_first[:-1]
     records["port_end"] = network.port_first[1:]

@@ -26,8 +26,9 @@ LANE = _record("at", "end", "free")
 GROUP = _record("first", "end")
 """Flows that leave a stage after its F, or after its B or I: a slice of their list."""
 
-FLOW = _record("base", "duration", "link", "queue", "port_first", "port_end", "slot", "here", "there")
-"""Columns of FlowTable. slot: network.slot_of. here, there: micro-batch of sender and receiver."""
+FLOW = _record("offset", "duration", "link", "queue", "port_first", "port_end", "slot", "here", "there")
+"""Columns of FlowTable; offset is its base, a name that numpy keeps for itself. slot: network.slot_of. here,
+there: micro-batch of sender and receiver."""
 
 PORT = _record("port", "occupied")
 """A port that a flow occupies and for how long."""

@@ -1,6 +1,7 @@
 """The README shows what the command prints."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def test_the_sample_is_what_the_main_job_prints(pipebench: CommandLine) -> None:
 @pytest.mark.parametrize(
     "command", [c for block in blocks() for c in block.splitlines() if c.startswith("pipebench draw")]
 )
-def test_draw(pipebench: CommandLine, command: str) -> None:
+def test_draw(pipebench: CommandLine, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     assert pipebench(*command.split()[1:]).code == 0
 
 
@@ -62,3 +65,18 @@ def test_what_is_said_to_ship_ships(pipebench: CommandLine) -> None:
     for slot, names in shipped.items():
         listed = {line.split()[0] for line in pipebench("list", slot).out.splitlines()}
         assert listed <= names, slot
+
+
+def test_its_pictures_are_those_that_its_commands_draw(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = [block for block in blocks() if "docs/pictures" in block]
+    commands = [shlex.split(line)[1:] for line in block.splitlines() if "-o" in line or "--picture" in line]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    for words in commands[:3]:
+        assert pipebench(*words).code == 0, words
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text())
+    assert len(shown) == 2
+    for picture in shown:
+        assert (tmp_path / picture).read_text() == (README.parent / picture).read_text(), picture

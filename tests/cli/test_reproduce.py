@@ -12,6 +12,7 @@ from pipebench.formats.profiles import profiles_folder
 from pipebench.hooks.discovery import Found, Provider, installed_entry_points, load_plugins
 from pipebench.hooks.manager import Host
 from tests.cli import tiny_artefact
+from tests.report.html.page import Page
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +116,42 @@ def test_mistakes_are_told(arguments: tuple[str, ...], words: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, PipebenchError)
     assert words in str(result.exception)
+
+
+def test_one_page_has_every_claim_its_verdict_and_its_command(tmp_path: Path) -> None:
+    file = tmp_path / "claims.html"
+    done("tiny/one", "--html", str(file))
+    page = Page(file.read_text())
+    texts = [text for _, text in page.words]
+    assert {"1 claims: 1 holds", "Two devices do", "2 plans", "pipebench reproduce tiny/one"} <= set(texts)
+    assert "“two | are plenty” (section 1)" in texts
+    assert page.count("svg") == 1
+
+
+def test_all_artefacts_are_run_and_one_that_fails_costs_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, slot_of = Host.find, Host.slot
+
+    def found(self: Host, slot: str, name: str) -> object:
+        if name == "tiny/none":
+            raise PipebenchError("its profiles are gone")
+        return find(self, slot, name)
+
+    monkeypatch.setattr(Host, "find", found)
+
+    def two(self: Host, slot: str) -> object:
+        there = slot_of(self, slot)
+        return dict.fromkeys(("tiny/none", "tiny/one"), there["tiny/one"]) if slot == "artefacts" else there
+
+    monkeypatch.setattr(Host, "slot", two)
+    file = tmp_path / "claims.html"
+    result = run("--all", "--html", str(file))
+    assert result.return_value == ExitCode.SOME_FAILED
+    assert "warning: tiny/none: its profiles are gone" in result.stderr
+    assert "Two devices do" in file.read_text()
+
+
+def test_one_artefact_or_all() -> None:
+    for words in ((), ("tiny/one", "--all")):
+        assert "name one artefact, or say --all" in str(run(*words).exception)

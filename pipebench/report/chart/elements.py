@@ -30,6 +30,11 @@ def text(
     )
 
 
+def hint(words: str) -> str:
+    """Words that show when the element around is pointed at, and that screen readers read."""
+    return f"<title>{escape(words, quote=False)}</title>"
+
+
 def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: float = 1.0) -> str:
     """A straight line."""
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'

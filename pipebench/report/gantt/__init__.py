@@ -1,0 +1,1 @@
+"""Who does what when: devices and links as rows, time to the right, memory below."""

@@ -1,0 +1,110 @@
+"""A trace as rows of bars: one row a device (or a group that works together), one a pair of stages that sends."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipebench.domain.trace import MemoryTimeline, Trace
+
+MEANING = {
+    "F": "forward",
+    "B": "backward",
+    "I": "input gradient",
+    "W": "weight gradient",
+    "R": "all-reduce",
+    "f": "output sent",
+    "b": "gradient sent back",
+}
+"""Kinds of bars: those of tasks, and in small letters those of transfers."""
+MANY = "*"
+"""The kind of a bar that stands for several, too short to be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A task of a stage, or a transfer from it (f) or from its gradient's side (b). count: tasks it stands for."""
+
+    kind: str
+    stage: int
+    micro_batch: int
+    start_ns: int
+    end_ns: int
+    count: int = 1
+
+    @property
+    def label(self) -> str:
+        """F3: forward of micro-batch 3; all-reduces have no number."""
+        return self.kind if self.kind in ("R", MANY) else f"{self.kind}{self.micro_batch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Bars by start. link: of transfers. devices: of a row that is no link."""
+
+    label: str
+    bars: tuple[Bar, ...]
+    link: bool = False
+    devices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gantt:
+    """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known."""
+
+    title: str
+    rows: tuple[Row, ...]
+    until_ns: int
+    memory: tuple[MemoryTimeline, ...] = ()
+    capacity: tuple[int, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of bars that occur, in the order of MEANING."""
+        seen = {bar.kind for row in self.rows for bar in row.bars}
+        return tuple(kind for kind in MEANING if kind in seen)
+
+
+def gantt(
+    trace: Trace, title: str = "", until_ns: int | None = None, capacity: Iterable[int] = (), links: bool = True
+) -> Gantt:
+    """The rows of a trace. capacity: bytes of each device by id, for those of the trace's memory."""
+    limits = tuple(capacity)
+    return Gantt(
+        title=title,
+        rows=(*_lanes(trace), *(_links(trace) if links else ())),
+        until_ns=trace.total_ns if until_ns is None else until_ns,
+        memory=trace.memory,
+        capacity=tuple(limits[each.device] for each in trace.memory) if limits else (),
+    )
+
+
+def device_label(devices: tuple[int, ...]) -> str:
+    """gpu3, or gpu0-3 for devices that work as one."""
+    return f"gpu{devices[0]}" if len(devices) == 1 else f"gpu{devices[0]}-{devices[-1]}"
+
+
+def _lanes(trace: Trace) -> Iterable[Row]:
+    bars: list[list[Bar]] = [[] for _ in trace.lanes]
+    columns = trace.lane, trace.kinds, trace.stage, trace.micro_batch, trace.start_ns, trace.end_ns
+    for lane, *of in zip(*columns, strict=True):
+        bars[lane].append(Bar(*of))
+    for devices, found in zip(trace.lanes, bars, strict=True):
+        yield Row(device_label(devices), _sorted(found), devices=devices)
+
+
+def _links(trace: Trace) -> Iterable[Row]:
+    """A row for each pair of stages and direction; 0>1 carries outputs of stage 0, 1>0 gradients back to it.
+
+    Transfers that take no time are left out.
+    """
+    bars: dict[tuple[int, int], list[Bar]] = {}
+    columns = trace.source, trace.target, trace.transfer_kinds, trace.message
+    times = trace.transfer_start_ns, trace.transfer_end_ns
+    for source, target, kind, message, start, end in zip(*columns, *times, strict=True):
+        if end > start:
+            bars.setdefault((source, target), []).append(Bar(kind.lower(), source, message, start, end))
+    for (source, target), found in sorted(bars.items()):
+        yield Row(f"{source}>{target}", _sorted(found), link=True)
+
+
+def _sorted(bars: list[Bar]) -> tuple[Bar, ...]:
+    return tuple(sorted(bars, key=lambda bar: (bar.start_ns, bar.end_ns)))

@@ -1,0 +1,45 @@
+"""The template engine: everything that is not markup of ours is escaped."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+PACKAGE = "pipebench.report.html"
+
+
+@cache
+def _engine() -> Environment:
+    return Environment(
+        loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """A file that lies beside this one."""
+    return (files(PACKAGE) / name).read_text("utf-8")
+
+
+def fragment(template: str, **values: Any) -> str:
+    """A template with its values, without a page around it."""
+    return _engine().from_string(asset(template)).render(**values)
+
+
+def page(template: str, **values: Any) -> str:
+    """A whole page: the frame with style and script, around the template with its values."""
+    body = fragment(template, **values)
+    frame = _engine().from_string(asset("frame.html"))
+    return frame.render(
+        title=values["title"],
+        style=Markup(asset("style.css")),
+        script=Markup(asset("table.js")),
+        body=Markup(body),
+    )
+
+
+def picture(svg: str) -> Markup:
+    """An SVG made by this package, whose words are escaped already."""
+    return Markup(svg)

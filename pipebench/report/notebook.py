@@ -1,0 +1,51 @@
+"""What the API returns, and how a notebook shows it."""
+
+from dataclasses import fields
+
+from pipebench.bench.services import HostServices
+from pipebench.bench.trials.trial import Outcome
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.hooks.manager import Host
+from pipebench.report.gantt.svg import gantt_svg
+from pipebench.report.html.cells import COLUMNS, cells
+from pipebench.report.html.template import fragment
+from pipebench.report.pattern import pattern_of
+from pipebench.report.pattern_svg import pattern_svg
+from pipebench.report.pictures import plan_gantt, title_of
+
+
+class Comparison(list[Row]):
+    """The rows of a comparison; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        table = "notebook_table.html"
+        return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in self])
+
+
+class Planned(Outcome):
+    """The outcome of one search; a notebook shows its row and its timeline."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Planned":
+        """The same under this name."""
+        return cls(**{field.name: getattr(outcome, field.name) for field in fields(Outcome)})
+
+    def _repr_html_(self) -> str:
+        row = Comparison([self.row])._repr_html_()
+        if self.plan is None or self.schedule is None or self.row.status != "ok":
+            return row
+        planned = PlannedProblem(
+            problem=self.problem,
+            plan=self.plan,
+            schedule=self.schedule,
+            scheduler=self.row.scheduler,
+            planner=self.row.planner,
+        )
+        title = title_of(planned)
+        if isinstance(self.schedule, PeriodicSchedule):
+            return row + pattern_svg(pattern_of(self.problem, self.plan, self.schedule), title)
+        return row + gantt_svg([plan_gantt(planned, HostServices(Host()))], title)

@@ -1,0 +1,89 @@
+"""The pictures of what a file holds, simulated anew where that takes a simulation."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipebench.bench.services import HostServices
+from pipebench.check import check_plan
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.formats.files import write_file
+from pipebench.hooks.manager import Host
+from pipebench.report.gantt.gantt import Gantt, gantt
+from pipebench.report.pattern import pattern_of
+from pipebench.report.pattern_svg import pattern_svg
+from pipebench.report.picture_file import write_gantts
+from pipebench.report.profile_svg import profile_svg
+from pipebench.report.quality_svg import quality_svg
+from pipebench.report.stage_graph_svg import stage_graph_svg
+
+
+def write_picture(path: Path, kind: str, value: Any) -> None:
+    """The timeline of a plan (one period of a periodic one), bars of a profile, or quality of rows.
+
+    Raises PipebenchError for a file of another kind, a plan without a schedule, or an ending that is not known.
+    """
+    if kind == "plan" and not (isinstance(value.schedule, PeriodicSchedule) and path.suffix == ".svg"):
+        write_gantts(path, [plan_gantt(value, HostServices(Host()))], title_of(value))
+        return
+    _only_svg(path)
+    if kind == "plan":
+        pattern = pattern_of(value.problem, value.plan, value.schedule)
+        write_file(path, pattern_svg(pattern, title_of(value)).encode())
+    elif kind == "profile":
+        write_file(path, profile_svg(value).encode())
+    elif kind == "rows":
+        write_file(path, quality_svg(value.rows, "quality against search time").encode())
+    else:
+        raise PipebenchError(f"there is no picture of a {kind}", "give a plan, a profile, rows or a store")
+
+
+def write_graph(path: Path, kind: str, value: Any) -> None:
+    """The stages of a plan as a graph. Raises PipebenchError for another kind of file, or an invalid plan."""
+    from pipebench.bench.score import judge
+
+    _only_svg(path)
+    if kind != "plan":
+        raise PipebenchError(f"a {kind} has no stages", "give a plan")
+    verdict = check_plan(value.problem, value.plan)
+    if verdict.status == "invalid":
+        raise PipebenchError(f"an invalid plan is not drawn: {verdict.witness and verdict.witness.message}")
+    if value.schedule is not None:
+        verdict = judge(value.problem, value.plan, value.schedule)
+    write_file(path, stage_graph_svg(value.problem, value.plan, verdict, title_of(value)).encode())
+
+
+def title_of(planned: PlannedProblem) -> str:
+    """Who planned what on which cluster."""
+    problem = planned.problem
+    who = f"{planned.planner or 'a plan'}{f' x {planned.scheduler}' if planned.scheduler else ''}"
+    where = f"{problem.cluster.size} x {problem.cluster.name}"
+    return f"{who}: {problem.profile.name} on {where}, mini-batch {problem.mini_batch}, {problem.regime.mode}"
+
+
+def plan_gantt(planned: PlannedProblem, services: HostServices) -> Gantt:
+    """The simulated timeline with memory.
+
+    Raises PipebenchError for a plan without a schedule, or one that cannot be simulated.
+    """
+    problem, plan, schedule = planned.problem, planned.plan, planned.schedule
+    if schedule is None:
+        raise PipebenchError("the plan has no schedule to draw", "plan it with `pipebench plan … -o`")
+    capacity = [problem.cluster.type_of(device).memory_bytes for device in range(problem.cluster.size)]
+    return gantt(services.simulate(problem, plan, schedule), capacity=capacity)
+
+
+def cut(whole: Gantt, most_rows: int) -> tuple[Gantt, int]:
+    """So many rows of devices, links and memory each, and how many rows are left out."""
+    lanes = [row for row in whole.rows if not row.link]
+    links = [row for row in whole.rows if row.link]
+    shown = (*lanes[:most_rows], *links[:most_rows])
+    smaller = replace(whole, rows=shown, memory=whole.memory[:most_rows], capacity=whole.capacity[:most_rows])
+    return smaller, len(whole.rows) - len(shown)
+
+
+def _only_svg(path: Path) -> None:
+    if path.suffix != ".svg":
+        raise PipebenchError(f"cannot draw this to {str(path)!r}", "end it in .svg")

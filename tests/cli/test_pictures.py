@@ -1,0 +1,120 @@
+"""draw -o, show --picture and --graph, report, compare --html: files as a user gets them."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import CommandLine
+from tests.report.gantt.trace_events import broken_rules
+from tests.report.html.page import Page
+
+SMALL = ("--models", "mmt[branches=2,layers=2]", "--cluster", "summit", "--devices", "4", "--mini-batch", "8")
+
+
+def words(path: Path) -> list[str]:
+    return [each.text or "" for each in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_several_schedules_in_one_picture(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "x.svg"
+    done = pipebench("draw", "gpipe,1f1b,1f1b*", "--stages", "3", "--micro-batches", "4", "-o", str(file))
+    assert done.code == 0, done.err
+    titles = [text for text in words(file) if "bubble" in text]
+    assert [title.split(":")[0] for title in titles] == ["gpipe", "1f1b", "1f1b*"]
+    assert "micro-batches in flight 3,2,1" in titles[1]
+
+
+def test_a_schedule_for_perfetto(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    assert pipebench("draw", "1f1b", "--transfer", "0.25", "-o", str(file)).code == 0
+    assert broken_rules(json.loads(file.read_text())) == []
+    refused = pipebench("draw", "1f1b,gpipe", "-o", str(file))
+    assert refused.code == 2
+    assert "one timeline, not 2" in refused.err
+    assert "end it in .svg" in pipebench("draw", "1f1b", "-o", str(tmp_path / "x.bmp")).err
+
+
+def test_a_small_drawing_does_not_wait_for_a_compiler(pipebench: CommandLine, tmp_path: Path) -> None:
+    typed = ("draw", "gpipe,1f1b", "--stages", "3", "--transfer", "0.4", "--json")
+    nothing = tmp_path / "kernels"
+    done = subprocess.run(
+        [sys.executable, "-m", "pipebench", *typed],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(nothing)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not list(nothing.rglob("*.nb*"))
+    assert json.loads(done.stdout) == json.loads(pipebench(*typed).out)
+
+
+@pytest.mark.parametrize(("planner", "title"), [("uniform", "F0"), ("contiguous-exact", "period")])
+def test_plans(pipebench: CommandLine, tmp_path: Path, planner: str, title: str) -> None:
+    plan, picture, graph = tmp_path / "p.json", tmp_path / "p.svg", tmp_path / "g.svg"
+    assert pipebench("plan", planner, *SMALL, "-o", str(plan)).code == 0
+    shown = pipebench("show", str(plan), "--picture", str(picture), "--graph", str(graph))
+    assert shown.code == 0, shown.err
+    assert "peak memory" in shown.out or "period" in shown.out
+    assert any(title in text for text in words(picture))
+    assert any(text.startswith("stage 1 on gpu") for text in words(graph))
+    trace = tmp_path / "p.trace.json"
+    assert pipebench("show", str(plan), "--picture", str(trace)).code == 0
+    events = json.loads(trace.read_text())
+    assert broken_rules(events) == []
+    assert {"X", "C"} <= {event["ph"] for event in events["traceEvents"]}
+
+
+def test_profiles_and_what_has_no_picture(pipebench: CommandLine, tmp_path: Path) -> None:
+    picture = tmp_path / "p.svg"
+    profile = Path(__file__).parents[2] / "profiles" / "resnet50.json"
+    assert pipebench("show", str(profile), "--picture", str(picture)).code == 0
+    assert any(text.startswith("resnet50 on") for text in words(picture))
+    assert "no stages" in pipebench("show", str(profile), "--graph", str(picture)).err
+
+
+def test_compare_writes_a_page_and_a_store_reports(pipebench: CommandLine, tmp_path: Path) -> None:
+    page, store = tmp_path / "c.html", tmp_path / "store"
+    done = pipebench(
+        "compare", "--planners", "uniform,pipedream", *SMALL, "--html", str(page), "--out", str(store)
+    )
+    assert done.code == 0, done.err
+    read = Page(page.read_text())
+    commands = [text for tag, text in read.words if tag == "pre"]
+    assert commands[0].startswith("pipebench compare --planners uniform,pipedream --models 'mmt[")
+    assert all(command.startswith(f"pipebench rerun {store} --row ") for command in commands[1:])
+    assert len(commands) == 3
+    assert read.count("svg") >= 3
+    again = commands[1].split()[1:]
+    rerun = pipebench(*again)
+    assert rerun.code == 0, rerun.out + rerun.err
+    report = tmp_path / "r.html"
+    assert pipebench("report", str(store), "-o", str(report)).code == 0
+    assert Page(report.read_text()).count("svg") == read.count("svg")
+    for name, lines in (("r.md", 4), ("r.csv", 3)):
+        assert pipebench("report", str(store), "-o", str(tmp_path / name)).code == 0
+        assert len((tmp_path / name).read_text().splitlines()) == lines
+
+
+def test_without_a_store_a_row_is_repeated_by_its_planner(pipebench: CommandLine, tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    pipebench("compare", "--planners", "uniform", *SMALL, "--html", str(page))
+    commands = [text for tag, text in Page(page.read_text()).words if tag == "pre"]
+    assert commands[1].startswith("pipebench compare --models 'mmt[branches=2,layers=2]'")
+    assert commands[1].endswith("--planners uniform")
+    assert "--html" not in commands[1]
+
+
+def test_wrong_endings_and_folders_are_said_before_anything_runs(pipebench: CommandLine, tmp_path: Path) -> None:
+    for options, message in (
+        (("--html", str(tmp_path / "x.pdf")), "end it in .html"),
+        (("--html", str(tmp_path / "none" / "x.html")), "there is no folder"),
+    ):
+        done = pipebench("compare", "--planners", "uniform", *SMALL, *options)
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
+    assert "end it in" in pipebench("report", str(tmp_path), "-o", str(tmp_path / "x.docx")).err

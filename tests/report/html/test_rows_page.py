@@ -1,0 +1,67 @@
+"""The page of rows: complete, self-contained, escaped, small."""
+
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.row import Row
+from pipebench.hooks.manager import Host
+from pipebench.report.html.rows_page import rows_page
+from tests.report.html.page import Page
+from tests.report.rows import row
+
+NASTY = "\"><script>alert(1)</script>' & <b>"
+
+
+def no_plan(row: Row) -> PlannedProblem | None:
+    del row
+    return None
+
+
+def page_of(*rows: Row) -> str:
+    return rows_page(Host(), rows, no_plan, lambda row: f"repeat {row.planner}", "some rows", command="made so")
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    page = Page(page_of(row("a"), row("b", status="crashed", reason="boom")))
+    assert all(address.startswith(("#", "data:")) for address in page.addresses())
+    assert page.count("script") == 1
+    policy = [a["content"] for name, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy
+    assert "default-src 'none'" in (policy[0] or "")
+
+
+def test_every_row_has_its_line_its_details_and_its_command() -> None:
+    page = Page(page_of(row("a", simulated_s=0.8, claimed_s=0.7), row("b", status="crashed", reason="boom")))
+    texts = [text for _, text in page.words]
+    assert page.count("details") == 2
+    times = ("800 ms", "700 ms", "10.0 %")
+    for expected in ("boom", "repeat a", "repeat b", "made so", "simulated", *times, "crashed"):
+        assert expected in texts, expected
+    identities = {a["id"] for name, a in page.elements if name == "details"}
+    assert {address[1:] for address in page.addresses() if address.startswith("#")} == identities
+
+
+def test_names_with_markup_stay_words() -> None:
+    names = {"model": NASTY, "profile": NASTY, "cluster": NASTY, "notices": (NASTY,)}
+    text = page_of(row(NASTY, **names, status="crashed", reason=NASTY))
+    page = Page(text)
+    assert page.count("script") == 1
+    assert page.count("b") == 0
+    assert NASTY in [a.get("data-planner") for _, a in page.elements]
+    assert sum(word == NASTY for _, word in page.words) >= 3
+
+
+def test_columns_sort_by_value_and_not_by_text() -> None:
+    page = Page(page_of(row("a", search_cpu_s=0.5), row("b", search_cpu_s=2.0), row("c", search_cpu_s=None)))
+    values = [a["data-v"] for name, a in page.elements if name == "td" and "data-v" in a]
+    assert {"0.5", "2.0", ""} <= set(values)
+    assert all(a.get("scope") in ("col", "row") for name, a in page.elements if name == "th")
+
+
+def test_a_thousand_rows_stay_small() -> None:
+    many = [
+        row(f"planner{number % 20}", problem_id=f"p{number // 20}", workload_id=f"w{number // 20}")
+        for number in range(1000)
+    ]
+    text = page_of(*many)
+    assert len(text) < 3_000_000
+    page = Page(text)
+    assert page.count("details") == 1000
