@@ -20,7 +20,7 @@ Entries = list[dict[str, str]]
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(what: str, as_json: bool) -> int:
-    """List planners (the default), another slot, or the clusters, profiles, suites and export formats that ship."""
+    """List planners (the default), another slot, or what ships: clusters, profiles, suites, export formats."""
     entries = SHIPPED[what]() if what in SHIPPED else _components(what)
     if as_json:
         print_json(entries)

@@ -171,3 +171,24 @@ def test_round_trips(name: str, given: tuple[Problem, Plan], tmp_path_factory: p
     contents = read_layout(str(path)).contents(made.profile.graph, 4)
     operators = made.profile.graph.operators
     assert [tuple(operators[op].name for op in ops) for ops in contents] == [s.operators for s in plan.stages]
+
+
+def test_a_v_is_for_torchtitan() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=4, data_parallel=1, virtual_stages=2, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    vee = replace(plan, stages=tuple(replace(s, devices=(min(k, 7 - k),)) for k, s in enumerate(plan.stages)))
+    assert arranged(made, vee).vee
+    assert '"ZBVZeroBubble"' in TARGETS["torchtitan"].write(arranged(made, vee), "order.csv")
+    assert "not placed in turn" in TARGETS["megatron"].refusal(made, vee)
+    assert '"PipelineScheduleMulti"' in TARGETS["torchtitan"].write(arranged(made, plan), "order.csv")
+
+
+def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    stages = tuple(replace(stage, recompute="stage") for stage in plan.stages)
+    counts = {sum(name.startswith("layers.") for name in stage.operators) for stage in stages}
+    refusal = TARGETS["megatron"].refusal(made, replace(plan, stages=stages))
+    assert ("different numbers of layers" in refusal) == (len(counts) > 1)
+    some = replace(plan, stages=(stages[0], *plan.stages[1:]))
+    assert "some stages or layers recompute" in TARGETS["megatron"].refusal(made, some)
