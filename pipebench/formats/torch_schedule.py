@@ -16,12 +16,6 @@ def read_torch_schedule(path: str) -> Sound:
     return sound(read_cells(read_file(path), path), path)
 
 
-def looks_like_cells(data: bytes) -> bool:
-    """Whether the bytes start as rows of such cells (a byte-order mark before them is told when they are read)."""
-    head = data[:200].lstrip(b"\xef\xbb\xbf\xff\xfe,").split(b"\n")[0].split(b",")[0]
-    return head[:1].isdigit() and any(letter in head[1:8] for letter in (b"F", b"B", b"I", b"W"))
-
-
 def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> FiniteSchedule:
     """The order on the devices of a plan, with the all-reduces that the plan needs behind it.
 

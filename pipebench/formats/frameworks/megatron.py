@@ -2,7 +2,6 @@
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
 from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.megatron_layout import check_layout, write_layout
 
@@ -102,8 +101,3 @@ def _recompute(made: Arrangement, stages: tuple[str, ...]) -> list[str]:
         return []
     size = 1 if made.recompute == "layers" else max(stage.count("t") for stage in stages)
     return [f"--recompute-granularity full --recompute-method uniform --recompute-num-layers {size}"]
-
-
-def is_language(problem: Problem) -> bool:
-    """Whether the problem's model is one that Megatron's layout can name."""
-    return any(operator.kind == LAYER for operator in problem.profile.graph.operators)
