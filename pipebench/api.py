@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pipebench.bench.best import best
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
@@ -69,12 +70,14 @@ def compare(
 def plan(
     planner: str, *, regime: RegimeMode | None = None, timeout_s: float = 300.0, seed: int = 0, **workload: Any
 ) -> Planned:
-    """One plan with its row, schedule and traces, for exactly one workload."""
+    """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
     host = Host()
-    ready = ready_planner(host, parse_reference(planner))
     workloads = select(host, _selection(workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
+    if planner == "best":
+        return Planned.of(best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner)
+    ready = ready_planner(host, parse_reference(planner))
     trial = Trial(
         workload=workloads[0],
         regime=regime or home_regime(ready),
@@ -101,7 +104,7 @@ def draw(
 
 def _selection(workload: dict[str, Any]) -> Selection:
     named: dict[str, Any] = {
-        name: (value,) if name in ("models", "profiles", "suites") and isinstance(value, str) else value
+        name: (value,) if name in ("models", "profiles", "suites", "configs") and isinstance(value, str) else value
         for name, value in workload.items()
     }
     try:

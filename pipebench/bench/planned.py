@@ -3,13 +3,18 @@
 from pathlib import Path
 
 from pipebench.bench.components import Ready
+from pipebench.check import check_plan
 from pipebench.domain.document import PlannedProblem
-from pipebench.domain.problem import Problem
+from pipebench.domain.errors import InvalidValue
+from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import digest
 from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
 from pipebench.hooks.discovery import Provider
+
+OWN: dict[RegimeMode, str] = {"sync": "1f1b", "async": "1f1b*"}
+SHARED: dict[RegimeMode, str] = {"sync": "interleaved-1f1b"}
 
 
 def ready_plan(path: str, planned: PlannedProblem) -> Ready:
@@ -18,6 +23,10 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
     def call(problem: Problem, context: Context) -> PlanResult:
         del context
         same = problem.problem_id == planned.problem.problem_id
+        verdict = check_plan(problem, planned.plan)
+        if not same and verdict.status == "invalid" and verdict.witness is not None:
+            theirs, ours = planned.problem.profile.name, problem.profile.name
+            raise InvalidValue(f"planned for {theirs}, not for {ours}: {verdict.witness.message}", "plan again")
         notices = () if same else (f"planned for another problem ({planned.problem.profile.name})",)
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 
@@ -27,6 +36,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
+        default_scheduler=SHARED if planned.plan.shared_devices and mode == "sync" else OWN,
     )
     return Ready(
         component.name,

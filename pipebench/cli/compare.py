@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
 from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
-from pipebench.cli.workload_options import chosen_workloads, workload_options
+from pipebench.cli.workload_options import chosen_workloads, refuse_unpriced, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ PLANNERS_HELP = (
     "Names, name[option=value], ./file.py or cmd:program, by commas. "
     "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'."
 )
+PLANS_HELP = (
+    "Plans to score beside the others: plan files, megatron:LAYOUT, or files with a Megatron layout, "
+    "torchtitan's list of parts, or PipeDream's stage ids."
+)
 FAILURES = {
     "invalid": ("invalid_plan",),
     "infeasible": ("infeasible", "unsupported"),
@@ -29,7 +33,7 @@ FAILURES = {
 
 @click.command()
 @click.option("--planners", multiple=True, help=PLANNERS_HELP)
-@click.option("--plans", multiple=True, type=str, help="Plan files to score beside the others.")
+@click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
 @click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
 @click.option("--executors", help="Executors, by commas  [default: simulate]")
@@ -91,8 +95,9 @@ def command(
     host = open_host()
     if not where.parallel:
         isolation()
+    refuse_unpriced(choice)
     settings = settle(chosen_suites(Selection(**choice)), said)
-    paths = [path for text in plans for path in split_list(text)]
+    paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     request = requested(host, chosen_workloads(host, choice), settings, paths, rounds)
     store = Store.open(out) if out is not None else None
     for notice in store.notices if store else ():

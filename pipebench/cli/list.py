@@ -15,10 +15,12 @@ Entries = list[dict[str, str]]
 
 
 @click.command()
-@click.argument("what", type=click.Choice([*SLOTS, "clusters", "profiles", "suites"]), default="planners")
+@click.argument(
+    "what", type=click.Choice([*SLOTS, "clusters", "profiles", "suites", "exports"]), default="planners"
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(what: str, as_json: bool) -> int:
-    """List planners (the default), another slot, or the clusters, profiles and suites that ship."""
+    """List planners (the default), another slot, or what ships: clusters, profiles, suites, export formats."""
     entries = SHIPPED[what]() if what in SHIPPED else _components(what)
     if as_json:
         print_json(entries)
@@ -86,4 +88,18 @@ def _suites() -> Entries:
     return [{"name": name, "summary": load_suite(name).suite.summary} for name in suite_names()]
 
 
-SHIPPED: dict[str, Callable[[], Entries]] = {"clusters": _clusters, "profiles": _profiles, "suites": _suites}
+def _exports() -> Entries:
+    from pipebench.formats.frameworks.targets import TARGETS
+
+    return [
+        {"name": name, "summary": f"{target.summary}; checked against {target.revision}"}
+        for name, target in TARGETS.items()
+    ]
+
+
+SHIPPED: dict[str, Callable[[], Entries]] = {
+    "clusters": _clusters,
+    "profiles": _profiles,
+    "suites": _suites,
+    "exports": _exports,
+}

@@ -18,6 +18,7 @@ COMMANDS = {
     "draw": "draw the timeline of schedules, nothing else needed",
     "show": "show what is in a file",
     "convert": "a profile from one file format to another",
+    "export": "a plan in the words of a training framework",
     "validate": "check a plan: valid, or a witness of what is wrong",
     "diff": "what changed between two plans or two sets of results",
     "report": "stored results as a page or a table",

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.domain.errors import UnsupportedProblem
+
 if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
     from pipebench.hooks.manager import Host
@@ -14,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = [
     click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled analytically."),
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
+    click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
+    click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
     click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
     click.option("--cluster", help="A cluster, by name or TOML file (default: flat, or the suite's)."),
     click.option("--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's)."),
@@ -21,13 +25,24 @@ _OPTIONS = [
     click.option("--bandwidth", help="One-way link bandwidth of each device, such as 12GB/s."),
     click.option("--link-mode", type=click.Choice(["full", "half", "delay"]), help="How links are shared."),
     click.option("--mini-batch", type=int, help="Samples for one weight update."),
-    click.option("--micro-batch", type=int, help="Pin the micro-batch size."),
+    click.option("--micro-batch", type=int, help="Pin the micro-batch: samples through a stage, all replicas."),
     click.option("--tp", type=int, help="Pin the tensor-parallel degree."),
     click.option("--dp", type=int, help="Pin the data-parallel degree."),
     click.option("--pp", type=int, help="Pin the number of pipeline stages."),
+    click.option("--vpp", type=int, help="Pin the number of stages on each device (virtual stages)."),
+    click.option("--recompute", type=click.Choice(["none", "stage"]), help="Pin recomputation."),
+    click.option("--cp", type=click.IntRange(1), help="Context parallelism: only 1, it is not priced."),
+    click.option("--ep", type=click.IntRange(1), help="Expert parallelism: only 1, it is not priced."),
+    click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), help="Of a model's weights."),
+    click.option("--gradient-precision", type=click.Choice(["fp32", "fp16", "bf16"]), help="Of gradients."),
     click.option("--reserve", type=float, help="Share of device memory to keep free, such as 0.1."),
     click.option(
         "--optimizer", type=click.Choice(["adam", "sgd", "none"]), help="Optimizer state held beside the weights."
+    ),
+    click.option(
+        "--optimizer-sharding",
+        type=click.Choice(["none", "zero1"]),
+        help="Share the optimizer state out over replicas.",
     ),
 ]
 
@@ -46,7 +61,18 @@ def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
     """
     from pipebench.bench.suites.selection import Selection, select
 
+    refuse_unpriced(choice)
     workloads = select(host, Selection(**choice))
     for notice in dict.fromkeys(notice for workload in workloads for notice in workload.notices):
         click.echo(f"note: {notice}", err=True)
     return workloads
+
+
+def refuse_unpriced(choice: dict[str, Any]) -> None:
+    """Take the degrees that nothing prices out of the options. Raises UnsupportedProblem for more than 1."""
+    for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
+        degree = choice.pop(name, None)
+        if (degree or 1) > 1:
+            raise UnsupportedProblem(
+                f"{what} (--{name} {degree}) is not priced", f"plan without it: --{name} 1, or leave it out"
+            )

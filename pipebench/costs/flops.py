@@ -6,6 +6,7 @@ A multiply and an add are two FLOP; halve the figure of a contraction for the MA
 from collections.abc import Callable
 from math import prod
 
+from pipebench.costs.transformer import layer_shape
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph
 
@@ -56,6 +57,12 @@ def _positions(operator: Operator) -> int:
     return operator.dims["sequence"] * operator.dims["features"]
 
 
+def _layer(operator: Operator) -> int:
+    """All products of a Transformer layer and the core of its attention; norms and residuals are left out."""
+    shape = layer_shape(operator)
+    return int(sum(product.flops for product in shape.products) + shape.core_flops)
+
+
 def _none(operator: Operator) -> int:
     del operator
     return 0
@@ -79,6 +86,7 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "max_pool": _volume,
     "positions": _positions,
     "relu": _volume,
+    "position_embedding": _none,
     "similarity": _contraction,
     **dict.fromkeys(
         ("bias", "div", "erf", "gain", "mean", "mul", "scale", "sqrt", "square", "sub", "tanh"), _volume
@@ -87,6 +95,10 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "softmax": _exponentials,
     "stack": _none,
     "unstack": _none,
+    "token_norm": _normalisation,
+    "transformer_layer": _layer,
+    "vocab_embedding": _none,
+    "vocab_head": _contraction,
 }
 """Kind to its rule. Attention needs the dims sequence, keys, heads, head, in_features and out_features, positions
 sequence and features; every other kind multiplies all of its dims (a convolution's `in_channels` are those of one

@@ -176,7 +176,8 @@ class CostModel:
         one message and of one gradient message (the largest, where consumers differ in micro-batch): always in
         async, while a micro-batch is live in sync. Between stages on the same devices it is reserved once, at
         the receiver (it waits there). recompute `stage`: kept for each live micro-batch are the tensors
-        received and the inputs of the model that the stage reads.
+        received and the inputs of the model that the stage reads. What an alternative holds while it runs backward
+        is added for the largest of them, as long as a micro-batch is live.
 
         Of split operators see `ShardedStage`; tensors that cross are held whole by each device of a replica.
         Raises UnsupportedProblem for a split operator that has an alternative besides.
@@ -210,6 +211,14 @@ class CostModel:
             kept |= {tensor for tensor in read if self.graph.producers[tensor] < 0}
             inputs = sum(self.tensor_bytes(tensor, samples) for tensor in kept)
             while_live, saved = saved, inputs
+        while_live += max(
+            (
+                whole_bytes(operator.alternative(identifier).transient_bytes_per_sample * samples)
+                for operator, identifier in zip(operators, stage.choice, strict=False)
+                if identifier
+            ),
+            default=0,
+        )
         if self.problem.regime.mode == "async":
             held += buffers
         else:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pipebench.costs.transformer import EMBEDDING
 from pipebench.domain.graph import OperatorGraph, Tensor
 from pipebench.domain.profile import ELEMENT_BYTES, Precision
 
@@ -16,7 +17,7 @@ def in_precision(graph: OperatorGraph, precision: Precision) -> OperatorGraph:
     share = ELEMENT_BYTES[precision] / ELEMENT_BYTES["fp32"]
 
     def scaled(tensor: Tensor, readers: tuple[int, ...]) -> Tensor:
-        if readers and all(graph.operators[reader].kind == "embedding" for reader in readers):
+        if readers and all(graph.operators[reader].kind in ("embedding", EMBEDDING) for reader in readers):
             return tensor
         return msgspec.structs.replace(
             tensor,

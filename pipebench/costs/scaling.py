@@ -51,6 +51,7 @@ def _alternative(alternative: Alternative, factor: float) -> Alternative:
         backward_s=_times(alternative.backward_s, factor),
         saved_bytes_per_sample=alternative.saved_bytes_per_sample * factor,
         collective_bytes=alternative.collective_bytes * factor,
+        transient_bytes_per_sample=alternative.transient_bytes_per_sample * factor,
     )
 
 

@@ -12,6 +12,7 @@ from pipebench.domain.value import Value, digest, require, require_count
 RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
 Recompute = Literal["none", "stage"]
+OptimizerSharding = Literal["none", "zero1"]
 
 
 class Regime(Value, frozen=True, kw_only=True):
@@ -27,7 +28,7 @@ class Regime(Value, frozen=True, kw_only=True):
     precision: Precision = "fp32"
     gradient_precision: Precision | None = None
     optimizer: Optimizer = "none"
-    optimizer_sharding: Literal["none", "zero1"] = "none"
+    optimizer_sharding: OptimizerSharding = "none"
 
 
 class Pins(Value, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     collective_bytes: bytes a sample that each device all-reduces in each direction (tensor parallelism);
     their time is already inside forward_s and backward_s. boundary_bytes: for a tensor that crosses to another
     stage, the forward and backward bytes a sample that this way of running adds at the cut (Piper's
-    synchronisation of tensor-parallel stages).
+    synchronisation of tensor-parallel stages). transient_bytes_per_sample: held only while the operator itself
+    runs backward (what a recomputed forward makes again); a stage holds the largest of its operators.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     fixed_bytes: int = 0
     collective_bytes: float = 0.0
     boundary_bytes: dict[str, tuple[float, float]] = {}
+    transient_bytes_per_sample: float = 0.0
 
     def __post_init__(self) -> None:
         require_name("an alternative", self.id)
@@ -54,7 +56,13 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
             require_bytes(f"alternative {self.id!r}: boundary_bytes of {tensor!r}", crossing)
         require_bytes(
             f"alternative {self.id!r}: bytes",
-            (self.parameter_bytes, self.saved_bytes_per_sample, self.fixed_bytes, self.collective_bytes),
+            (
+                self.parameter_bytes,
+                self.saved_bytes_per_sample,
+                self.fixed_bytes,
+                self.collective_bytes,
+                self.transient_bytes_per_sample,
+            ),
         )
 
 

@@ -122,6 +122,12 @@ KINDS: dict[str, Kind] = {
     "similarity": Kind(forward=Passes(1, 1), backward=Passes(2, 1), reads_inputs=True),
     "stack": Kind(forward=Passes(1, 1), backward=Passes(1, 1)),
     "unstack": Kind(),
+    # Of language models only what the backward reads is told here; `language` prices them.
+    "position_embedding": Kind(),
+    "token_norm": Kind(reads_inputs=True),
+    "transformer_layer": Kind(contraction=True, reads_inputs=True),
+    "vocab_embedding": Kind(reads_inputs=True),
+    "vocab_head": Kind(contraction=True, reads_inputs=True),
 }
 
 

@@ -16,6 +16,8 @@ from pipebench.domain.profile import (
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
 from pipebench_analytic.kinds import kind_of
+from pipebench_analytic.language import DEFINITION as LANGUAGE
+from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.regions import regions
 from pipebench_analytic.roofline import Roofline
@@ -24,6 +26,10 @@ from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
 from pipebench_analytic.splits import Split, linear_pairs, region_split, split_of
 from pipebench_analytic.work import Work, graph_work
 
+WHOLE_TENSORS = (
+    "what crosses between stages is sent and buffered whole by each device; with sequence parallelism frameworks "
+    "send a tensor-parallel rank's share"
+)
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
 
@@ -43,7 +49,8 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     costs = []
     for device in request.devices:
         roofline = Roofline(device, request.precision, options)
-        operators = map(_Costing(roofline, request.micro_batches).costs, work, saved, splits)
+        degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
+        operators = map(_Costing(roofline, request.micro_batches, degrees).costs, work, saved, splits)
         costs.append(
             DeviceCosts(device_type=device.name, micro_batches=request.micro_batches, operators=tuple(operators))
         )
@@ -52,19 +59,24 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         graph=graph,
         precision=request.precision,
         costs=tuple(costs),
-        provenance=_provenance(request.devices, options),
+        provenance=_provenance(request.devices, options, any(is_language(each.kind) for each in graph.operators)),
     )
 
 
 class _Costing:
     """Costs of operators on one device type at the sizes asked for."""
 
-    def __init__(self, roofline: Roofline, sizes: tuple[int, ...]) -> None:
+    def __init__(self, roofline: Roofline, sizes: tuple[int, ...], degrees: tuple[int, ...]) -> None:
+        """degrees: of tensor parallelism that the whole model allows (language models)."""
         self._roofline = roofline
         self._sizes = sizes
+        self._degrees = degrees
 
     def costs(self, work: Work, saved: Saved, split: Split | None) -> OperatorCosts:
         seconds, sizes = self._roofline.seconds, self._sizes
+        if is_language(work.operator.kind):
+            recompute = self._roofline.options.recompute
+            return language_costs(work, self._roofline, sizes, self._degrees, recompute)
         kernels = work.kernels()
         weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
         inputs = [seconds(kernels.input_gradient, size) for size in sizes]
@@ -103,16 +115,17 @@ def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
     ]
 
 
-def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions) -> Provenance:
+def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions, language: bool) -> Provenance:
     settings = ",".join(f"{name}={getattr(options, name)}" for name in options.__struct_fields__)
     return Provenance(
         profiler=f"analytic[{settings}]",
         made_by="pipebench_analytic",
         device=", ".join(device.name for device in devices),
         versions={"pipebench_analytic": FORMULAS},
-        saved=DEFINITION,
+        saved=LANGUAGE if language else DEFINITION,
         notes=(
             "computed from shapes and peak rates, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",
+            *((WHOLE_TENSORS,) if language else ()),
         ),
     )

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from pipebench.algorithms.degrees import Way
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
 
 
 def even_plan(
     problem: Problem,
-    contents: Sequence[Sequence[int]],
+    contents: Sequence[tuple[int, ...]],
     replicas: int,
     micro_batch: int,
-    recompute: Recompute,
+    run: Way,
     *,
     one_f_one_b: bool = True,
 ) -> Plan:
@@ -28,15 +29,17 @@ def even_plan(
     count = len(contents)
     micro_batches = problem.mini_batch // micro_batch
     sync = problem.regime.mode == "sync"
-    placed = place([replicas] * count, problem.cluster.size)
+    placed = place([replicas * run.tensor_parallel] * count, problem.cluster.size)
     stages = tuple(
         Stage(
             operators=tuple(graph.operators[operator].name for operator in operators),
             devices=placed[position],
             data_parallel=replicas,
+            tensor_parallel=run.tensor_parallel,
             micro_batch=micro_batch,
             in_flight=min(count - position, micro_batches) * micro_batch if sync and one_f_one_b else 0,
-            recompute=recompute,
+            choice=run.chosen(operators),
+            recompute=run.recompute,
         )
         for position, operators in enumerate(contents)
     )

@@ -6,7 +6,9 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from pipebench.algorithms.balance import balanced_cuts
+from pipebench.algorithms.degrees import plain
 from pipebench.algorithms.grouped import grouped, ungrouped
+from pipebench.algorithms.layer_groups import layer_groups
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -15,7 +17,7 @@ from pipebench.domain.problem import Problem, Recompute
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_baselines.best import best_plan
-from pipebench_baselines.equal_cuts import equal_cuts, layer_groups
+from pipebench_baselines.equal_cuts import equal_cuts
 from pipebench_baselines.even_stages import even_plan
 from pipebench_baselines.pins import refuse_unsupported
 
@@ -63,7 +65,7 @@ def _plan(name: str, problem: Problem, context: Context, regime: str) -> PlanRes
                 cuts = balanced_cuts(_times(model, layers, -(-size // replicas)), stages)
             contents = [tuple(op for item in items[a:b] for op in item) for a, b in pairwise(cuts)]
             plans += [
-                even_plan(where, contents, replicas, size, recompute, one_f_one_b=False)
+                even_plan(where, contents, replicas, size, plain(where, recompute), one_f_one_b=False)
                 for recompute in recomputes
             ]
     result = best_plan(name, where, plans, context, gpipe=regime == "sync")

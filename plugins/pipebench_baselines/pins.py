@@ -4,10 +4,12 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
 
-def refuse_unsupported(planner: str, problem: Problem) -> None:
-    """Raise UnsupportedProblem for tensor parallelism, virtual stages, or devices of several types."""
+def refuse_unsupported(planner: str, problem: Problem, tensor_parallel: bool = False) -> None:
+    """Raise UnsupportedProblem for tensor parallelism unless it has some, virtual stages, devices of several
+    types.
+    """
     pins = problem.pins
-    if (pins.tensor_parallel or 1) > 1:
+    if (pins.tensor_parallel or 1) > 1 and not tensor_parallel:
         raise UnsupportedProblem(f"{planner} has no tensor parallelism, {pins.tensor_parallel} is pinned")
     if (pins.virtual_stages or 1) > 1:
         raise UnsupportedProblem(f"{planner} has no virtual stages, {pins.virtual_stages} are pinned")

@@ -56,7 +56,27 @@ def pipebench_planners() -> Iterable[Planner]:
             name="uniform",
             summary="as many stages as devices, each with the same number of layers (or operators), run in order",
             load="pipebench_baselines.uniform:plan",
-            capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+            ),
+        ),
+        Planner(
+            name="layout",
+            summary=(
+                "what training frameworks run: the same TP, DP, micro-batch on all stages, uneven contiguous cuts"
+            ),
+            load="pipebench_baselines.layout:plan",
+            capabilities=Capabilities(
+                graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True
+            ),
+            fidelity="improved",
+            reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+            deviations=(
+                "no planner of the paper: all degrees that honour the pins and use the devices, cut where the "
+                "busiest "
+                "device is fastest (exact for one stage a device), the best few simulated under (interleaved) "
+                "1F1B",
+            ),
         ),
         Planner(
             name="tensor-parallel",

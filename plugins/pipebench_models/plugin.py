@@ -17,6 +17,7 @@ from pipebench_models.image_options import (
     PooledImageOptions,
     ResNetOptions,
 )
+from pipebench_models.llm_options import LLMOptions
 from pipebench_models.pase_options import RNNLMOptions, TranslationOptions
 from pipebench_models.transformer_options import TransformerOptions
 
@@ -36,10 +37,11 @@ TOKENS_ONLY = (
 
 @hookimpl
 def pipebench_models() -> tuple[Model, ...]:
-    """Convolutional networks, CLIP, and the models of the GraphPipe and PaSE papers."""
+    """Convolutional networks, language models, CLIP, and the models of the GraphPipe and PaSE papers."""
     return (
         *image_models(),
         *pase_models(),
+        language_model(),
         Model(
             name="bert",
             summary="BERT with its pre-training losses, an operator for each task of the traced program",
@@ -209,5 +211,21 @@ def pase_models() -> tuple[Model, ...]:
             options=TranslationOptions,
             reference=PASE,
             deviations=(PROTOTYPE, "query, key and value are one product, as in the prototype"),
+        ),
+    )
+
+
+def language_model() -> Model:
+    """Any of four architectures, from the figures of a config.json."""
+    return Model(
+        name="llm",
+        summary="language model from a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
+        load="pipebench_models.llm:build",
+        options=LLMOptions,
+        reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",
+        deviations=(
+            "one operator a layer; flash attention, no scores are kept",
+            "no expert parallelism: each tensor-parallel group holds every expert, tokens are spread evenly",
+            "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
         ),
     )

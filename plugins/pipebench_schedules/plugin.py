@@ -26,7 +26,7 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb and 1f1b*."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v and 1f1b*."""
     return (
         Scheduler(
             name="gpipe",
@@ -55,6 +55,30 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "warmup=+2 and a k for all stages are not in the paper",
             ),
             capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+        ),
+        Scheduler(
+            name="interleaved-1f1b",
+            summary="1F1B of devices that run several stages in turn (virtual stages), as Megatron-LM",
+            load="pipebench_schedules.interleaved:schedule",
+            reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters, "
+            "section 2.2",
+            capabilities=ScheduleCapabilities(shared_devices=True, stage_graphs="chain"),
+        ),
+        Scheduler(
+            name="zb-h1",
+            summary="1F1B with weight gradients kept back to fill its waits; memory of 1F1B's first device",
+            load="pipebench_schedules.zero_bubble:schedule_h1",
+            reference="Qi et al. 2023, Zero Bubble Pipeline Parallelism, section 3.1",
+            deviations=("device r keeps r weight gradients back; the optimizer step is not split by stage",),
+            capabilities=ScheduleCapabilities(stage_graphs="chain"),
+        ),
+        Scheduler(
+            name="zb-v",
+            summary="zero bubble for two stages a device in a V: device r has r and 2 p - 1 - r",
+            load="pipebench_schedules.zero_bubble:schedule_v",
+            reference="Qi et al. 2024, Pipeline Parallelism with Controllable Memory",
+            deviations=("the regular pattern for equal stages, not a search over measured times",),
+            capabilities=ScheduleCapabilities(shared_devices=True, stage_graphs="chain"),
         ),
         Scheduler(
             name="1f1b*",

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from pipebench.domain.cluster import LinkMode
-from pipebench.domain.problem import Optimizer
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Recompute
+from pipebench.domain.profile import Precision
 from pipebench.hooks.syntax import Reference
 
 DEFAULT_DEVICES = 8
@@ -16,9 +17,11 @@ class Wanted:
     """A model, profiled by `profiler`, or a profile, on a cluster; quantities as on the command line.
 
     mini_batch_per_device: times the devices, in place of mini_batch; both None: `default_mini_batch`.
+    precision: of a model, None: fp32; a profile has its own. notes: what was assumed in reading a model's file.
     """
 
     name: str = ""
+    notes: tuple[str, ...] = ()
     model: Reference | None = None
     profile: Reference | None = None
     profiler: str = DEFAULT_PROFILER
@@ -33,8 +36,13 @@ class Wanted:
     tp: int | None = None
     dp: int | None = None
     pp: int | None = None
+    vpp: int | None = None
+    recompute: Recompute | None = None
     reserve: float = 0.0
+    precision: Precision | None = None
+    gradient_precision: Precision | None = None
     optimizer: Optimizer = "none"
+    optimizer_sharding: OptimizerSharding = "none"
 
     @property
     def samples(self) -> int | None:

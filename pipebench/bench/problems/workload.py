@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.problem import Optimizer, Pins, Problem, Regime, RegimeMode
-from pipebench.domain.profile import Profile
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Regime, RegimeMode
+from pipebench.domain.profile import Precision, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class Workload:
     cluster: Cluster
     mini_batch: int
     optimizer: Optimizer = "none"
+    optimizer_sharding: OptimizerSharding = "none"
+    gradient_precision: Precision | None = None
     pins: Pins = field(default_factory=Pins)
     name: str = ""
     notices: tuple[str, ...] = ()
@@ -28,7 +30,13 @@ class Workload:
     def problem(self, mode: RegimeMode) -> Problem:
         """The problem in one regime; the same object each time, because to hash it takes milliseconds."""
         if mode not in self._problems:
-            regime = Regime(mode=mode, precision=self.profile.precision, optimizer=self.optimizer)
+            regime = Regime(
+                mode=mode,
+                precision=self.profile.precision,
+                gradient_precision=self.gradient_precision,
+                optimizer=self.optimizer,
+                optimizer_sharding=self.optimizer_sharding,
+            )
             self._problems[mode] = Problem(
                 profile=self.profile,
                 cluster=self.cluster,

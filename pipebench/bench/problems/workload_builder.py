@@ -11,7 +11,7 @@ from pipebench.bench.problems.profiling import build_graph, profiled
 from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload import Workload, default_mini_batch
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import InvalidValue
+from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.problem import Pins
 from pipebench.domain.profile import Profile, Provenance
 from pipebench.domain.value import Value, digest
@@ -36,7 +36,7 @@ class WorkloadBuilder:
 
     def workload(self, wanted: Wanted) -> Workload:
         """The workload. Raises PipebenchError for names, files and numbers that are wrong or do not fit."""
-        notices: tuple[str, ...] = ()
+        notices = wanted.notes
         if wanted.model is not None:
             cluster = self._cluster(wanted, DEFAULT_DEVICE_TYPE)
             profile, label = self._profile_of_model(wanted, wanted.model, cluster), str(wanted.model)
@@ -44,6 +44,11 @@ class WorkloadBuilder:
             assert wanted.profile is not None
             profile = self._profile(wanted.profile)
             wanted, notices = with_file_setting(wanted, profile)
+            if wanted.precision not in (None, profile.precision):
+                raise PipebenchError(
+                    f"profile {profile.name!r} was made in {profile.precision}, not {wanted.precision}",
+                    "leave --precision out; it is for models",
+                )
             cluster, label = self._cluster(wanted, profile.device_types[0]), profile.name
         samples = wanted.samples
         workload = Workload(
@@ -52,11 +57,15 @@ class WorkloadBuilder:
             cluster=cluster,
             mini_batch=default_mini_batch(profile, cluster) if samples is None else samples,
             optimizer=wanted.optimizer,
+            optimizer_sharding=wanted.optimizer_sharding,
+            gradient_precision=wanted.gradient_precision,
             pins=Pins(
                 tensor_parallel=wanted.tp,
                 data_parallel=wanted.dp,
                 pipeline=wanted.pp,
+                virtual_stages=wanted.vpp,
                 micro_batch=wanted.micro_batch,
+                recompute=wanted.recompute,
                 reserve=wanted.reserve,
             ),
             name=wanted.name,
@@ -73,6 +82,8 @@ class WorkloadBuilder:
             self._digest(cluster, lambda: digest(cluster)),
             workload.mini_batch,
             workload.optimizer,
+            workload.optimizer_sharding,
+            workload.gradient_precision,
             workload.pins,
         )
 
@@ -91,9 +102,11 @@ class WorkloadBuilder:
         sizes = {2**power for power in range(min(largest, most).bit_length())}
         if wanted.micro_batch is not None:
             sizes.add(wanted.micro_batch)
+            sizes.add(-(-wanted.micro_batch // (wanted.dp or 1)))
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
-        request = ProfileRequest(devices=cluster.types, micro_batches=tuple(sorted(sizes)))
-        key = ("profiled", str(reference), wanted.profiler, cluster.types, request.micro_batches)
+        precision = wanted.precision or "fp32"
+        request = ProfileRequest(devices=cluster.types, micro_batches=tuple(sorted(sizes)), precision=precision)
+        key = ("profiled", str(reference), wanted.profiler, cluster.types, request.micro_batches, precision)
         return self._once(key, lambda: profiled(self._host, wanted.profiler, graph, request))
 
     def _cluster(self, wanted: Wanted, device_type: str) -> Cluster:

@@ -82,6 +82,8 @@ def workload_of(row: Row, problem: Problem) -> "Workload":
         cluster=problem.cluster,
         mini_batch=problem.mini_batch,
         optimizer=problem.regime.optimizer,
+        optimizer_sharding=problem.regime.optimizer_sharding,
+        gradient_precision=problem.regime.gradient_precision,
         pins=problem.pins,
     )
 

@@ -11,18 +11,28 @@ from pipebench.bench.suites import ChosenSuite, load_suites
 from pipebench.bench.suites.grid import cells
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import PipebenchError, unknown
-from pipebench.domain.problem import Optimizer, Pins
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Recompute
+from pipebench.domain.profile import Precision
 from pipebench.domain.value import require_count
 from pipebench.formats.cluster import load_cluster
+from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_references, split_list
+from pipebench.hooks.syntax import Reference, parse_references, split_list
 
 DEFAULT_SUITE = "quick"
+CHOICES = {
+    "link_mode": get_args(LinkMode),
+    "optimizer": get_args(Optimizer),
+    "optimizer_sharding": get_args(OptimizerSharding),
+    "recompute": get_args(Recompute),
+    "precision": get_args(Precision),
+    "gradient_precision": get_args(Precision),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What the user asked for; None and empty: not said."""
+    """What the user asked for; None and empty: not said. configs: config.json files; sequence: tokens a sample."""
 
     models: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
@@ -37,9 +47,16 @@ class Selection:
     tp: int | None = None
     dp: int | None = None
     pp: int | None = None
+    vpp: int | None = None
+    recompute: str | None = None
     reserve: float | None = None
+    precision: str | None = None
+    gradient_precision: str | None = None
     optimizer: str | None = None
+    optimizer_sharding: str | None = None
     profiler: str | None = None
+    configs: tuple[str, ...] = ()
+    sequence: int | None = None
 
 
 def select(host: Host, asked: Selection) -> list[Workload]:
@@ -54,13 +71,30 @@ def select(host: Host, asked: Selection) -> list[Workload]:
     workloads = _of_suites(builder, chosen_suites(asked), said)
     wanted = [Wanted(profile=reference, **said) for reference in parse_references(asked.profiles)]
     wanted += [Wanted(model=reference, **said) for reference in parse_references(asked.models)]
+    wanted += [_of_config(path, asked.sequence, said) for path in asked.configs]
     return workloads + [builder.workload(each) for each in wanted]
+
+
+def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
+    """The model of a config.json, trained as it mostly is: its own precision, fp32 gradients, Adam."""
+    config = read_config(path, sequence)
+    usual: dict[str, Any] = {"precision": config.precision or "bf16", "optimizer": "adam"}
+    merged = usual | said
+    if merged["precision"] != "fp32":
+        merged.setdefault("gradient_precision", "fp32")
+    gradients = merged.get("gradient_precision") or merged["precision"]
+    notes = (
+        *config.notes,
+        f"{path}: {merged['precision']} weights, {gradients} gradients, optimizer {merged['optimizer']}, state "
+        f"sharded: {merged.get('optimizer_sharding', 'none')}",
+    )
+    return Wanted(model=Reference("llm", config.options), notes=notes, **merged)
 
 
 def chosen_suites(asked: Selection) -> list[ChosenSuite]:
     """The suites that are asked for, the quick suite where nothing is; `settle` reads what else they say."""
     names = [name for text in asked.suites for name in split_list(text)]
-    if not names and not (asked.models or asked.profiles):
+    if not names and not (asked.models or asked.profiles or asked.configs):
         names = [DEFAULT_SUITE]
     return load_suites(names)
 
@@ -97,7 +131,9 @@ def _said(asked: Selection) -> dict[str, Any]:
         for name in Selection.__slots__
         if name in Wanted.__slots__ and (value := getattr(asked, name)) is not None
     }
-    for name, valid in (("link_mode", get_args(LinkMode)), ("optimizer", get_args(Optimizer))):
+    if asked.sequence is not None and not asked.configs:
+        raise PipebenchError("a sequence length is for a config.json", "name one with --config")
+    for name, valid in CHOICES.items():
         if name in said and said[name] not in valid:
             raise unknown(name.replace("_", " "), said[name], valid)
     load_cluster(
@@ -112,6 +148,7 @@ def _said(asked: Selection) -> dict[str, Any]:
         tensor_parallel=asked.tp,
         data_parallel=asked.dp,
         pipeline=asked.pp,
+        virtual_stages=asked.vpp,
         micro_batch=asked.micro_batch,
         reserve=said.get("reserve", 0.0),
     )

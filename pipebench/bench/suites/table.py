@@ -7,7 +7,8 @@ from msgspec import Meta
 
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import InvalidValue, PipebenchError
-from pipebench.domain.problem import Optimizer, RegimeMode
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Recompute, RegimeMode
+from pipebench.domain.profile import Precision
 from pipebench.domain.value import MOST_COUNT, MOST_SECONDS, Value, require, require_name, require_unique
 from pipebench.formats.cluster import MOST_DEVICES
 from pipebench.formats.quantities import parse_bandwidth, parse_bytes
@@ -38,7 +39,8 @@ class SuiteWorkload(Value, frozen=True, kw_only=True):
     link_mode: left out, the cluster's. mini_batch: samples for one weight update; mini_batch_per_device: times the
     devices; both left out: the
     profiled size, 16 for each device where there are several. micro_batch, tp, dp, pp: pinned micro-batch
-    size and tensor-parallel, data-parallel and pipeline degree. reserve: share of device memory to keep free.
+    size and tensor-parallel, data-parallel and pipeline degree; vpp: stages a device, recompute: pinned too.
+    reserve: share of device memory to keep free. precision: of a model, fp32 where left out.
     """
 
     name: str | None = None
@@ -56,8 +58,13 @@ class SuiteWorkload(Value, frozen=True, kw_only=True):
     tp: Count | None = None
     dp: Count | None = None
     pp: Count | None = None
+    vpp: Count | None = None
+    recompute: Recompute | None = None
     reserve: Reserve = 0.0
+    precision: Precision | None = None
+    gradient_precision: Precision | None = None
     optimizer: Optimizer = "none"
+    optimizer_sharding: OptimizerSharding = "none"
 
     def __post_init__(self) -> None:
         if self.name is not None:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from pipebench.bench.components import ready_executor, ready_planner, ready_scheduler
+from pipebench.bench.foreign import ready_layout
 from pipebench.bench.planned import ready_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import Settings
 from pipebench.bench.trials.comparison import Request
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES
 from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.formats.frameworks.imports import is_foreign, read_layout
 from pipebench.formats.native import read_plan
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_references
@@ -19,12 +21,16 @@ TIMEOUT_S = 300.0
 def requested(
     host: Host, workloads: Sequence[Workload], settings: Settings, plans: Sequence[str] = (), rounds: int = 1
 ) -> Request:
-    """The request of a command line and its suites. plans: files whose plans are scored beside the planners'.
+    """The request of a command line and its suites. plans: plan files and layouts of frameworks, scored beside the
+    planners'.
 
     Raises PipebenchError for a name, an option or a file that is wrong, and where there is no planner at all.
     """
     planners = [ready_planner(host, reference) for reference in parse_references(settings.planners)]
-    planners += [ready_plan(path, read_plan(path)) for path in plans]
+    planners += [
+        ready_layout(read_layout(path)) if is_foreign(path) else ready_plan(path, read_plan(path))
+        for path in plans
+    ]
     if not planners:
         hint = "give --planners, such as --planners madpipe,graphpipe"
         raise PipebenchError("no planner was named", hint, ExitCode.NOTHING_RAN)

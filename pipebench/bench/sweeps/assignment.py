@@ -12,8 +12,8 @@ from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Optimizer, Pins, RegimeMode
-from pipebench.domain.profile import Profile
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, RegimeMode
+from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value
@@ -33,6 +33,8 @@ class Assignment(Value, frozen=True, kw_only=True):
     cluster: Cluster
     mini_batch: int
     optimizer: Optimizer
+    optimizer_sharding: OptimizerSharding
+    gradient_precision: Precision | None
     pins: Pins
     workload: str
     regime: RegimeMode
@@ -67,6 +69,8 @@ def assigned(trial: Trial, sources: str) -> bytes:
         cluster=workload.cluster,
         mini_batch=workload.mini_batch,
         optimizer=workload.optimizer,
+        optimizer_sharding=workload.optimizer_sharding,
+        gradient_precision=workload.gradient_precision,
         pins=workload.pins,
         workload=workload.name,
         regime=trial.regime,
@@ -128,6 +132,8 @@ def _run(payload: bytes) -> Outcome:
         cluster=given.cluster,
         mini_batch=given.mini_batch,
         optimizer=given.optimizer,
+        optimizer_sharding=given.optimizer_sharding,
+        gradient_precision=given.gradient_precision,
         pins=given.pins,
         name=given.workload,
     )

@@ -1,0 +1,179 @@
+"""The best plan of all planners that can plan a workload: simulated, fitting, and where asked for, expressible."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Outcome, Trial, run_trial
+from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.row import Row
+from pipebench.formats.frameworks.targets import Target
+from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import Reference
+
+LEAST_S = 1.0
+"""A planner that would get less than this is not started."""
+FIRST = ("layout", "uniform")
+"""They get half of the time that is left, so that there is a plan whatever the others take."""
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One planner. reason: why its plan does not take part; '' where it does."""
+
+    planner: str
+    outcome: Outcome | None
+    reason: str = ""
+
+    @property
+    def row(self) -> Row | None:
+        """Its row, where it ran."""
+        return None if self.outcome is None else self.outcome.row
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """entries: every planner. ranked: those whose plans take part, the fastest first. why: the choice in words."""
+
+    entries: tuple[Entry, ...]
+    ranked: tuple[Entry, ...]
+    why: tuple[str, ...] = field(default=())
+
+    @property
+    def winner(self) -> Outcome:
+        """The outcome of the winner."""
+        outcome = self.ranked[0].outcome
+        assert outcome is not None
+        return outcome
+
+
+def best(
+    host: Host,
+    workload: Workload,
+    regime: RegimeMode = "sync",
+    *,
+    timeout_s: float = 300.0,
+    target: Target | None = None,
+    scheduler: str | None = None,
+    seed: int = 0,
+    told: Told = lambda _: None,
+) -> Best:
+    """Run every capable planner, each with a part of the time that is left, and rank their plans.
+
+    Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
+    with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
+    Raises PipebenchError (nothing ran) with every reason where no plan takes part.
+    """
+    problem = workload.problem(regime)
+    until = time.monotonic() + timeout_s
+    entries: list[Entry] = []
+    capable: list[Ready] = []
+    for name in sorted(host.slot("planners"), key=lambda name: (name not in FIRST, name)):
+        try:
+            ready = ready_planner(host, Reference(name))
+        except PipebenchError as error:
+            entries.append(Entry(name, None, str(error)))
+            continue
+        reason = _incapable(ready, problem)
+        if reason:
+            entries.append(Entry(name, None, reason))
+        else:
+            capable.append(ready)
+    for position, ready in enumerate(capable):
+        left = (until - time.monotonic()) / min(
+            len(capable) - position, 2 if ready.label in FIRST else len(capable)
+        )
+        if left < LEAST_S:
+            entries.append(Entry(ready.label, None, f"no time left of {timeout_s:g} s"))
+            continue
+        told(ready.label)
+        trial = Trial(
+            workload=workload,
+            regime=regime,
+            planner=ready,
+            scheduler=scheduler,
+            repeat=0,
+            timeout_s=left,
+            memory_bytes=SEARCH_MEMORY_BYTES,
+            seed=seed,
+            parallel=True,
+        )
+        outcome = run_trial(host, trial)
+        entries.append(Entry(ready.label, outcome, _unfit(outcome, target)))
+    ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
+    if not ranked:
+        reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
+        raise PipebenchError(
+            f"no planner has a plan that {'fits' if target is None else f'fits and {target.name} can express'}: "
+            f"{reasons}",
+            "use more devices or memory, other pins, or --recompute stage",
+            ExitCode.SOME_FAILED,
+        )
+    return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
+
+
+def _incapable(ready: Ready, problem: Problem) -> str:
+    """What the planner lacks, from its description alone."""
+    component = ready.component
+    assert isinstance(component, Planner)
+    able, pins = component.capabilities, problem.pins
+    if problem.regime.mode == "async" and "async" not in able.regimes:
+        return "it plans for sync only"
+    for needed, has, what in (
+        ((pins.tensor_parallel or 1) > 1, able.tensor_parallel, "tensor parallelism"),
+        ((pins.data_parallel or 1) > 1, able.replicas, "replicas"),
+        (pins.recompute == "stage", able.recompute, "recomputation"),
+    ):
+        if needed and not has:
+            return f"it has no {what}, which is pinned"
+    return ""
+
+
+def _unfit(outcome: Outcome, target: Target | None) -> str:
+    row = outcome.row
+    if row.status != "ok" or outcome.plan is None:
+        return f"{row.status}: {row.reason}"
+    if row.verdict != "valid":
+        return f"the check says {row.verdict}"
+    if row.simulated_s is None:
+        return "it could not be simulated"
+    if target is not None:
+        refusal = target.refusal(outcome.problem, outcome.plan)
+        if refusal:
+            return f"{target.name} cannot express it: {refusal}"
+        if target.schedules and row.scheduler not in target.schedules:
+            return f"{target.name} does not run it under {row.scheduler}"
+    return ""
+
+
+def _order(entry: Entry) -> tuple[float, int, str]:
+    row = entry.row
+    assert row is not None
+    assert row.simulated_s is not None
+    return row.simulated_s, row.stages or 0, entry.planner
+
+
+def _why(entries: list[Entry], ranked: list[Entry], target: Target | None) -> list[str]:
+    first = ranked[0]
+    assert first.row is not None
+    mine = first.row.simulated_s or 0.0
+    what = "simulated, fits" + (f", {target.name} can express it" if target else "")
+    lines = [f"winner: {first.planner}, {mine:.4g} s ({what})"]
+    if len(ranked) > 1 and ranked[1].row is not None:
+        other = ranked[1].row.simulated_s or 0.0
+        how = "the same time, more stages or a later name" if other == mine else f"{other / mine - 1:.2%} slower"
+        lines.append(f"runner-up: {ranked[1].planner}, {other:.4g} s: {how}")
+    else:
+        lines.append("runner-up: none")
+    for entry in entries:
+        row = entry.row
+        faster = row is not None and row.simulated_s is not None and row.simulated_s < mine
+        if entry.reason:
+            lead = f"faster with {row.simulated_s:.4g} s, but " if faster and row and row.simulated_s else ""
+            lines.append(f"left out: {entry.planner}: {lead}{entry.reason}")
+    return lines

@@ -1,0 +1,68 @@
+"""A layout of a training framework takes part in a comparison like a planner whose search took no time."""
+
+from pathlib import Path
+
+from pipebench.algorithms.degrees import degrees, way
+from pipebench.algorithms.stage_row import stage_row
+from pipebench.bench.components import Ready
+from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.domain.value import digest
+from pipebench.formats.frameworks.imports import MEGATRON, ForeignLayout
+from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
+from pipebench.hooks.discovery import Provider
+
+
+def ready_layout(layout: ForeignLayout) -> Ready:
+    """The layout as a planner: its stages, on degrees that are pinned or follow from the number of devices.
+
+    --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
+    micro-batch is one sample a replica unless pinned. Several stages a rank run under interleaved-1f1b. What
+    does not suit the model is an UnsupportedProblem with the reason.
+    """
+
+    def call(problem: Problem, context: Context) -> PlanResult:
+        pins = problem.pins
+        try:
+            contents = layout.contents(problem.profile.graph, pins.pipeline)
+        except PipebenchError as error:
+            raise UnsupportedProblem(error.message, error.hint) from None
+        pipeline = pins.pipeline or len(contents) // (pins.virtual_stages or 1)
+        tensor = pins.tensor_parallel or 1
+        replicas = pins.data_parallel or max(1, problem.cluster.size // (tensor * pipeline))
+        micro_batch = pins.micro_batch or replicas
+        if problem.mini_batch % micro_batch:
+            raise UnsupportedProblem(
+                f"micro-batches of {micro_batch} samples ({replicas} replicas) do not divide {problem.mini_batch}",
+                "pin --dp and --micro-batch",
+            )
+        run = way(problem, tensor, pins.recompute == "stage")
+        if run is None:
+            offered = ", ".join(map(str, degrees(problem)))
+            raise UnsupportedProblem(f"tensor parallelism {tensor} is pinned, the profile offers {offered}")
+        plan = stage_row(
+            problem, contents, run, data_parallel=replicas, pipeline=pipeline, micro_batch=micro_batch
+        )
+        several = len(contents) > pipeline
+        schedule = context.schedule("interleaved-1f1b", problem, plan) if several else None
+        notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
+        name = "interleaved-1f1b" if several else ""
+        return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
+
+    component = Planner(
+        name=layout.name if layout.name.startswith(MEGATRON) else Path(layout.name).name,
+        summary=f"a {layout.kind} layout",
+        load="",
+        capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
+    )
+    return Ready(
+        component.name,
+        component,
+        NoOptions(),
+        lambda: call,
+        Provider("user", "", "file"),
+        here=True,
+        source=digest([layout.kind, layout.text]),
+    )

@@ -1,0 +1,150 @@
+"""Shapes of one Transformer layer: its weights, its products and what its backward reads. No times.
+
+Counts are of elements for one sample (weights: in all). `ways` devices share the layer as in Megatron-LM: products
+are split over heads and over the feed-forward width, norms and residuals over the sequence (Shoeybi et al. 2019,
+section 3; Korthikanti et al. 2022, section 4.2.2).
+"""
+
+from dataclasses import dataclass
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import Operator
+
+LAYER = "transformer_layer"
+EMBEDDING, POSITIONS, NORM, HEAD = "vocab_embedding", "position_embedding", "token_norm", "vocab_head"
+LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
+"""Kinds of a language model's operators, in the order in which a sample meets them."""
+
+STATISTIC_BYTES = 4
+MASK_BYTES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product of `rows` rows: inner x outer weights, times `copies` (experts)."""
+
+    name: str
+    rows: float
+    inner: int
+    outer: int
+    copies: int = 1
+    split: bool = True
+
+    @property
+    def flops(self) -> float:
+        """Of the forward, for one sample."""
+        return 2.0 * self.rows * self.inner * self.outer
+
+    @property
+    def weights(self) -> int:
+        """Elements of all copies."""
+        return self.inner * self.outer * self.copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerShape:
+    """sequence: tokens a sample. branches: 2 for a gated feed-forward, else 1. experts: feed-forward parts, of
+    which each token passes `active`. bias, dropout, causal: whether there is one. vectors: of a norm, 1 RMS, 2
+    with shift.
+    """
+
+    sequence: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head: int
+    ffn: int
+    branches: int
+    experts: int = 1
+    active: int = 1
+    bias: bool = False
+    dropout: bool = False
+    causal: bool = True
+    vectors: int = 1
+
+    @property
+    def queries(self) -> int:
+        """Width of all query heads."""
+        return self.heads * self.head
+
+    @property
+    def keys(self) -> int:
+        """Width of all key heads; as many values."""
+        return self.kv_heads * self.head
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """The matrix products of the forward, attention's core apart."""
+        s, h = float(self.sequence), self.hidden
+        routed = s * self.active
+        made = [
+            Product("qkv", s, h, self.queries + 2 * self.keys),
+            Product("out", s, self.queries, h),
+            Product("up", routed, h, self.branches * self.ffn, self.experts),
+            Product("down", routed, self.ffn, h, self.experts),
+        ]
+        if self.experts > 1:
+            made.append(Product("router", s, h, self.experts, split=False))
+        return tuple(made)
+
+    @property
+    def core_flops(self) -> float:
+        """Scores and the weighted sum of values; under a causal mask half of them."""
+        whole = 4.0 * self.sequence * self.sequence * self.queries
+        return whole / 2 if self.causal else whole
+
+    @property
+    def split_weights(self) -> int:
+        """Elements that tensor parallelism shares out: matrices, and the biases of those split by output."""
+        biases = self.queries + 2 * self.keys + self.experts * self.branches * self.ffn if self.bias else 0
+        return sum(product.weights for product in self.products if product.split) + biases
+
+    @property
+    def whole_weights(self) -> int:
+        """Elements that every device holds: norms, the router, biases of the products split by input."""
+        biases = (1 + self.experts) * self.hidden if self.bias else 0
+        router = sum(product.weights for product in self.products if not product.split)
+        return 2 * self.vectors * self.hidden + biases + router
+
+    def weights(self, ways: int = 1) -> int:
+        """Elements on one of `ways` devices."""
+        return -(-self.split_weights // ways) + self.whole_weights
+
+    def saved_bytes(self, element_bytes: int, ways: int = 1) -> float:
+        """What the forward keeps on one of `ways` devices for one sample (flash attention: no scores).
+
+        A token: inputs of both norms and of both first products (4 h), query, key, value and context, input and
+        result of the activation, the dropout masks, attention's row sums. All is split: activations outside the
+        products over the sequence. With 16 bits, h = heads x head, ffn = 4 h and dropout it is the 34 s h of
+        Korthikanti et al. 2022, table 2 (selective recomputation), and the row sums.
+        """
+        states = 2 * self.queries + 2 * self.keys
+        inner = self.active * (self.branches + 1) * self.ffn
+        routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
+        elements = 4 * self.hidden + routed + states + inner
+        masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
+        each = element_bytes * elements + masks + STATISTIC_BYTES * self.heads
+        return self.sequence * each / ways
+
+
+def layer_shape(operator: Operator) -> LayerShape:
+    """The shape that an operator of kind LAYER describes. Raises PipebenchError for a dim that it lacks."""
+    dims, said = operator.dims, operator.attributes
+    try:
+        return LayerShape(
+            sequence=dims["sequence"],
+            hidden=dims["hidden"],
+            heads=dims["heads"],
+            kv_heads=dims["kv_heads"],
+            head=dims["head"],
+            ffn=dims["ffn"],
+            branches=said.get("branches", 1),
+            experts=said.get("experts", 1),
+            active=said.get("active", 1),
+            bias=bool(said.get("bias", 0)),
+            dropout=bool(said.get("dropout", 0)),
+            causal=bool(said.get("causal", 1)),
+            vectors=said.get("vectors", 1),
+        )
+    except KeyError as missing:
+        raise PipebenchError(f"operator {operator.name!r} lacks the dim {missing.args[0]!r}") from None

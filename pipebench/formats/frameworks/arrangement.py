@@ -1,0 +1,157 @@
+"""A plan as training frameworks see it: stages in a row, the same degrees on all, equal numbers a rank."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipebench.costs.lanes import lanes_of
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import Operator, OperatorGraph
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+
+
+class CannotExpress(PipebenchError):
+    """A framework has no words for a plan; the message says which property of the plan it is."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """stages: positions of their operators in topological order; stage k follows stage k - 1.
+
+    rank_of: for each stage its rank, numbered by first appearance. micro_batch: samples of one replica.
+    recompute: `none`, `layers` (each keeps its input) or `stage`. sequence_parallel: activations outside the
+    products are split over the tensor-parallel group.
+    """
+
+    problem: Problem
+    plan: Plan
+    stages: tuple[tuple[int, ...], ...]
+    rank_of: tuple[int, ...]
+    tensor_parallel: int
+    data_parallel: int
+    micro_batch: int
+    recompute: str
+    sequence_parallel: bool
+
+    @property
+    def graph(self) -> OperatorGraph:
+        """The model's graph."""
+        return self.problem.profile.graph
+
+    @property
+    def pipeline(self) -> int:
+        """Ranks in a row."""
+        return max(self.rank_of) + 1
+
+    @property
+    def virtual(self) -> int:
+        """Stages a rank."""
+        return len(self.stages) // self.pipeline
+
+    @property
+    def devices(self) -> int:
+        """Devices of all ranks and replicas."""
+        return self.pipeline * self.tensor_parallel * self.data_parallel
+
+    @cached_property
+    def operators(self) -> tuple[tuple[Operator, ...], ...]:
+        """The operators of each stage."""
+        return tuple(tuple(self.graph.operators[op] for op in stage) for stage in self.stages)
+
+    @property
+    def looped(self) -> bool:
+        """Whether stage k runs on rank k % ranks."""
+        return all(rank == stage % self.pipeline for stage, rank in enumerate(self.rank_of))
+
+    @property
+    def vee(self) -> bool:
+        """Whether rank r runs stages r and 2 p - 1 - r."""
+        count = 2 * self.pipeline
+        return self.virtual == 2 and all(r == min(s, count - 1 - s) for s, r in enumerate(self.rank_of))
+
+
+def arranged(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:
+    """The plan in that form. inside_layers: stages may cut a layer. Raises CannotExpress with the reason."""
+    shared = _same(plan)
+    graph = problem.profile.graph
+    place = {op: turn for turn, op in enumerate(graph.topological)}
+    contents = [
+        sorted((graph.index[name] for name in stage.operators), key=place.__getitem__) for stage in plan.stages
+    ]
+    order = sorted(range(len(contents)), key=lambda position: place[contents[position][0]])
+    flat = [op for position in order for op in contents[position]]
+    if flat != list(graph.topological):
+        raise CannotExpress("a stage is not contiguous: operators of other stages lie between its own")
+    if not inside_layers:
+        _whole_layers(graph, [contents[position] for position in order])
+    _, lane_of = lanes_of(plan)
+    numbers: dict[int, int] = {}
+    rank_of = tuple(numbers.setdefault(lane_of[position], len(numbers)) for position in order)
+    counts = Counter(rank_of)
+    if len(set(counts.values())) > 1:
+        raise CannotExpress(
+            f"unequal stages per rank: {', '.join(f'rank {r} has {n}' for r, n in sorted(counts.items()))}"
+        )
+    again, sequence = _ways(problem, plan)
+    replicas = shared.data_parallel * plan.copies
+    if shared.micro_batch % shared.data_parallel:
+        raise CannotExpress(f"{shared.data_parallel} replicas do not divide the micro-batch {shared.micro_batch}")
+    return Arrangement(
+        problem=problem,
+        plan=plan,
+        stages=tuple(tuple(contents[position]) for position in order),
+        rank_of=rank_of,
+        tensor_parallel=shared.tensor_parallel,
+        data_parallel=replicas,
+        micro_batch=shared.micro_batch // shared.data_parallel,
+        recompute=again,
+        sequence_parallel=sequence,
+    )
+
+
+def _same(plan: Plan) -> Stage:
+    """The first stage, whose degrees all have. Raises CannotExpress for the first that differs."""
+    first = plan.stages[0]
+    for name, what in (
+        ("data_parallel", "replicas per stage"),
+        ("tensor_parallel", "tensor-parallel degrees per stage"),
+        ("micro_batch", "micro-batches per stage"),
+    ):
+        for position, stage in enumerate(plan.stages):
+            mine, other = getattr(first, name), getattr(stage, name)
+            if mine != other:
+                raise CannotExpress(f"{what} differ: stage 0 has {mine}, stage {position} has {other}")
+    return first
+
+
+def _whole_layers(graph: OperatorGraph, contents: list[list[int]]) -> None:
+    holder: dict[int, int] = {}
+    for position, operators in enumerate(contents):
+        for op in operators:
+            layer = graph.operators[op].layer
+            if layer is not None and holder.setdefault(layer, position) != position:
+                raise CannotExpress(
+                    f"a cut inside layer {layer}: stages {holder[layer]} and {position} both hold operators of it"
+                )
+
+
+def _ways(problem: Problem, plan: Plan) -> tuple[str, bool]:
+    """How the plan recomputes, and whether it splits sequences, from its stages and alternatives."""
+    graph = problem.profile.graph
+    whole = {stage.recompute for stage in plan.stages}
+    again: set[bool] = set()
+    sequence: set[bool] = set()
+    for stage in plan.stages:
+        costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+        for name, identifier in zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True):
+            offered = costs[graph.index[name]].alternatives
+            if any(alternative.recompute for alternative in offered):
+                chosen = next((a for a in offered if a.id == identifier), None)
+                again.add(chosen is not None and chosen.recompute)
+            if identifier and stage.tensor_parallel > 1:
+                sequence.add("-sp" in identifier)
+    if len(whole) > 1 or len(again) > 1:
+        raise CannotExpress("some stages or layers recompute and others do not")
+    recompute = "stage" if "stage" in whole else "layers" if again == {True} else "none"
+    return recompute, sequence == {True}

@@ -1,0 +1,106 @@
+"""The frameworks that a plan can be written for, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipebench.domain.errors import unknown
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
+from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arranged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """revision: of the framework, whose rules were checked. write(arrangement, name): the text; name: of the
+    schedule file beside it. schedules: those that the framework runs such plans under by itself (empty: any, by a
+    file). virtual: whether it runs several stages a rank. inside_layers: whether it can cut a layer.
+    asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
+    """
+
+    name: str
+    summary: str
+    revision: str
+    write: Callable[[Arrangement, str], str]
+    schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
+    schedule_file: bool = False
+    inside_layers: bool = False
+    asynchronous: bool = False
+    virtual: bool = True
+    comment: str = "#"
+
+    def can_express(self, problem: Problem, plan: Plan) -> Arrangement:
+        """The plan as this framework sees it. Raises CannotExpress with the reason where it has no words for
+        it.
+        """
+        if problem.regime.mode == "async" and not self.asynchronous:
+            raise CannotExpress("the plan is for asynchronous updates (stashed weights)")
+        made = arranged(problem, plan, self.inside_layers)
+        self.write(made, "schedule.csv")
+        return made
+
+    def refusal(self, problem: Problem, plan: Plan) -> str:
+        """Why the plan cannot be expressed, '' where it can."""
+        try:
+            self.can_express(problem, plan)
+        except CannotExpress as error:
+            return error.message
+        return ""
+
+
+def _plain(write: Callable[[Arrangement], str]) -> Callable[[Arrangement, str], str]:
+    return lambda made, _: write(made)
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(
+            name="megatron",
+            summary="flags of Megatron-LM with --pipeline-model-parallel-layout",
+            revision=megatron.REVISION,
+            write=_plain(megatron.flags),
+        ),
+        Target(
+            name="torchtitan",
+            summary="torchtitan's module_fqns_per_model_part, schedule as CSV",
+            revision=torchtitan.REVISION,
+            write=torchtitan.text,
+            schedules=(),
+            schedule_file=True,
+        ),
+        Target(
+            name="pipelining",
+            summary="split_spec of torch.distributed.pipelining",
+            revision=pipelining.REVISION,
+            write=_plain(pipelining.text),
+        ),
+        Target(
+            name="deepspeed",
+            summary="a subclass of DeepSpeed's PipelineModule with fixed bounds",
+            revision=deepspeed.REVISION,
+            write=_plain(deepspeed.text),
+            schedules=("1f1b",),
+            virtual=False,
+            inside_layers=True,
+        ),
+        Target(
+            name="pipedream",
+            summary="PipeDream's graph.txt with stage ids",
+            revision=pipedream_stages.REVISION,
+            write=_plain(pipedream_stages.text),
+            schedules=(),
+            inside_layers=True,
+            asynchronous=True,
+            virtual=False,
+            comment="",
+        ),
+    )
+}
+
+
+def target_named(name: str) -> Target:
+    """Raises PipebenchError with the nearest name."""
+    if name not in TARGETS:
+        raise unknown("export format", name, TARGETS)
+    return TARGETS[name]

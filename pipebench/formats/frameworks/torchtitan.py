@@ -1,0 +1,85 @@
+"""A plan as torchtitan's module_fqns_per_model_part, and its schedule as CSV."""
+
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
+from pipebench.domain.errors import PipebenchError
+from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+
+REVISION = "torchtitan b5bcd76c6"
+
+
+def parts(made: Arrangement) -> list[list[str]]:
+    """Names of the modules of each stage, in the order of stages; every module once. Raises CannotExpress."""
+    _refuse(made)
+    listed = [[name_of(op.kind, op.layer) for op in operators] for operators in made.operators]
+    check_parts(listed, sum(op.kind == LAYER for op in made.graph.operators), made.pipeline)
+    return listed
+
+
+def name_of(kind: str, layer: int | None) -> str:
+    """The top-level child of a torchtitan model that an operator is."""
+    return {EMBEDDING: "tok_embeddings", NORM: "norm", HEAD: "lm_head"}.get(kind, f"layers.{layer}")
+
+
+def module_names(layers: int) -> list[str]:
+    """The names of a decoder's children, in order."""
+    return ["tok_embeddings", *(f"layers.{layer}" for layer in range(layers)), "norm", "lm_head"]
+
+
+def check_parts(listed: list[list[str]], layers: int, pipeline: int) -> None:
+    """torchtitan drops names that are left out and ignores those it does not know; here both are errors.
+
+    Raises PipebenchError: a name that is unknown, twice, missing or out of order; stages that ranks do not divide.
+    """
+    if not listed or len(listed) % pipeline:
+        raise PipebenchError(
+            f"{len(listed)} parts, which {pipeline} ranks do not divide", f"write a multiple of {pipeline} lists"
+        )
+    wanted = module_names(layers)
+    flat = [name for part in listed for name in part]
+    known = set(wanted)
+    for name in flat:
+        if name not in known:
+            hint = (
+                "only whole children are understood" if name.count(".") > 1 else f"the model has {layers} layers"
+            )
+            raise PipebenchError(f"part names {name!r}, which the model does not have", hint)
+    for name in wanted:
+        if flat.count(name) != 1:
+            times = "in no part: torchtitan would drop it" if name not in flat else "in several parts"
+            raise PipebenchError(f"{name!r} is {times}", "name every module once")
+    if flat != wanted:
+        first = next(name for name, right in zip(flat, wanted, strict=True) if name != right)
+        raise PipebenchError(f"{first!r} stands out of order", "list modules in the order in which they run")
+
+
+def schedule_name(made: Arrangement) -> str:
+    """The name that goes with a CSV: torch looks it up, the order itself comes from the file."""
+    if made.vee:
+        return "ZBVZeroBubble"
+    return "PipelineScheduleSingle" if made.virtual == 1 else "PipelineScheduleMulti"
+
+
+def text(made: Arrangement, csv: str) -> str:
+    """A Python snippet for torchtitan's config registry. csv: the file that holds the schedule."""
+    rows = ",\n".join(f"        {part!r}" for part in parts(made))
+    return (
+        "parallelism = ParallelismConfig(\n"
+        f"    pipeline_parallel_degree={made.pipeline},\n"
+        f"    tensor_parallel_degree={made.tensor_parallel},\n"
+        f"    data_parallel_replicate_degree={made.data_parallel},\n"
+        f'    pipeline_parallel_schedule="{schedule_name(made)}",\n'
+        f'    pipeline_parallel_schedule_csv="{csv}",\n'
+        f"    num_pp_microbatches={made.problem.mini_batch // (made.micro_batch * made.data_parallel)},\n"
+        f"    module_fqns_per_model_part=[\n{rows},\n    ],\n"
+        ")\n"
+        f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
+        f"# activation checkpointing: {'full' if made.recompute != 'none' else 'none'}\n"
+    )
+
+
+def _refuse(made: Arrangement) -> None:
+    kinds = {operator.kind for operator in made.graph.operators}
+    if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
+        raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")
+    if not (made.looped or made.vee):
+        raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

@@ -1,0 +1,182 @@
+"""What the operators of a language model cost: each is several kernels, and its ways to run go with all of them.
+
+Tensor parallelism is Megatron's with sequence parallelism (Korthikanti et al. 2022, section 4.2.2): an
+all-gather and a reduce-scatter, together the bytes of an all-reduce, around attention and around the
+feed-forward part, forward and backward; embedding and head are split over the vocabulary. The ring runs at the
+rate of the device's peer links. Recomputation keeps the input of each layer and runs its forward again;
+embedding, norm and head are left as they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from pipebench.costs.transformer import (
+    EMBEDDING,
+    HEAD,
+    LANGUAGE_KINDS,
+    LAYER,
+    NORM,
+    LayerShape,
+    layer_shape,
+)
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench_analytic.roofline import Kernel, Roofline
+from pipebench_analytic.rounding import significant
+from pipebench_analytic.work import Work
+
+LOGIT_BYTES = 4
+"""The loss keeps its logits in fp32 (Korthikanti et al. 2022, section 4.3)."""
+DEFINITION = (
+    "language models: inputs of norms and products, query, key, value and context, both sides of the activation, "
+    "dropout masks, attention's row sums; fp32 logits; under tensor parallelism all of it split, over the "
+    "sequence "
+    "outside the products"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One operator on one of `ways` devices. forward, inputs, weights: kernels of the forward and of both
+    gradients.
+
+    reduced: bytes a sample that pass an all-reduce, forward and again backward. held: bytes of weights. saved:
+    bytes for a sample. kept: the same when the forward is run again, None where that changes nothing.
+    """
+
+    forward: Sequence[Kernel]
+    inputs: Sequence[Kernel]
+    weights: Sequence[Kernel]
+    reduced: float
+    held: int
+    saved: float
+    kept: float | None = None
+
+
+def is_language(kind: str) -> bool:
+    """Whether this module knows what an operator of that kind costs."""
+    return kind in LANGUAGE_KINDS
+
+
+def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
+    """Powers of two from 2 that divide heads, key heads, feed-forward width and sequence of every layer."""
+    shapes = [layer_shape(operator) for operator in graph.operators if operator.kind == LAYER]
+    common = 0
+    for shape in shapes:
+        common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.sequence)
+    degrees = []
+    ways = 2
+    while ways <= largest and common and common % ways == 0:
+        degrees.append(ways)
+        ways *= 2
+    return tuple(degrees)
+
+
+def language_costs(
+    work: Work, roofline: Roofline, sizes: Sequence[int], degrees: Sequence[int], recompute: bool
+) -> OperatorCosts:
+    """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`)."""
+    plain = _parts(work, 1)
+    forward, inputs, weights = (
+        [sum(roofline.seconds(kernel, size) for kernel in kernels) for size in sizes]
+        for kernels in (plain.forward, plain.inputs, plain.weights)
+    )
+    offered = []
+    for ways in (1, *degrees):
+        parts = _parts(work, ways)
+        if ways > 1:
+            offered.append(_alternative(parts, roofline, sizes, ways, False))
+        if recompute:
+            offered.append(_alternative(parts, roofline, sizes, ways, True))
+    contracts = work.operator.kind in (LAYER, HEAD)
+    return OperatorCosts(
+        operator=work.operator.name,
+        forward_s=tuple(map(significant, forward)),
+        backward_s=tuple(significant(i + w) for i, w in zip(inputs, weights, strict=True)),
+        weight_gradient_s=tuple(map(significant, weights)) if plain.weights else (),
+        saved_bytes_per_sample=significant(plain.saved),
+        workspace_bytes=roofline.options.workspace_bytes if contracts else 0,
+        alternatives=tuple(offered),
+    )
+
+
+def _alternative(parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: bool) -> Alternative:
+    forward, backward = [], []
+    for size in sizes:
+        sent = roofline.all_reduce_seconds(parts.reduced, size, ways) if ways > 1 else 0.0
+        run = sum(roofline.seconds(kernel, size) for kernel in parts.forward) + sent
+        back = sum(roofline.seconds(kernel, size) for kernel in (*parts.inputs, *parts.weights)) + sent
+        forward.append(run)
+        backward.append(back + (run if again and parts.kept is not None else 0.0))
+    kept = parts.kept if again and parts.kept is not None else parts.saved
+    return Alternative(
+        id=("recompute" if ways == 1 else f"tp{ways}-sp-recompute") if again else f"tp{ways}-sp",
+        tensor_parallel=ways,
+        recompute=again,
+        forward_s=tuple(map(significant, forward)),
+        backward_s=tuple(map(significant, backward)),
+        parameter_bytes=parts.held,
+        saved_bytes_per_sample=significant(kept),
+        collective_bytes=significant(parts.reduced if ways > 1 else 0.0),
+        transient_bytes_per_sample=significant(parts.saved - kept),
+    )
+
+
+def _parts(work: Work, ways: int) -> Parts:
+    operator, size = work.operator, work.element_bytes
+    if operator.kind == LAYER:
+        return _layer(layer_shape(operator), size, ways)
+    tokens, hidden = float(operator.dims["sequence"]), operator.dims["hidden"]
+    stream = size * tokens * hidden / ways
+    if operator.kind == HEAD:
+        return _head(work, tokens, hidden, stream, ways)
+    if operator.kind == NORM:
+        matrix = work.weight_bytes / size > 2 * hidden
+        passing = Kernel(2 * tokens * work.weight_bytes / size / ways if matrix else 0.0, 2 * stream, 0.0)
+        return Parts((passing,), (Kernel(2 * passing.flops, 5 * stream, 0.0),), (), 0.0, work.weight_bytes, stream)
+    rows = Kernel(0.0, 3 * stream)
+    reduced = size * tokens * hidden / 2 if operator.kind == EMBEDDING and ways > 1 else 0.0
+    held = -(-work.weight_bytes // ways) if operator.kind == EMBEDDING else work.weight_bytes
+    return Parts((rows,), (), (rows,), reduced, held, work.input_bytes if operator.kind == EMBEDDING else 0.0)
+
+
+def _head(work: Work, tokens: float, hidden: int, stream: float, ways: int) -> Parts:
+    """The product and the loss, which goes over the fp32 logits twice forward and twice backward."""
+    size, vocab = work.element_bytes, -(-work.operator.dims["vocab"] // ways)
+    logits = LOGIT_BYTES * tokens * vocab
+    product = Kernel(
+        2 * tokens * hidden * vocab, size * tokens * (hidden + vocab), float(size * hidden * vocab), tokens
+    )
+    loss = Kernel(0.0, 2 * logits)
+    reduced = size * tokens * hidden / 2 if ways > 1 else 0.0
+    return Parts((product, loss), (product, loss), (product,), reduced, size * hidden * vocab, stream + logits)
+
+
+def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
+    """A product's two gradients cost as much as it does; flash attention's backward 2.5 times its forward."""
+    tokens, stream = float(shape.sequence), size * shape.sequence * shape.hidden / ways
+    products = []
+    for product in shape.products:
+        share = ways if product.split else 1
+        moved = size * product.rows * (product.inner + product.outer / share)
+        products.append(
+            Kernel(
+                product.flops / share, moved, float(size * product.weights / share), product.rows / product.copies
+            )
+        )
+    states = size * tokens * (2 * shape.queries + 2 * shape.keys) / ways
+    core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
+    inner = size * tokens * shape.active * shape.ffn / ways
+    passes = [Kernel(0.0, 2 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (shape.branches + 1) * inner)]
+    back = [Kernel(0.0, 5 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (2 * shape.branches + 1) * inner)]
+    saved = shape.saved_bytes(size, ways)
+    return Parts(
+        forward=(*products, core, *passes),
+        inputs=(*products, Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens), *back),
+        weights=products,
+        reduced=2.0 * size * tokens * shape.hidden if ways > 1 else 0.0,
+        held=size * shape.weights(ways),
+        saved=saved,
+        kept=min(saved, stream),
+    )

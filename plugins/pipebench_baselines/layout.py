@@ -1,0 +1,166 @@
+"""The planner `layout`: what training frameworks run. One set of degrees for all stages, contiguous uneven
+cuts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+from pipebench.algorithms.degrees import Way
+from pipebench.algorithms.idle_devices import idle_devices
+from pipebench.algorithms.layer_groups import cut_items
+from pipebench.algorithms.level_cuts import Bounds
+from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.stage_row import stage_row
+from pipebench.check import check_schedule
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.domain.schedule import Schedule
+from pipebench.hooks.context import Context
+from pipebench_baselines.chain_items import ItemCosts, Items
+from pipebench_baselines.layout_cuts import busiest_ns, cuts, neighbours, rough
+from pipebench_baselines.shapes import Shape, shapes
+
+INTERLEAVED = "interleaved-1f1b"
+MOST_CUT, MOST_SIMULATED = 48, 10
+MOST_MOVES = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A shape with its cuts, and about how long it takes."""
+
+    rough_ns: float
+    shape: Shape
+    bounds: Bounds
+    plan: Plan
+
+
+def plan(problem: Problem, context: Context) -> PlanResult:
+    """The best simulated plan of those that look best by their load.
+
+    Shapes are ranked by how long the work takes when it is spread evenly; the first MOST_CUT that can be cut are
+    cut, the MOST_SIMULATED best of their busiest devices are scheduled (1f1b, interleaved where devices have
+    several stages), checked and simulated. Raises UnsupportedProblem, InfeasibleProblem when nothing fits.
+    """
+    if problem.regime.mode != "sync":
+        raise UnsupportedProblem("layout plans for synchronous updates; the problem is async", "use --regime sync")
+    if len(set(problem.cluster.devices)) > 1:
+        raise UnsupportedProblem("layout plans for devices of one type")
+    if context.services is None:
+        raise PipebenchError("layout needs the suite's scheduler and simulator")
+    items = cut_items(problem.profile.graph)
+    search = _Search(problem, items, context)
+    for limit in memory_limits(problem):
+        best = search.best(limit)
+        if best is not None:
+            time_ns, candidate, schedule = best
+            virtual = candidate.shape.virtual > 1
+            return PlanResult(
+                plan=candidate.plan,
+                schedule=schedule if virtual else None,
+                scheduler=INTERLEAVED if virtual else "",
+                claimed_s=time_ns / NS_PER_S,
+                termination="limit" if context.out_of_time() else "heuristic",
+                notices=(f"degrees: {candidate.shape}", *idle_devices(problem, candidate.plan)),
+            )
+    raise InfeasibleProblem(
+        f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
+        "use more devices, a smaller micro-batch, --recompute stage or --optimizer-sharding zero1",
+    )
+
+
+class _Search:
+    """All shapes of a problem, the most promising first; costs are shared by shapes that run operators alike."""
+
+    def __init__(self, problem: Problem, items: Items, context: Context) -> None:
+        self._problem, self._items, self._context = problem, items, context
+        self._model = CostModel(problem)
+        self._costs: dict[tuple[Way, int, int], ItemCosts] = {}
+        listed = list(enumerate(shapes(problem, len(items))))
+        self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
+
+    def best(self, limit: int) -> tuple[int, Candidate, Schedule] | None:
+        """The fastest of the first batch of candidates of which any fits."""
+        left = self._cut(limit)
+        while batch := sorted(islice(left, MOST_CUT), key=lambda candidate: candidate.rough_ns):
+            best: tuple[int, Candidate, Schedule] | None = None
+            tried = 0
+            for candidate in batch:
+                if tried >= MOST_SIMULATED or (best is not None and self._context.out_of_time()):
+                    break
+                found = self._simulated(candidate, limit)
+                if found is not None:
+                    tried += 1
+                    best = found if best is None or found[0] < best[0] else best
+            if best is not None:
+                return self._climbed(best, limit)
+        return None
+
+    def _climbed(self, best: tuple[int, Candidate, Schedule], limit: int) -> tuple[int, Candidate, Schedule]:
+        """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
+        left, improved = MOST_MOVES, True
+        while improved:
+            improved = False
+            _, candidate, _ = best
+            for bounds in neighbours(candidate.bounds):
+                if left == 0 or self._context.out_of_time():
+                    return best
+                left -= 1
+                moved = self._candidate(candidate.shape, bounds)
+                found = self._simulated(moved, limit)
+                if found is not None and found[0] < best[0]:
+                    best, improved = found, True
+                    break
+        return best
+
+    def _simulated(self, candidate: Candidate, limit: int) -> tuple[int, Candidate, Schedule] | None:
+        self._context.check_deadline()
+        name = "1f1b" if candidate.shape.virtual == 1 else INTERLEAVED
+        schedule = self._context.schedule(name, self._problem, candidate.plan)
+        verdict = check_schedule(self._problem, candidate.plan, schedule)
+        if verdict.status != "valid" or max(verdict.peak_bytes.values()) > limit:
+            return None
+        self._context.count("simulated")
+        return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
+
+    def _of(self, shape: Shape) -> ItemCosts:
+        key = shape.way, shape.micro_batch // shape.data_parallel, shape.data_parallel
+        if key not in self._costs:
+            self._costs[key] = ItemCosts(self._model, self._items, *key)
+        return self._costs[key]
+
+    def _rough(self, shape: Shape) -> float:
+        return rough(self._problem, self._of(shape), shape)
+
+    def _cut(self, limit: int) -> Iterator[Candidate]:
+        for shape in self._ranked:
+            self._context.check_deadline()
+            costs = self._of(shape)
+            for bounds in cuts(self._problem, costs, shape, len(self._items), limit):
+                self._context.count("cuts")
+                yield self._candidate(shape, bounds)
+
+    def _candidate(self, shape: Shape, bounds: Bounds) -> Candidate:
+        costs = self._of(shape)
+        rounds = self._problem.mini_batch // shape.micro_batch
+        ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
+        busiest = busiest_ns(costs, bounds, shape.pipeline)
+        plan = plan_of(self._problem, self._items, shape, bounds)
+        return Candidate(busiest * rounds + ahead, shape, bounds, plan)
+
+
+def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:
+    """The stages of these cuts."""
+    return stage_row(
+        problem,
+        [tuple(op for group in items[first:end] for op in group) for first, end in pairwise(bounds)],
+        shape.way,
+        data_parallel=shape.data_parallel,
+        pipeline=shape.pipeline,
+        micro_batch=shape.micro_batch,
+    )

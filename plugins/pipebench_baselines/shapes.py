@@ -1,0 +1,112 @@
+"""The degrees that `layout` tries: the same tensor and data parallelism and micro-batch on every stage."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipebench.algorithms.degrees import Way, degrees, way
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.problem import Problem
+
+MOST_VIRTUAL = 5
+"""Stages a device that are tried where the number is not pinned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """micro_batch: samples of all replicas. virtual: stages on each device."""
+
+    way: Way
+    data_parallel: int
+    pipeline: int
+    virtual: int
+    micro_batch: int
+
+    @property
+    def stages(self) -> int:
+        """Stages of the whole pipeline."""
+        return self.pipeline * self.virtual
+
+    @property
+    def devices(self) -> int:
+        """Devices of one stage."""
+        return self.data_parallel * self.way.tensor_parallel
+
+    def __str__(self) -> str:
+        again = ", recomputed" if self.way.again else ""
+        return (
+            f"TP{self.way.tensor_parallel} DP{self.data_parallel} PP{self.pipeline} VPP{self.virtual}, "
+            f"micro-batch "
+            f"{self.micro_batch}{again}"
+        )
+
+
+def shapes(problem: Problem, items: int) -> Iterator[Shape]:
+    """All that honour the pins and use the devices: all of them unless the three degrees are pinned to fewer.
+
+    Raises UnsupportedProblem for a tensor-parallel degree that no operator offers, InfeasibleProblem where pins
+    ask for more devices or stages than there are, or the degrees do not divide the devices.
+    """
+    pins, size = problem.pins, problem.cluster.size
+    tensors = (pins.tensor_parallel,) if pins.tensor_parallel else degrees(problem)
+    again = (False, True) if pins.recompute is None else (pins.recompute == "stage",)
+    found = False
+    for tensor in tensors:
+        ways = [made for each in again if (made := way(problem, tensor, each)) is not None]
+        if not ways:
+            offered = ", ".join(map(str, degrees(problem)))
+            raise UnsupportedProblem(
+                f"layout: tensor parallelism {tensor} is pinned, the profile offers {offered}",
+                f"use one of {offered}",
+            )
+        for pipeline, replicas in _grids(problem, tensor):
+            for rounds in _virtual(problem, pipeline, items):
+                found = True
+                for micro_batch in micro_batch_candidates(problem, (replicas,)):
+                    if micro_batch % replicas == 0 and (rounds == 1 or _groups(problem, micro_batch, pipeline)):
+                        yield from (Shape(each, replicas, pipeline, rounds, micro_batch) for each in ways)
+    if not found:
+        raise InfeasibleProblem(
+            f"layout: {_pinned(problem)} do not go with {size} devices and a model of at most {items} stages: "
+            "degrees must divide the number of devices, stages be at most as many as layers"
+        )
+
+
+def _grids(problem: Problem, tensor: int) -> Iterator[tuple[int, int]]:
+    """Pipeline and data-parallel degrees."""
+    pins, size = problem.pins, problem.cluster.size
+    if pins.pipeline and pins.data_parallel:
+        if tensor * pins.pipeline * pins.data_parallel <= size:
+            yield pins.pipeline, pins.data_parallel
+        return
+    if size % tensor:
+        return
+    left = size // tensor
+    for pipeline in (pins.pipeline,) if pins.pipeline else divisors(left, left):
+        if left % pipeline == 0 and pins.data_parallel in (None, left // pipeline):
+            yield pipeline, left // pipeline
+
+
+def _virtual(problem: Problem, pipeline: int, items: int) -> Iterator[int]:
+    pinned = problem.pins.virtual_stages
+    most = 1 if pipeline == 1 else MOST_VIRTUAL
+    for rounds in (pinned,) if pinned else range(1, most + 1):
+        if pipeline * rounds <= items:
+            yield rounds
+
+
+def _groups(problem: Problem, micro_batch: int, pipeline: int) -> bool:
+    """Interleaved 1F1B runs micro-batches in groups of as many as there are devices in a row."""
+    return (problem.mini_batch // micro_batch) % pipeline == 0
+
+
+def _pinned(problem: Problem) -> str:
+    pins = problem.pins
+    named = {
+        "tp": pins.tensor_parallel,
+        "dp": pins.data_parallel,
+        "pp": pins.pipeline,
+        "vpp": pins.virtual_stages,
+        "micro-batch": pins.micro_batch,
+    }
+    return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "no pins"

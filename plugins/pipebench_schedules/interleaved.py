@@ -1,0 +1,51 @@
+"""Interleaved 1F1B: devices with several stages in turn (Narayanan et al. 2021, Megatron-LM, section 2.2)."""
+
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import FiniteSchedule
+from pipebench.hooks.context import Context
+from pipebench_schedules.shared_lanes import Order, equal_micro_batches, shared_lane, stages_by_lane
+
+
+def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
+    """Micro-batches go through in groups of p, each group through all stages of a device before the next.
+
+    Device r of p with v stages warms up with 2 (p - r - 1) + (v - 1) p forwards (v = 1: p - r - 1), then a forward
+    and a backward in turn, then the backwards that are left.
+
+    Raises UnsupportedProblem for stages that are not placed in turn, and where p does not divide the micro-batches
+    (v > 1).
+    """
+    del context
+    count = equal_micro_batches(problem, plan, "interleaved-1f1b")
+    lanes = stages_by_lane(plan, "interleaved-1f1b")
+    devices, rounds = len(lanes), len(lanes[0])
+    if rounds > 1 and count % devices:
+        raise UnsupportedProblem(
+            f"interleaved-1f1b runs micro-batches in groups of {devices}, one a device; there are {count}",
+            f"use a mini-batch of a multiple of {devices} micro-batches",
+        )
+    made = tuple(
+        shared_lane(problem, plan, stages, _order(stages, rank, devices, count))
+        for rank, stages in enumerate(lanes)
+    )
+    return FiniteSchedule(lanes=made)
+
+
+def _order(stages: list[int], rank: int, devices: int, count: int) -> Order:
+    rounds, total = len(stages), count * len(stages)
+    ahead = devices - rank - 1
+    warm = min(total, ahead if rounds == 1 else 2 * ahead + (rounds - 1) * devices)
+
+    def task(kind: str, step: int) -> tuple[str, int, int]:
+        if rounds == 1:
+            return kind, stages[0], step
+        group, inside = divmod(step, devices * rounds)
+        round_, place = divmod(inside, devices)
+        return kind, stages[round_ if kind == "F" else rounds - 1 - round_], group * devices + place
+
+    order = [task("F", step) for step in range(warm)]
+    for step in range(total - warm):
+        order += [task("F", warm + step), task("B", step)]
+    return order + [task("B", step) for step in range(total - warm, total)]

@@ -1,0 +1,77 @@
+"""Costs of language models: what tensor parallelism shares out, what recomputation trades."""
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.costs.transformer import layer_shape
+from pipebench.domain.profile import Alternative, OperatorCosts
+from tests.analytic.profiling import COMPUTE_BOUND, NEARLY, V100, costs_of, run
+from tests.models.zoo import model
+
+NO_OVERHEAD = {"launch_s": 0.0, "r_half": 0.0, "efficiency": 1.0}
+SHAPE = {"layers": 2, "hidden": 512, "heads": 8, "kv_heads": 4, "ffn": 1024, "vocab": 1000, "sequence": 64}
+GRAPH = model("llm", **SHAPE)
+
+
+def named(costs: OperatorCosts, identifier: str) -> Alternative:
+    return costs.alternative(identifier)
+
+
+def test_degrees_divide_heads_key_heads_and_sequence() -> None:
+    offered = [a.id for a in costs_of(run(GRAPH), "layers.0").alternatives]
+    assert offered == ["recompute", "tp2-sp", "tp2-sp-recompute", "tp4-sp", "tp4-sp-recompute"]
+    assert [a.id for a in costs_of(run(GRAPH), "head").alternatives] == offered
+    no_links = replace(V100, peer_bandwidth_bytes_s=0.0)
+    assert [a.id for a in costs_of(run(GRAPH, device=no_links), "layers.0").alternatives] == ["recompute"]
+
+
+@pytest.mark.parametrize("operator", ["layers.0", "head"])
+def test_with_endless_links_work_is_divided(operator: str) -> None:
+    costs = costs_of(run(GRAPH, device=COMPUTE_BOUND, **NO_OVERHEAD), operator)
+    split = named(costs, "tp4-sp")
+    assert split.forward_s[0] == pytest.approx(costs.forward_s[0] / 4, rel=NEARLY)
+    assert split.backward_s[0] == pytest.approx(costs.backward_s[0] / 4, rel=NEARLY)
+    assert split.saved_bytes_per_sample == pytest.approx(costs.saved_bytes_per_sample / 4)
+
+
+def test_weights_are_divided_but_for_norms() -> None:
+    shape = layer_shape(GRAPH.operators[1])
+    split = named(costs_of(run(GRAPH), "layers.0"), "tp4-sp")
+    assert split.parameter_bytes == 4 * ((shape.weights() - 2 * 512) // 4 + 2 * 512)
+
+
+def test_collectives_are_two_all_reduces_each_way() -> None:
+    """Shoeybi et al. 2019, section 3: s h elements twice forward and twice backward."""
+    made = run(GRAPH, device=replace(COMPUTE_BOUND, peer_bandwidth_bytes_s=1e9), **NO_OVERHEAD)
+    costs = costs_of(made, "layers.0")
+    split = named(costs, "tp2-sp")
+    stream = 4 * 64 * 512
+    assert split.collective_bytes == 2 * stream
+    sent = 2 * stream * 2 * (2 - 1) / 2 / 1e9
+    assert split.forward_s[0] - costs.forward_s[0] / 2 == pytest.approx(sent, rel=1e-3)
+
+
+def test_recomputing_keeps_the_input_and_runs_the_forward_again() -> None:
+    costs = costs_of(run(GRAPH), "layers.0")
+    again, plain = named(costs, "tp2-sp-recompute"), named(costs, "tp2-sp")
+    assert again.saved_bytes_per_sample == 4 * 64 * 512 / 2
+    assert again.backward_s[0] == pytest.approx(plain.backward_s[0] + plain.forward_s[0])
+    assert again.transient_bytes_per_sample == plain.saved_bytes_per_sample - again.saved_bytes_per_sample
+    assert named(costs_of(run(GRAPH), "head"), "tp2-sp-recompute").transient_bytes_per_sample == 0
+
+
+def test_saved_bytes_are_34_s_h_with_gpts_shape() -> None:
+    """Korthikanti et al. 2022, table 2: 34 s b h in 16 bits; the row sums of flash attention come on top."""
+    graph = model(
+        "llm", architecture="gpt2", dropout=True, layers=1, hidden=1024, heads=8, ffn=4096, vocab=64, sequence=128
+    )
+    device = replace(V100, peak_flops={"fp16": 1e14})
+    saved = costs_of(run(graph, device=device, precision="fp16"), "layers.0").saved_bytes_per_sample
+    assert saved == 34 * 128 * 1024 + 4 * 8 * 128
+
+
+def test_a_gated_part_saves_three_widths_and_experts_those_that_run() -> None:
+    dense = layer_shape(GRAPH.operators[1])
+    routed = layer_shape(model("llm", **SHAPE, architecture="mixtral", experts=4, active=2).operators[1])
+    inner = 3 * 1024
+    assert routed.saved_bytes(2) - dense.saved_bytes(2) == 64 * 2 * (inner + 512)

@@ -1,0 +1,138 @@
+"""Exports: what they say of a plan is what the suite measures, and refusals come with a plan that works."""
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.bench.exports.export import Export, Refusal, export
+from pipebench.bench.exports.tolerance import turns
+from pipebench.bench.services import HostServices
+from pipebench.check import check_pins
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins, Problem
+from pipebench.formats.frameworks.arrangement import arranged
+from pipebench.formats.frameworks.targets import TARGETS
+from pipebench.formats.torch_cells import read_cells
+from pipebench.hooks.manager import Host
+from pipebench.report.export_text import export_lines, refusal_lines
+from tests.language_models import HEAVY_HEAD, TINY, planned, problem
+
+HOST = Host()
+PINS = Pins(tensor_parallel=2, pipeline=4, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="none")
+
+
+@pytest.fixture(scope="module")
+def given() -> Problem:
+    return problem(devices=8, mini_batch=16, pins=PINS, **HEAVY_HEAD)
+
+
+@pytest.fixture(scope="module")
+def plan(given: Problem) -> Plan:
+    return planned(given)
+
+
+def exported(given: Problem, plan: Plan, name: str) -> Export | Refusal:
+    return export(HOST, PlannedProblem(problem=given, plan=plan), TARGETS[name], "order.csv")
+
+
+def test_it_says_what_the_suite_measures(given: Problem, plan: Plan) -> None:
+    made = exported(given, plan, "megatron")
+    assert isinstance(made, Export)
+    services = HostServices(HOST)
+    trace = services.simulate(given, plan, services.schedule("1f1b", given, plan))
+    assert made.prediction.seconds == trace.total_ns / 1e9
+    peak = max(memory.peak_bytes for memory in trace.memory)
+    assert made.prediction.free_bytes == given.cluster.memory_bytes - peak
+    assert made.uniform is not None
+    assert made.uniform.seconds > made.prediction.seconds
+    text = "\n".join(export_lines(made))
+    for part in (
+        "Megatron-LM d98e8a64dd",
+        "uniform split takes",
+        "free on the fullest device",
+        "head:",
+        "embedding:",
+    ):
+        assert part in text
+
+
+def test_where_it_says_another_wins_another_wins(given: Problem, plan: Plan) -> None:
+    """Times of the head just beyond the factor make the named rival faster, and just short of it do not."""
+    services = HostServices(HOST)
+    head = {"head", "norm"}
+    found = [turn for turn in turns(services, arranged(given, plan)) if turn.item == "head" and turn.factor]
+    assert found
+    for turn in found:
+        assert turn.rival is not None
+        assert turn.factor is not None
+        beyond = turn.factor * (1.001 if turn.factor > 1 else 0.999)
+        changed = scaled(given, head, beyond)
+        mine, other = (
+            services.simulate(changed, each, services.schedule("1f1b", changed, each)).total_ns
+            for each in (plan, turn.rival)
+        )
+        assert other < mine
+    assert scaled(given, head, 1.0) == given
+
+
+def scaled(given: Problem, names: set[str], factor: float) -> Problem:
+    """The problem with the times of these operators multiplied."""
+
+    def times(seconds: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(each * factor for each in seconds)
+
+    costs = given.profile.costs[0]
+    operators = tuple(
+        each
+        if each.operator not in names
+        else replace(
+            each,
+            forward_s=times(each.forward_s),
+            backward_s=times(each.backward_s),
+            weight_gradient_s=times(each.weight_gradient_s),
+            alternatives=tuple(
+                replace(a, forward_s=times(a.forward_s), backward_s=times(a.backward_s)) for a in each.alternatives
+            ),
+        )
+        for each in costs.operators
+    )
+    profile = replace(given.profile, costs=(replace(costs, operators=operators),))
+    return replace(given, profile=profile)
+
+
+def test_a_refusal_offers_a_plan_that_works(given: Problem, plan: Plan) -> None:
+    pinned = replace(given, pins=Pins(micro_batch=2))
+    stages = tuple(
+        replace(
+            stage,
+            micro_batch=2,
+            in_flight=0,
+            data_parallel=2 if k == 0 else 1,
+            tensor_parallel=1,
+            choice=(),
+            devices=(2 * k, 2 * k + 1) if k == 0 else (2 * k,),
+        )
+        for k, stage in enumerate(plan.stages)
+    )
+    uneven = replace(plan, stages=stages)
+    made = exported(pinned, uneven, "megatron")
+    assert isinstance(made, Refusal)
+    assert "replicas per stage differ" in made.reason
+    assert made.nearest is not None
+    assert made.nearest.prediction.fits
+    assert TARGETS["megatron"].refusal(made.nearest.problem, made.nearest.plan) == ""
+    assert check_pins(pinned, made.nearest.plan).status == "valid"
+    assert "the nearest that it can" in "\n".join(refusal_lines(made))
+
+
+def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
+    made = exported(given, plan, "torchtitan")
+    assert isinstance(made, Export)
+    assert made.schedule is not None
+    assert len(read_cells(made.schedule, "order.csv")) == 4
+
+
+def test_one_stage_has_no_turns(given: Problem) -> None:
+    pins = Pins(tensor_parallel=8, pipeline=1, data_parallel=1, micro_batch=1)
+    alone = problem(devices=8, mini_batch=4, pins=pins, **TINY)
+    assert turns(HostServices(HOST), arranged(alone, planned(alone))) == []

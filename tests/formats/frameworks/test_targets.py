@@ -1,0 +1,194 @@
+"""What each framework can be told, and what it refuses."""
+
+import ast
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins, Problem
+from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
+from pipebench.formats.frameworks.arrangement import CannotExpress, arranged
+from pipebench.formats.frameworks.imports import read_layout
+from pipebench.formats.frameworks.targets import TARGETS, target_named
+from pipebench.formats.pipedream_lines import parse_lines
+from tests.builders import chain_problem, cluster, stages_plan
+from tests.language_models import TINY, planned, problem
+
+NAMES = list(TARGETS)
+
+
+@pytest.fixture(scope="module")
+def given() -> tuple[Problem, Plan]:
+    """Eight layers on four stages of two devices."""
+    pins = Pins(tensor_parallel=2, pipeline=4, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="none")
+    made = problem(devices=8, mini_batch=16, pins=pins, **TINY)
+    return made, planned(made)
+
+
+def changed(plan: Plan, stage: int, **fields: object) -> Plan:
+    stages = list(plan.stages)
+    stages[stage] = replace(stages[stage], **fields)
+    return replace(plan, stages=tuple(stages))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_target_writes_it(name: str, given: tuple[Problem, Plan]) -> None:
+    target = target_named(name)
+    text = target.write(target.can_express(*given), "order.csv")
+    assert text.endswith("\n")
+    assert target.refusal(*given) == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replicas_by_stage(name: str, given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    assert "replicas per stage differ" in TARGETS[name].refusal(made, changed(plan, 1, data_parallel=2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_not_contiguous(name: str, given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    first, second = plan.stages[0].operators, plan.stages[1].operators
+    swapped = changed(
+        changed(plan, 0, operators=(*first[:-1], second[-1])), 1, operators=(first[-1], *second[:-1])
+    )
+    assert "not contiguous" in TARGETS[name].refusal(made, swapped)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unequal_stages_by_rank(name: str, given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    shared = replace(changed(plan, 3, devices=plan.stages[0].devices), shared_devices=True)
+    assert "unequal stages per rank" in TARGETS[name].refusal(made, shared)
+
+
+def inside(layers: Sequence[int | None]) -> tuple[Problem, Plan]:
+    made = chain_problem([1] * 4, [1] * 4, cluster(2), mode="sync")
+    operators = tuple(
+        replace(op, layer=layer, path=f"block.{layer}")
+        for op, layer in zip(made.profile.graph.operators, layers, strict=True)
+    )
+    graph = replace(made.profile.graph, operators=operators)
+    return replace(made, profile=replace(made.profile, graph=graph)), stages_plan([[0, 1], [2, 3]])
+
+
+def test_a_cut_inside_a_layer() -> None:
+    made, plan = inside([0, 1, 1, 2])
+    for name in ("megatron", "torchtitan", "pipelining"):
+        assert "inside layer 1" in TARGETS[name].refusal(made, plan)
+    for name in ("deepspeed", "pipedream"):
+        assert TARGETS[name].refusal(made, plan) == ""
+
+
+def test_other_models_have_no_layout() -> None:
+    made, plan = inside([0, 0, 1, 1])
+    assert "no language model" in TARGETS["megatron"].refusal(made, plan)
+    assert "no llama-like" in TARGETS["torchtitan"].refusal(made, plan)
+    assert pipelining.split_points(arranged(made, plan)) == ["block.1"]
+
+
+def test_async_is_for_pipedream_only() -> None:
+    made, plan = inside([0, 0, 1, 1])
+    made = replace(made, regime=replace(made.regime, mode="async"))
+    assert [name for name in NAMES if not TARGETS[name].refusal(made, plan)] == ["pipedream"]
+
+
+def test_megatron_flags(given: tuple[Problem, Plan]) -> None:
+    lines = TARGETS["megatron"].write(arranged(*given), "").splitlines()
+    assert "--tensor-model-parallel-size 2" in lines
+    assert "--pipeline-model-parallel-size 4" in lines
+    assert "--micro-batch-size 1" in lines
+    assert "--global-batch-size 16" in lines
+    assert "--sequence-parallel" in lines
+    assert not any(line.startswith("--recompute") for line in lines)
+
+
+def test_recompute_is_said() -> None:
+    pins = Pins(tensor_parallel=2, pipeline=4, virtual_stages=1, micro_batch=1, recompute="stage")
+    made = problem(devices=8, mini_batch=16, pins=pins, **TINY)
+    text = TARGETS["megatron"].write(arranged(made, planned(made)), "")
+    assert "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1" in text
+
+
+def test_torchtitan_parts_cover_the_model(given: tuple[Problem, Plan]) -> None:
+    listed = torchtitan.parts(arranged(*given))
+    assert [name for part in listed for name in part] == torchtitan.module_names(8)
+    snippet = TARGETS["torchtitan"].write(arranged(*given), "order.csv")
+    ast.parse(snippet)
+    assert '"PipelineScheduleSingle"' in snippet
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([["tok_embeddings", "layers.0"], ["layers.1", "norm"]], "'lm_head' is in no part"),
+        ([["tok_embeddings", "layers.0"], ["layers.0", "layers.1", "norm", "lm_head"]], "in several parts"),
+        ([["tok_embeddings", "layers.0.attn"], ["layers.1", "norm", "lm_head"]], "does not have"),
+        ([["tok_embeddings", "layers.1"], ["layers.0", "norm", "lm_head"]], "out of order"),
+        ([["tok_embeddings"], ["layers.0", "layers.1"], ["norm", "lm_head"]], "do not divide"),
+    ],
+)
+def test_bad_parts(parts: list[list[str]], reason: str) -> None:
+    with pytest.raises(PipebenchError, match=reason):
+        torchtitan.check_parts(parts, 2, 2)
+
+
+@pytest.mark.parametrize("bounds", [[0, 3], [1, 2, 4], [0, 3, 2], [0, 2, 5]])
+def test_bad_bounds(bounds: list[int]) -> None:
+    with pytest.raises(PipebenchError, match="never back"):
+        deepspeed.check_bounds(bounds, 4, 2)
+
+
+def test_deepspeed_runs_one_stage_a_rank() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=4, data_parallel=1, virtual_stages=2, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    assert "2 stages a rank" in TARGETS["deepspeed"].refusal(made, plan)
+    assert TARGETS["megatron"].refusal(made, plan) == ""
+    with pytest.raises(CannotExpress):
+        TARGETS["pipedream"].can_express(made, plan)
+
+
+def test_pipedream_ids(given: tuple[Problem, Plan], tmp_path: object) -> None:
+    text = TARGETS["pipedream"].write(arranged(*given), "")
+    nodes, _ = parse_lines(text.encode(), "graph.txt")
+    sizes = [len(stage.operators) for stage in given[1].stages]
+    assert [sum(node.stage == k for node in nodes) for k in range(4)][1:] == sizes[1:]
+
+
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "pipedream"])
+def test_round_trips(name: str, given: tuple[Problem, Plan], tmp_path_factory: pytest.TempPathFactory) -> None:
+    made, plan = given
+    text = TARGETS[name].write(arranged(made, plan), "order.csv")
+    if name == "megatron":
+        (line,) = [line for line in text.splitlines() if "layout" in line]
+        text = line.partition("'")[2].rstrip("'")
+    path = tmp_path_factory.mktemp(name) / "layout.txt"
+    path.write_text(text)
+    contents = read_layout(str(path)).contents(made.profile.graph, 4)
+    operators = made.profile.graph.operators
+    assert [tuple(operators[op].name for op in ops) for ops in contents] == [s.operators for s in plan.stages]
+
+
+def test_a_v_is_for_torchtitan() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=4, data_parallel=1, virtual_stages=2, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    vee = replace(plan, stages=tuple(replace(s, devices=(min(k, 7 - k),)) for k, s in enumerate(plan.stages)))
+    assert arranged(made, vee).vee
+    assert '"ZBVZeroBubble"' in TARGETS["torchtitan"].write(arranged(made, vee), "order.csv")
+    assert "not placed in turn" in TARGETS["megatron"].refusal(made, vee)
+    assert '"PipelineScheduleMulti"' in TARGETS["torchtitan"].write(arranged(made, plan), "order.csv")
+
+
+def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    stages = tuple(replace(stage, recompute="stage") for stage in plan.stages)
+    counts = {sum(name.startswith("layers.") for name in stage.operators) for stage in stages}
+    refusal = TARGETS["megatron"].refusal(made, replace(plan, stages=stages))
+    assert ("different numbers of layers" in refusal) == (len(counts) > 1)
+    some = replace(plan, stages=(stages[0], *plan.stages[1:]))
+    assert "some stages or layers recompute" in TARGETS["megatron"].refusal(made, some)
