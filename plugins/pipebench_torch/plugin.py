@@ -1,0 +1,58 @@
+"""What this plugin offers: the executor `torch` and its options."""
+
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Executor, ExecutorCapabilities
+
+PIPEBENCH_API = 1
+
+
+class ExecutorOptions(Value, frozen=True, kw_only=True):
+    """device: where tensors live; auto: cuda where every process finds a card of its own, else cpu. backend:
+    auto is nccl for cuda and gloo for cpu; gloo with cuda copies through the host, so that processes may share a
+    card. iterations: measured mini-batches after warmup (async: mini-batches of one long run). verify: compare
+    gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to the
+    largest gradient of the parameter. ahead: tasks whose receives are posted beforehand. timeout_s: for the whole
+    run. port: of the rendezvous (0: a free one). limit_memory: hold each process to the memory of its device
+    (cpu). threads: of each process.
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    backend: Literal["auto", "gloo", "nccl"] = "auto"
+    iterations: int = 5
+    warmup: int = 1
+    verify: Literal["auto", "yes", "no"] = "auto"
+    tolerance: float = 1e-4
+    ahead: int = 3
+    timeout_s: float = 300.0
+    port: int = 0
+    limit_memory: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "ahead", "threads"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
+        require(self.warmup >= 0, f"warmup is {self.warmup}, it must not be negative")
+        require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
+        require(0 <= self.port < 65536, f"port is {self.port}, it must be from 0 to 65535")
+
+
+@hookimpl
+def pipebench_executors() -> tuple[Executor, ...]:
+    """One executor: torch.distributed, one process a device."""
+    return (
+        Executor(
+            name="torch",
+            summary="runs the plan with PyTorch, one process a device (gloo on cpu, NCCL on cuda)",
+            load="pipebench_torch.executor:execute",
+            options=ExecutorOptions,
+            deviations=(
+                "no optimizer step in a synchronous mini-batch, as in the cost model",
+                "the loss is half the mean square of the model's outputs",
+                "a split backward walks the graph twice: once for inputs, once for weights",
+            ),
+            capabilities=ExecutorCapabilities(launch="processes"),
+        ),
+    )
