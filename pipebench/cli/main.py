@@ -14,6 +14,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError, nearest
 COMMANDS = {
     "compare": "run planners on the same problems and score their plans",
     "plan": "make one plan and show its stages",
+    "profile": "what the operators of a model cost, computed or measured",
     "draw": "draw the timeline of schedules, nothing else needed",
     "show": "show what is in a file",
     "convert": "a profile from one file format to another",

@@ -94,8 +94,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision."""
+    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision.
+
+    model: what a profiler that captures models itself is to capture, else empty. scratch: a file where it may keep
+    what it has measured, to go on from there when it is run again; empty: there is none.
+    """
 
     devices: "tuple[DeviceType, ...]"
     micro_batches: tuple[int, ...]
     precision: "Precision" = "fp32"
+    model: str = ""
+    scratch: str = ""

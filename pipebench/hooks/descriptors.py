@@ -90,7 +90,12 @@ class Executor(Component):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler(Component):
-    """profile(graph, context) -> Profile; context.request says for which devices and sizes."""
+    """profile(graph, context) -> Profile; context.request says for which devices and sizes.
+
+    captures: it also takes models that it builds itself: graph is None and context.request.model names one.
+    """
+
+    captures: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

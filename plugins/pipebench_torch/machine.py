@@ -1,5 +1,7 @@
 """The device of a process: where tensors live, what time it is, how much memory is in use."""
 
+import contextlib
+import ctypes
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,12 @@ class Machine:
             return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
         except OSError:  # no such file outside Linux
             return 0
+
+    def settled_bytes(self) -> int:
+        """Bytes in use once what was freed has gone back to the system."""
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        return self.memory_bytes()
 
     def peak_bytes(self) -> int:
         """The most bytes in use since `reset_peak`, never less than now."""
@@ -98,11 +106,16 @@ class CudaMachine(Machine):
 
     def memory_bytes(self) -> int:
         """What tensors of this process occupy."""
-        return torch.cuda.memory_allocated()
+        return int(torch.cuda.memory_allocated())
+
+    def settled_bytes(self) -> int:
+        """What tensors occupy; the allocator's cache does not count."""
+        torch.cuda.synchronize()
+        return self.memory_bytes()
 
     def peak_bytes(self) -> int:
         """The most of it since `reset_peak`."""
-        return torch.cuda.max_memory_allocated()
+        return int(torch.cuda.max_memory_allocated())
 
     def reset_peak(self) -> None:
         """Begin a new peak."""

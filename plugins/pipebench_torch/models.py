@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.kinds import Call, compute_of
-from pipebench_torch.values import element_bytes, input_elements, model_input, weight
+from pipebench_torch.values import input_elements, model_input, weight
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -26,6 +26,9 @@ class Model(Protocol):
 
     def buffer(self, tensor: int, samples: int) -> Tensor:
         """Room for so many samples of a tensor."""
+
+    def ready(self, samples: int) -> None:
+        """Do what has to be done once for a number of samples."""
 
     def run(
         self,
@@ -47,7 +50,6 @@ class SyntheticModel:
         self.seed = seed
         self.dtype = DTYPES[precision]
         self._computes = [compute_of(operator) for operator in graph.operators]
-        self._element_bytes = element_bytes(graph)
 
     def weight(self, name: str) -> Tensor:
         return weight(self.graph, name, self.seed, self.dtype)
@@ -57,6 +59,9 @@ class SyntheticModel:
 
     def buffer(self, tensor: int, samples: int) -> Tensor:
         return torch.empty(samples, input_elements(self.graph, tensor), dtype=self.dtype)
+
+    def ready(self, samples: int) -> None:
+        """Nothing: shapes follow from the samples."""
 
     def run(
         self,

@@ -1,10 +1,10 @@
-"""What this plugin offers: the executor `torch` and its options."""
+"""What this plugin offers: the profiler and the executor `torch`, and their options."""
 
 from typing import Literal
 
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Executor, ExecutorCapabilities
+from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
 
 PIPEBENCH_API = 1
 
@@ -37,6 +37,39 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
         require(self.warmup >= 0, f"warmup is {self.warmup}, it must not be negative")
         require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
         require(0 <= self.port < 65536, f"port is {self.port}, it must be from 0 to 65535")
+
+
+class ProfilerOptions(Value, frozen=True, kw_only=True):
+    """repeats: passes of which the median counts, after warmup. group: operators are calls of modules (to `depth`
+    levels of nesting; 0: the innermost) or single nodes; for models that torch captures. threads: of this process.
+    """
+
+    repeats: int = 5
+    warmup: int = 1
+    group: Literal["module", "node"] = "module"
+    depth: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "threads"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
+        for name in ("warmup", "depth"):
+            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
+
+
+@hookimpl
+def pipebench_profilers() -> tuple[Profiler, ...]:
+    """One profiler: operators run one after the other."""
+    return (
+        Profiler(
+            name="torch",
+            summary="measures every operator with PyTorch; any torch.nn.Module as package.module:function",
+            load="pipebench_torch.profiler:profile",
+            options=ProfilerOptions,
+            captures=True,
+            deviations=("dropout is off in models that torch captures",),
+        ),
+    )
 
 
 @hookimpl

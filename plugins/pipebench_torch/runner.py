@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench_torch.exchange import Exchange
-from pipebench_torch.layout import Layout
+from pipebench_torch.layout import Layout, Span
 from pipebench_torch.machine import Machine
 from pipebench_torch.models import Model
 from pipebench_torch.orders import Task
@@ -84,13 +85,22 @@ class Runner:
         letter = "B" if kind in "BI" else kind
         return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
 
-    def run(self, watch_memory: bool = False) -> Record:
-        """Run all tasks once. Gradients of the stages are replaced."""
+    def held_bytes(self) -> int:
+        """Weights and inputs, which stay from run to run; gradients and later versions are dropped."""
+        self._forget()
+        kept = [weight for stage in self.stages.values() for weight in stage.versions[0].values()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in (*kept, *self._inputs.values()))
+
+    def _forget(self) -> None:
         for stage in self.stages.values():
             stage.gradients.clear()
             stage.live.clear()
-            for version in [v for v in stage.versions if v > 0]:
+            for version in [version for version in stage.versions if version > 0]:
                 del stage.versions[version]
+
+    def run(self, watch_memory: bool = False) -> Record:
+        """Run all tasks once. Gradients of the stages are replaced."""
+        self._forget()
         record = Record()
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
@@ -129,12 +139,12 @@ class Runner:
             record.memory.append((max(before, self.machine.peak_bytes()), self.machine.memory_bytes()))
         if kind in "WR":
             return
-        start = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))[0]
+        span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
         for piece in self._made(self.rank, task):
             if piece.tensor == TOKEN:
                 exchange.give(piece, torch.zeros(1))
             else:
-                exchange.give(piece, made[piece.tensor][piece.span[0] - start : piece.span[1] - start])
+                exchange.give(piece, _cut(made[piece.tensor], piece, span))
 
     def _compute(self, task: Task, received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
         stage, micro_batch, kind = task
@@ -188,6 +198,15 @@ class Runner:
         return buffer if staged else buffer.to(self.machine.device)
 
 
+def _cut(value: Tensor, piece: Piece, span: Span) -> Tensor:
+    """The samples of a piece. Raises UnsupportedProblem where samples are not the first axis."""
+    if piece.span == span:
+        return value
+    if value.shape[0] != span[1] - span[0]:
+        raise UnsupportedProblem(f"tensor {piece.tensor} of shape {tuple(value.shape)} cannot be cut by samples")
+    return value[piece.span[0] - span[0] : piece.span[1] - span[0]]
+
+
 def _assembled(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
     """The tensors of a task from their pieces: joined along the samples, gradients of several readers added."""
     parts: dict[int, dict[int, list[tuple[int, Tensor]]]] = {}
@@ -196,7 +215,7 @@ def _assembled(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
             parts.setdefault(piece.tensor, {}).setdefault(piece.sender, []).append((piece.span[0], value))
     found: dict[int, Tensor] = {}
     for tensor, senders in parts.items():
-        for sender in sorted(senders):
+        for sender in sorted(senders, reverse=True):  # as autograd adds them, the last reader first
             pieces = [value for _, value in sorted(senders[sender], key=lambda part: part[0])]
             whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
             found[tensor] = found[tensor] + whole if tensor in found else whole

@@ -23,7 +23,6 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     layout, delay = rounds_of(problem, plan, schedule, job.options)
     orders = lane_orders(problem, plan, schedule, layout)
     machine = machine_of(job.device, job.backend, local)
-    base = machine.memory_bytes()
     model = SyntheticModel(problem.profile.graph, job.seed, problem.regime.precision)
     traffic = traffic_of(model.graph, layout)
     stages = {s: StageRun(model, problem, plan, s, traffic) for s in layout.stages_of(rank)}
@@ -33,12 +32,14 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     )
     _groups(runner, layout, rank, job.backend)
     runner.prepare(order_of)
-    held = machine.memory_bytes() - base
-    watched = runner.run(watch_memory=True)
+    runner.run()
     difference = None
     if job.verify:
         status.say("comparing gradients with a single process" if rank == 0 else "waiting for rank 0 to compare")
         difference = compare_gradients(model, layout, stages, rank, problem.mini_batch, delay, machine)
+    held = runner.held_bytes()
+    base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
+    watched = runner.run(watch_memory=True)
     wanted = 1 if layout.rounds > 1 else job.options.warmup + job.options.iterations
     records = [runner.run() for _ in range(wanted)]
     if layout.rounds == 1:
@@ -47,7 +48,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
         rank=rank,
         runs=tuple(_read(machine, record) for record in records),
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
-        held_bytes=max(0, held),
+        held_bytes=held,
         delay=delay,
         rounds=layout.rounds,
         difference=difference,

@@ -1,5 +1,7 @@
 """Models built and profiled by plugins, what they return brought to exact types."""
 
+from dataclasses import replace
+
 from pipebench.bench.returned import called, exact_graph, exact_profile
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Profile
@@ -18,7 +20,20 @@ def build_graph(host: Host, reference: Reference) -> OperatorGraph:
     return exact_graph(component.name, called(f"model {component.name!r}", lambda: build(context)))
 
 
-def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRequest) -> Profile:
+def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -> Profile:
+    """The profile of a model of the host, or of one that the profiler captures itself.
+
+    Raises PipebenchError for a name that neither of them knows.
+    """
+    reference = parse_reference(model)
+    component = host.find("profilers", parse_reference(profiler).name).component
+    assert isinstance(component, Profiler)
+    if component.captures and reference.name not in host.slot("models"):
+        return profiled(host, profiler, None, replace(request, model=model))
+    return profiled(host, profiler, build_graph(host, reference), request)
+
+
+def profiled(host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest) -> Profile:
     """The profile of a graph by a profiler, options included."""
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component
