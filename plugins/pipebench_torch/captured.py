@@ -33,7 +33,11 @@ class CapturedModel:
         self._programs: dict[int, Program] = {}
         self._groups: dict[int, list[list[Node]]] = {}
         self._constants: dict[tuple[int, str], Tensor] = {}
-        self.graph: OperatorGraph = graph_of(source, *(self.program(size) for size in PROBED), group, depth)
+        self.graph: OperatorGraph = self._graph()
+
+    def _graph(self) -> OperatorGraph:
+        small, large = PROBED
+        return graph_of(self.source, self.program(small), self.program(large), self.group, self.depth)
 
     def program(self, samples: int) -> Program:
         """The program for so many samples."""
@@ -98,9 +102,7 @@ class CapturedModel:
         del first
         samples = sum(groups)
         program = self.program(samples)
-        if len(groups) > 1 and self.graph.operators[operator].kind.startswith(
-            ("batch_norm", "_native_batch_norm")
-        ):
+        if len(groups) > 1 and "batch_norm" in self.graph.operators[operator].kind:
             raise PipebenchError("batch statistics of a captured module follow one micro-batch size only")
         made: dict[str, Any] = {}
         index = self.graph.tensor_index

@@ -3,7 +3,7 @@
 Nothing is downloaded: weights are made up, times do not depend on them.
 """
 
-import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Source:
 
 
 def source_of(text: str) -> Source:
-    """The module that a text names: torchvision:NAME, transformers:NAME, NAME of either, or package.module:function.
+    """The module of a name: torchvision:NAME, transformers:NAME, NAME of either, or package.module:function.
 
     The function returns a module that has a method `example_inputs(samples)` giving its keyword arguments, or a
     pair of a module and such a function. Options in brackets go to the configuration or the function.
@@ -102,7 +102,7 @@ def _torchvision(name: str, options: dict[str, Any]) -> Source:
 
 
 def _torchvision_models() -> Any:
-    """torchvision beside a build of torch that it was not made for lacks two operators that no model here calls."""
+    """torchvision beside a torch that it was not built for lacks two operators; no model here calls them."""
     if importlib.util.find_spec("torchvision") is None:
         raise PipebenchError("torchvision is not installed", "pip install torchvision")
     if not _KEPT and "torchvision" not in sys.modules:

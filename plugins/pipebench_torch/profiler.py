@@ -20,7 +20,7 @@ from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_torch.executor import require_torch
 from pipebench_torch.plugin import ProfilerOptions
 
-SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first operator that keeps it"
+SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first that keeps it"
 
 
 class Kept(Value, frozen=True, kw_only=True):
