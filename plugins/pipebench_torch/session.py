@@ -2,10 +2,10 @@
 
 import torch.distributed as dist
 
+from pipebench_torch.building import model_of
 from pipebench_torch.job import Job, Report, Tasks
 from pipebench_torch.layout import Layout
 from pipebench_torch.machine import Machine, machine_of
-from pipebench_torch.models import SyntheticModel
 from pipebench_torch.orders import Task, lane_orders
 from pipebench_torch.pieces import traffic_of
 from pipebench_torch.rounds import rounds_of
@@ -23,7 +23,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     layout, delay = rounds_of(problem, plan, schedule, job.options)
     orders = lane_orders(problem, plan, schedule, layout)
     machine = machine_of(job.device, job.backend, local)
-    model = SyntheticModel(problem.profile.graph, job.seed, problem.regime.precision)
+    model = model_of(problem, job.seed, machine.device)
     traffic = traffic_of(model.graph, layout)
     stages = {s: StageRun(model, problem, plan, s, traffic) for s in layout.stages_of(rank)}
     order_of = {each: _tasks_of(layout, orders, each) for each in range(layout.world)}
@@ -36,7 +36,8 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     difference = None
     if job.verify:
         status.say("comparing gradients with a single process" if rank == 0 else "waiting for rank 0 to compare")
-        difference = compare_gradients(model, layout, stages, rank, problem.mini_batch, delay, machine)
+        alone = model if job.device == "cpu" else model_of(problem, job.seed)
+        difference = compare_gradients(alone, layout, stages, rank, problem.mini_batch, delay, machine)
     held = runner.held_bytes()
     base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
     watched = runner.run(watch_memory=True)
