@@ -12,9 +12,10 @@ from pipebench.domain.errors import PipebenchError
 @click.command()
 @click.argument("file")
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
+@click.option("--trace", help="Of a plan file: a measured trace of it, drawn below the simulated one.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
 @click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
-def command(file: str, plan_id: str | None, output: Path | None, as_json: bool) -> int:
+def command(file: str, plan_id: str | None, trace: str | None, output: Path | None, as_json: bool) -> int:
     """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
     A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
@@ -34,8 +35,26 @@ def command(file: str, plan_id: str | None, output: Path | None, as_json: bool) 
     if as_json:
         print_json(value)
         return 0
+    if trace is not None:
+        return _gap(kind, value, trace)
     printers: dict[str, Any] = {"plan": _plan, "rows": _rows, "profile": _profile}
     printers.get(kind, _other)(kind, value)
+    return 0
+
+
+def _gap(kind: str, value: Any, trace: str) -> int:
+    from pipebench.bench.execution import gap
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
+    from pipebench.formats.native import read_document
+    from pipebench.report.execution_text import execution_lines
+
+    if kind != "plan" or value.schedule is None:
+        raise PipebenchError("--trace stands beside a plan file that holds a schedule", "make it with `plan -o`")
+    services = HostServices(open_host())
+    simulated = services.simulate(value.problem, value.plan, value.schedule)
+    for line in execution_lines(gap(value, simulated, read_document(trace, "trace")), console().width):
+        click.echo(line)
     return 0
 
 

@@ -8,6 +8,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from pipebench_torch.machine import keep_freed_memory
 from pipebench_torch.models import Model
 from pipebench_torch.values import loss_of
 
@@ -59,6 +60,8 @@ class Stopwatch:
 def measure(model: Model, samples: int, repeats: int, warmup: int, device: torch.device) -> Measured:
     """The medians of `repeats` passes after `warmup`. Every operator runs on what the one before it made."""
     model.ready(samples)
+    if device.type == "cpu":
+        keep_freed_memory()
     weights = {p.name: model.weight(p.name).to(device).requires_grad_() for p in model.graph.parameters}
     producers = enumerate(model.graph.producers)
     inputs = {t: model.input(t, samples).to(device) for t, producer in producers if producer < 0}

@@ -5,7 +5,7 @@ import torch.distributed as dist
 from pipebench_torch.building import model_of
 from pipebench_torch.job import Job, Report, Tasks
 from pipebench_torch.layout import Layout
-from pipebench_torch.machine import Machine, machine_of
+from pipebench_torch.machine import Machine, keep_freed_memory, machine_of
 from pipebench_torch.orders import Task, lane_orders
 from pipebench_torch.pieces import traffic_of
 from pipebench_torch.rounds import rounds_of
@@ -41,6 +41,8 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     held = runner.held_bytes()
     base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
     watched = runner.run(watch_memory=True)
+    if job.device == "cpu":
+        keep_freed_memory()
     wanted = 1 if layout.rounds > 1 else job.options.warmup + job.options.iterations
     records = [runner.run() for _ in range(wanted)]
     if layout.rounds == 1:
