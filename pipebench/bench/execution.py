@@ -23,7 +23,7 @@ class StageGap:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Both traces; seconds of one mini-batch; error: (simulated - measured) / measured. notices: the executor's."""
+    """Both traces; seconds of a mini-batch; error: (simulated - measured) / measured. notices: the executor's."""
 
     simulated: Trace
     measured: Trace

@@ -93,6 +93,14 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkRequest:
+    """What a profiler that measures links is asked for: how many devices, of which kind."""
+
+    devices: int
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRequest:
     """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision.
 

@@ -67,6 +67,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             load="pipebench_torch.profiler:profile",
             options=ProfilerOptions,
             captures=True,
+            links="pipebench_torch.links:links",
             deviations=("dropout is off in models that torch captures",),
         ),
     )
