@@ -75,9 +75,10 @@ def attached(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace]
 def clock_offsets(traces: Sequence[RankTrace]) -> list[int | None]:
     """What to add to each rank's clock to read that of the first.
 
-    The k-th message of a tag that r sends to s is the k-th that s gets from r. It ends after it began, whatever the
-    clocks say: the smallest difference each way bounds the offset, and half of their difference is its estimate (Mills,
-    Internet Time Synchronization, 1991). One way only: that bound itself. Ranks are reached over others.
+    The k-th message of a tag that r sends to s is the k-th that s gets from r. It ends after it began, whatever
+    the clocks say: the smallest difference each way bounds the offset, and half of their difference is its
+    estimate (Mills, Internet Time Synchronization, 1991). One way only: that bound itself. Ranks are reached over
+    others.
     """
     offsets: list[int | None] = [0] + [None] * (len(traces) - 1)
     reached = [0]
