@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
@@ -87,6 +88,11 @@ def exact_graph(name: str, returned: object) -> OperatorGraph:
 def exact_profile(who: str, returned: object) -> Profile:
     """What a profiler or a format returned, every part of exactly its type. Raises PipebenchError for others."""
     return cast(Profile, _exact(who, _instance(who, returned, Profile), Profile))
+
+
+def exact_cluster(who: str, returned: object) -> Cluster:
+    """What a profiler measured of links, every part of exactly its type. Raises PipebenchError for others."""
+    return cast(Cluster, _exact(who, _instance(who, returned, Cluster), Cluster))
 
 
 def _instance(who: str, returned: object, kind: type[T]) -> T:

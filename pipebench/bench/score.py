@@ -87,16 +87,19 @@ def time_fields(
     notices: list[str] = []
     ran: list[str] = []
     for name in executors:
+        noted: list[str] = []
         try:
-            trace = services.execute(name, problem, plan, schedule)
+            trace = services.execute(name, problem, plan, schedule, noted)
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue
+        notices += [f"executor {name}: {line}" for line in noted]
         ran.append(name)
         traces.append(trace)
         measured = metrics(problem, plan, trace)
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
     fields["executor"] = ",".join(ran)
+    fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
     value = fields.get("simulated_s") or fields["estimated_s"]
     bound = bounds["bound_s"]
     fields["gap"] = (value - bound) / bound if bound else None
@@ -109,12 +112,20 @@ def _metric_fields(measured: Metrics, origin: str, mini_batch: int) -> dict[str,
         return {
             "measured_s": measured.seconds,
             "measured_throughput": mini_batch / measured.seconds if measured.seconds else None,
+            "measured_memory_bytes": max(measured.peak_memory_bytes.values(), default=None),
         }
     return {
         "simulated_s": measured.seconds,
         "throughput": measured.throughput,
         "bubble": measured.bubble,
     }
+
+
+def prediction_error(simulated_s: float | None, measured_s: float | None) -> float | None:
+    """(simulated - measured) / measured: below zero where the simulator promised too much."""
+    if simulated_s is None or not measured_s:
+        return None
+    return (simulated_s - measured_s) / measured_s
 
 
 def depth(problem: Problem, plan: Plan) -> int:

@@ -75,13 +75,21 @@ class HostServices:
         context = self.context(ready)
         return called(f"scheduler {name!r}", lambda: ready.load()(problem, plan, context))
 
-    def execute(self, name: str, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
-        """The trace of an executor. Raises PipebenchError when it fails or returns no trace."""
+    def execute(
+        self, name: str, problem: Problem, plan: Plan, schedule: Schedule, notices: list[str] | None = None
+    ) -> Trace:
+        """The trace of an executor; what it notes is added to notices.
+
+        Raises PipebenchError when it fails or returns no trace.
+        """
         ready = self.executor(name)
         context = self.context(ready)
-        return exact_trace(
-            name, called(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
-        )
+        try:
+            returned = called(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
+        finally:
+            if notices is not None:
+                notices += [str(text) for text in context.notices]
+        return exact_trace(name, returned)
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of the suite's simulator."""

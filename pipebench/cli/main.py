@@ -15,6 +15,9 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 COMMANDS = {
     "compare": "run planners on the same problems and score their plans",
     "plan": "make one plan and show its stages",
+    "profile": "what the operators of a model cost, computed or measured",
+    "execute": "run a plan on processes or devices and set it beside its simulation",
+    "attach": "traces of a run that was launched elsewhere, beside a row",
     "draw": "draw the timeline of schedules, nothing else needed",
     "show": "show what is in a file",
     "convert": "a profile from one file format to another",

@@ -15,6 +15,7 @@ MOST_ROWS = 16
 @click.command()
 @click.argument("file")
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
+@click.option("--trace", help="Of a plan file: a measured trace of it, drawn below the simulated one.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
 @click.option("--picture", type=click.Path(path_type=Path), help="A plan's timeline, a profile's bars … (.svg).")
 @click.option("--graph", type=click.Path(path_type=Path), help="A plan's stages as a graph (.svg).")
@@ -22,6 +23,7 @@ MOST_ROWS = 16
 def command(
     file: str,
     plan_id: str | None,
+    trace: str | None,
     output: Path | None,
     picture: Path | None,
     graph: Path | None,
@@ -49,8 +51,26 @@ def command(
     if as_json:
         print_json(value)
         return 0
+    if trace is not None:
+        return _gap(kind, value, trace)
     printers: dict[str, Any] = {"plan": _plan, "rows": _rows, "profile": _profile}
     printers.get(kind, _other)(kind, value)
+    return 0
+
+
+def _gap(kind: str, value: Any, trace: str) -> int:
+    from pipebench.bench.execution import gap
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
+    from pipebench.formats.native import read_document
+    from pipebench.report.execution_text import execution_lines
+
+    if kind != "plan" or value.schedule is None:
+        raise PipebenchError("--trace stands beside a plan file that holds a schedule", "make it with `plan -o`")
+    services = HostServices(open_host())
+    simulated = services.simulate(value.problem, value.plan, value.schedule)
+    for line in execution_lines(gap(value, simulated, read_document(trace, "trace")), console().width):
+        click.echo(line)
     return 0
 
 

@@ -152,7 +152,7 @@ class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
 class Provenance(Value, frozen=True, kw_only=True):
     """Where the figures come from: who measured, on what, when, with which versions and spread.
 
-    setting: of a foreign file that carries one.
+    setting: of a foreign file that carries one. model: what the profiler captured, so that it can be built again.
     """
 
     profiler: str = ""
@@ -164,6 +164,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     saved: str = ""
     notes: tuple[str, ...] = ()
     setting: Setting | UnsetType = UNSET
+    model: str | UnsetType = UNSET
 
 
 class Profile(Value, frozen=True, kw_only=True):

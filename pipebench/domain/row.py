@@ -17,7 +17,8 @@ class Row(Value, frozen=True, kw_only=True):
     Times are seconds for one mini-batch (search times: seconds of search). claimed_s of an infeasible row: what
     the planner expected of a partition that could not be scheduled. bound_s is the suite's proven
     bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
-    device, memory_bytes the largest of them.
+    device, memory_bytes the largest of them. measured_error: (simulated - measured) / measured.
+    measured_memory_bytes: the most that a process of an executor held.
 
     search_cpu_s, search_wall_s: medians of search_samples (CPU with children, wall), the warm repeats in
     order; search_cold_s: wall of the first search. search_ratio: median of the CPU time over that of the
@@ -73,6 +74,8 @@ class Row(Value, frozen=True, kw_only=True):
     class_bound_scope: str = ""
     throughput: float | None = None
     measured_throughput: float | None = None
+    measured_error: float | None = None
+    measured_memory_bytes: int | None = None
     bubble: float | None = None
     peak_memory_bytes: dict[int, int] = {}
     memory_bytes: int | None = None

@@ -45,7 +45,7 @@ class Context:
     options: the component's options. seed: for everything random. deadline_s: time.monotonic() value at
     which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
     expanded, LP size, nodes …), exact from run to run; what a called component counts is added
-    as "name.counter". request: what a slot needs besides (see descriptors).
+    as "name.counter". request: what a slot needs besides (see descriptors). notices: lines for the row.
     """
 
     options: Any
@@ -55,6 +55,11 @@ class Context:
     report: Callable[[float, str], None] = _silent
     counters: dict[str, int] = field(default_factory=dict)
     request: Any = None
+    notices: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Add a line that the user should read beside the result."""
+        self.notices.append(text)
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a work counter."""
@@ -88,9 +93,23 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkRequest:
+    """What a profiler that measures links is asked for: how many devices, of which kind."""
+
+    devices: int
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision."""
+    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision.
+
+    model: what a profiler that captures models itself is to capture, else empty. scratch: a file where it may keep
+    what it has measured, to go on from there when it is run again; empty: there is none.
+    """
 
     devices: "tuple[DeviceType, ...]"
     micro_batches: tuple[int, ...]
     precision: "Precision" = "fp32"
+    model: str = ""
+    scratch: str = ""

@@ -90,7 +90,14 @@ class Executor(Component):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler(Component):
-    """profile(graph, context) -> Profile; context.request says for which devices and sizes."""
+    """profile(graph, context) -> Profile; context.request says for which devices and sizes.
+
+    links: "package.module:attribute" of links(context) -> Cluster, for one that measures links between devices.
+    captures: it also takes models that it builds itself: graph is None and context.request.model names one.
+    """
+
+    captures: bool = False
+    links: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

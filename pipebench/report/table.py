@@ -64,13 +64,20 @@ def fitting_table(console: Console, rows: Sequence[Row], notes: Notes) -> Table:
 
 
 def table(rows: Sequence[Row], notes: Notes, *, claimed: bool = True) -> Table:
-    """One block. Throughput in samples/s, also as the planner claims; gap = (simulated - bound) / bound."""
+    """One block. Throughput in samples/s, also as the planner claims; gap = (simulated - bound) / bound.
+
+    Where something was measured: its samples/s, and error = (simulated - measured) / measured seconds.
+    """
+    measured = any(row.measured_s is not None for row in rows)
     made = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=not claimed)
     made.add_column("planner", overflow="fold")
     made.add_column("scheduler", overflow="fold")
     if claimed:
         made.add_column("claimed", justify="right", no_wrap=True)
     made.add_column("samples/s", justify="right", no_wrap=True)
+    if measured:
+        made.add_column("measured", justify="right", no_wrap=True)
+        made.add_column("error", justify="right", no_wrap=True)
     made.add_column("gap", justify="right", no_wrap=True)
     made.add_column("fit", no_wrap=True)
     made.add_column("search", justify="right", no_wrap=True)
@@ -85,6 +92,7 @@ def table(rows: Sequence[Row], notes: Notes, *, claimed: bool = True) -> Table:
             escape(row.scheduler),
             *([rate(row.mini_batch / row.claimed_s if row.claimed_s else None)] if claimed else []),
             rate(row.throughput),
+            *([rate(row.measured_throughput), percent(row.measured_error)] if measured else []),
             percent(row.gap),
             "no" if row.fit == "does not fit" else row.fit or "-",
             search_time(row),

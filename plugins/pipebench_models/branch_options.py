@@ -22,6 +22,17 @@ class CaseStudyOptions(MMTOptions, frozen=True, kw_only=True):
     layers: int = 4
 
 
+class TinyMMTOptions(MMTOptions, frozen=True, kw_only=True):
+    """As MMTOptions, small enough for a CPU: two branches of two narrow layers."""
+
+    branches: int = 2
+    layers: int = 2
+    hidden: int = 64
+    ffn: int = 256
+    heads: int = 4
+    sequence: int = 32
+
+
 class DLRMOptions(Value, frozen=True, kw_only=True):
     """dense, sparse: branches of dense and of categorical features. layers: feed-forward layers of a dense branch;
     top: those behind the interaction; hidden: the width of all of them. embedding: width of an entry; bag: entries

@@ -9,6 +9,7 @@ from pipebench_models.branch_options import (
     CLIPOptions,
     DLRMOptions,
     MMTOptions,
+    TinyMMTOptions,
 )
 from pipebench_models.image_options import (
     AlexNetOptions,
@@ -64,6 +65,14 @@ def pipebench_models() -> tuple[Model, ...]:
             options=MMTOptions,
             reference=f"{GRAPHPIPE}, appendix A.2",
             deviations=TOKENS_ONLY,
+        ),
+        Model(
+            name="tiny-mmt",
+            summary="the Multi-Modal Transformer small enough to run on CPU processes in a moment",
+            load="pipebench_models.mmt:build",
+            options=TinyMMTOptions,
+            reference=f"{GRAPHPIPE}, appendix A.2",
+            deviations=("two branches of two layers of width 64", *TOKENS_ONLY),
         ),
         Model(
             name="transformer",

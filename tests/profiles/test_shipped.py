@@ -13,6 +13,7 @@ from tests.models.zoo import model
 from tests.profiles.regenerate import documents
 
 NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
+MEASURED = ["bert-cpu", "tiny-mmt-cpu"]
 LEAN = ["densenet121", "inception_v3", "resnet101"]
 
 
@@ -22,7 +23,20 @@ def made() -> dict[str, tuple[Path, bytes]]:
 
 
 def test_the_manifest_names_every_file(made: dict[str, tuple[Path, bytes]]) -> None:
-    assert profile_names() == sorted(made) == NAMES
+    assert sorted(made) == NAMES
+    assert profile_names() == sorted([*NAMES, *MEASURED])
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_ones_say_where_and_how(name: str) -> None:
+    profile = load_profile(name)
+    origin = profile.provenance
+    assert origin.profiler.startswith("torch[")
+    assert origin.device
+    assert origin.date
+    assert origin.versions["torch"]
+    assert origin.relative_spread is not None
+    assert all(sum(costs.forward_s) > 0 for costs in profile.costs[0].operators if costs.saved_bytes_per_sample)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,9 +1,13 @@
 """Models built and profiled by plugins, what they return brought to exact types."""
 
-from pipebench.bench.returned import called, exact_graph, exact_profile
+from dataclasses import replace
+
+from pipebench.bench.returned import called, exact_cluster, exact_graph, exact_profile
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Profile
-from pipebench.hooks.context import Context, ProfileRequest
+from pipebench.hooks.context import Context, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Model, Profiler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
@@ -18,7 +22,32 @@ def build_graph(host: Host, reference: Reference) -> OperatorGraph:
     return exact_graph(component.name, called(f"model {component.name!r}", lambda: build(context)))
 
 
-def profiled(host: Host, profiler: str, graph: OperatorGraph, request: ProfileRequest) -> Profile:
+def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -> Profile:
+    """The profile of a model of the host, or of one that the profiler captures itself.
+
+    Raises PipebenchError for a name that neither of them knows.
+    """
+    reference = parse_reference(model)
+    component = host.find("profilers", parse_reference(profiler).name).component
+    assert isinstance(component, Profiler)
+    if component.captures and reference.name not in host.slot("models"):
+        return profiled(host, profiler, None, replace(request, model=model))
+    return profiled(host, profiler, build_graph(host, reference), request)
+
+
+def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
+    """The cluster that a profiler measures. Raises PipebenchError for one that measures no links."""
+    reference = parse_reference(profiler)
+    component = host.find("profilers", reference.name).component
+    assert isinstance(component, Profiler)
+    if not component.links:
+        raise PipebenchError(f"profiler {component.name!r} measures no links", "name one that does, such as torch")
+    context = Context(options=typed_options(reference, component.options), request=request)
+    work, who = host.load(replace(component, load=component.links)), f"profiler {component.name!r}"
+    return exact_cluster(who, called(who, lambda: work(context)))
+
+
+def profiled(host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest) -> Profile:
     """The profile of a graph by a profiler, options included."""
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component

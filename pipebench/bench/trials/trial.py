@@ -103,7 +103,8 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     done = searched(host, trial.planner, request, trial.memory_bytes)
     common |= search_fields(done)
     if done.report.status == "found":
-        return _scored(HostServices(host, seed=trial.seed), trial, scoring, done.report, common)
+        services = HostServices(host, seed=trial.seed, deadline_s=time.monotonic() + trial.timeout_s)
+        return _scored(services, trial, scoring, done.report, common)
     return _failed(trial, scoring, done, common)
 
 

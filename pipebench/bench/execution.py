@@ -1,0 +1,76 @@
+"""One plan, simulated and run by an executor: how far apart the two are."""
+
+import time
+from dataclasses import dataclass
+
+from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.bench.services import HostServices
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.trace import Trace
+from pipebench.hooks.manager import Host
+from pipebench.simulation.metrics import metrics
+
+
+@dataclass(frozen=True, slots=True)
+class StageGap:
+    """Seconds of a forward and a backward of one stage: as simulated, and the median as measured."""
+
+    stage: int
+    simulated_s: float
+    measured_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Both traces; seconds of a mini-batch; error: (simulated - measured) / measured. notices: the executor's."""
+
+    simulated: Trace
+    measured: Trace
+    simulated_s: float
+    measured_s: float
+    error: float | None
+    stages: tuple[StageGap, ...]
+    notices: tuple[str, ...]
+
+
+def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: float) -> Execution:
+    """Simulate the plan, then run it. Raises PipebenchError where the executor does."""
+    problem, plan = planned.problem, planned.plan
+    services = HostServices(host, deadline_s=time.monotonic() + timeout_s)
+    default = "1f1b" if problem.regime.mode == "sync" else "1f1b*"
+    schedule = planned.schedule or services.schedule(planned.scheduler or default, problem, plan)
+    simulated = services.simulate(problem, plan, schedule)
+    notices: list[str] = []
+    measured = services.execute(executor, problem, plan, schedule, notices)
+    if measured.origin != "measured":
+        raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
+    return gap(planned, simulated, measured, tuple(notices))
+
+
+def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()) -> Execution:
+    """How far a simulated and a measured trace of one plan are apart."""
+    problem, plan = planned.problem, planned.plan
+    both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
+    times = [_stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
+    return Execution(
+        simulated=simulated,
+        measured=measured,
+        simulated_s=both[0],
+        measured_s=both[1],
+        error=prediction_error(both[0], both[1]),
+        stages=tuple(StageGap(stage, one, other) for stage, (one, other) in enumerate(zip(*times, strict=True))),
+        notices=notices,
+    )
+
+
+def _stage_seconds(trace: Trace, stages: int) -> list[float]:
+    """Medians of all forwards and of all backwards of a stage, added."""
+    taken: dict[tuple[int, str], list[int]] = {}
+    for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
+        if kind != "R":
+            taken.setdefault((stage, kind), []).append(end - start)
+    found = [0.0] * stages
+    for (stage, _), times in taken.items():
+        found[stage] += sorted(times)[len(times) // 2] / NS_PER_S
+    return found

@@ -1,0 +1,36 @@
+"""pipebench execute: a plan on real processes or devices, beside its simulation."""
+
+from pathlib import Path
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json
+from pipebench.cli.parameters import finite_seconds
+
+
+@click.command()
+@click.argument("plan")
+@click.option("--executor", default="torch", show_default=True, help="An executor, options in brackets.")
+@click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")
+@click.option("--json", "as_json", is_flag=True, help="Figures and both traces as JSON.")
+def command(plan: str, executor: str, timeout: float, output: Path | None, as_json: bool) -> int:
+    """Run the plan of a file (`pipebench plan … -o`) and draw what was simulated above what was measured."""
+    from dataclasses import asdict
+
+    from pipebench.bench.execution import executed
+    from pipebench.formats.native import read_plan, write_document
+    from pipebench.report.execution_text import execution_lines
+
+    done = executed(open_host(), read_plan(plan), executor, timeout)
+    if output is not None:
+        write_document(output, "trace", done.measured)
+    if as_json:
+        plain = {"simulated": done.simulated, "measured": done.measured}
+        rest = {"stages": [asdict(stage) for stage in done.stages], "notices": list(done.notices)}
+        figures = {"simulated_s": done.simulated_s, "measured_s": done.measured_s, "error": done.error}
+        print_json({**figures, **rest, **plain})
+        return 0
+    for line in execution_lines(done, console().width):
+        click.echo(line)
+    return 0

@@ -1,0 +1,117 @@
+"""Chrome JSON of torch's profiler, one file a rank: iterations, work, and messages between ranks."""
+
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.formats.files import read_file
+
+_STEP = re.compile(r"ProfilerStep#(\d+)")
+_NCCL = re.compile(r"nccl:(send|recv) (\d+)(?:->|<-)(\d+)")
+_COMMUNICATION = re.compile(r"(gloo:|nccl|c10d::|record_param_comms|ProfilerStep)", re.IGNORECASE)
+UNREADABLE = (msgspec.DecodeError, OSError, EOFError, KeyError, TypeError, AttributeError, ValueError)
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One end of a message: the other rank, its tag, and when it began and ended here, in ns."""
+
+    peer: int
+    tag: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrace:
+    """One rank, ns of its own clock. steps: start and end of each iteration. sent, got: in order of time. busy:
+    spans of work other than communication, merged.
+    """
+
+    rank: int
+    steps: tuple[tuple[int, int], ...]
+    sent: tuple[Message, ...]
+    got: tuple[Message, ...]
+    busy: tuple[tuple[int, int], ...]
+
+
+def read_chrome_trace(path: str) -> RankTrace:
+    """The trace of one rank, gzip or plain. Raises PipebenchError when it is none, or marks no iterations.
+
+    Messages name their other rank where the profiler was told to record shapes (gloo), or by name (NCCL).
+    """
+    data = read_file(path)
+    try:
+        document = msgspec.json.decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        listed = [event for event in document["traceEvents"] if event.get("ph") == "X" and "dur" in event]
+        rank = int((document.get("distributedInfo") or {}).get("rank", -1))
+        base_ns = int(document.get("baseTimeNanoseconds") or 0)
+        events = sorted(((_span(event, base_ns), event) for event in listed), key=lambda pair: pair[0])
+    except UNREADABLE:
+        hint = "write it with torch.profiler: prof.export_chrome_trace(file)"
+        raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
+    steps = {int(found[1]): span for span, event in events if (found := _STEP.fullmatch(str(event.get("name"))))}
+    if not steps:
+        hint = "give the profiler a schedule, and call prof.step() after each mini-batch"
+        raise PipebenchError(f"{path}: it marks no iterations", hint)
+    if rank < 0:
+        raise PipebenchError(f"{path}: it does not say its rank", "profile after init_process_group")
+    return RankTrace(
+        rank=rank,
+        steps=tuple(steps[number] for number in sorted(steps)),
+        sent=_messages(events, "send", "c10d::send"),
+        got=_messages(events, "recv", "c10d::recv_"),
+        busy=_merged([span for span, event in events if _works(event)]),
+    )
+
+
+def _span(event: Event, base_ns: int) -> tuple[int, int]:
+    start = base_ns + round(float(event["ts"]) * 1e3)
+    return start, start + round(float(event["dur"]) * 1e3)
+
+
+def _works(event: Event) -> bool:
+    """A kernel of the card, or an operator of the processor."""
+    return event.get("cat") in ("kernel", "cpu_op") and not _COMMUNICATION.match(str(event.get("name")))
+
+
+def _messages(events: Sequence[tuple[tuple[int, int], Event]], way: str, call: str) -> tuple[Message, ...]:
+    """Messages of NCCL by their names; of gloo the k-th call, which names the peer, with the k-th span."""
+    named = [
+        Message(int(found[3]), 0, *span)
+        for span, event in events
+        if (found := _NCCL.match(str(event.get("name")))) and found[1] == way
+    ]
+    if named:
+        return tuple(named)
+    calls = [(span, _peer(event)) for span, event in events if event.get("name") == call]
+    spans = [span for span, event in events if event.get("name") == f"gloo:{way}"]
+    if len(spans) != len(calls):
+        spans = [span for span, _ in calls]
+    known = zip(spans, (peer for _, peer in calls), strict=True)
+    return tuple(Message(*peer, *span) for span, peer in known if peer is not None)
+
+
+def _peer(event: Event) -> tuple[int, int] | None:
+    """Rank and tag: the last two of a call's arguments."""
+    inputs = (event.get("args") or {}).get("Concrete Inputs") or []
+    try:
+        return int(inputs[-2]), int(inputs[-1])
+    except (IndexError, ValueError, TypeError):
+        return None
+
+
+def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], end))
+        else:
+            made.append((start, end))
+    return tuple(made)

@@ -1,0 +1,30 @@
+"""The model that a profile is of: captured again where it was captured, else made of operators of known kinds."""
+
+import torch
+from msgspec import UNSET
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import Problem
+from pipebench.hooks.syntax import parse_reference, typed_options
+from pipebench_torch.captured import CapturedModel
+from pipebench_torch.catalog import source_of
+from pipebench_torch.models import DTYPES, Model, SyntheticModel
+from pipebench_torch.plugin import ProfilerOptions
+
+
+def model_of(problem: Problem, seed: int, device: torch.device | None = None) -> Model:
+    """The model, the same in every process. device: where its constants are made (None: the CPU).
+
+    Raises UnsupportedProblem for a kind without an implementation, PipebenchError when the captured module is
+    no longer the one that was profiled.
+    """
+    graph, origin = problem.profile.graph, problem.profile.provenance
+    if origin.model is UNSET or not origin.model:
+        return SyntheticModel(graph, seed, problem.regime.precision)
+    options = typed_options(parse_reference(origin.profiler), ProfilerOptions)
+    dtype = DTYPES[problem.regime.precision]
+    model = CapturedModel(source_of(origin.model), options.group, options.depth, dtype, seed)
+    if model.graph != graph:
+        raise PipebenchError(f"{origin.model} is not what it was when it was profiled", "profile it again")
+    model.device = device or torch.device("cpu")
+    return model

@@ -1,0 +1,220 @@
+"""Modules by name: torchvision's and transformers' from their configurations, or anything by import path.
+
+Nothing is downloaded: weights are made up, times do not depend on them.
+"""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipebench.domain.errors import PipebenchError, unknown
+
+Inputs = Callable[[int], dict[str, Tensor]]
+"""The keyword arguments of a module for so many samples, on torch's current default device."""
+
+_KEPT: list[Any] = []
+"""Registrations that last as long as this process."""
+
+TORCHVISION = {
+    "resnet50": 224,
+    "resnet101": 224,
+    "inception_v3": 299,
+    "densenet121": 224,
+    "vgg16": 224,
+    "googlenet": 224,
+    "mobilenet_v3_large": 224,
+    "efficientnet_b0": 224,
+    "vit_b_16": 224,
+    "swin_t": 224,
+    "convnext_tiny": 224,
+}
+"""Names with the side of the image they are made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How to build a module, and what to call it with."""
+
+    name: str
+    build: Callable[[], nn.Module]
+    inputs: Inputs
+
+
+def source_of(text: str) -> Source:
+    """The module of a name: torchvision:NAME, transformers:NAME, NAME of either, or package.module:function.
+
+    The function returns a module that has a method `example_inputs(samples)` giving its keyword arguments, or a
+    pair of a module and such a function. Options in brackets go to the configuration or the function.
+    Raises PipebenchError for a name that does not exist or an import that fails.
+    """
+    name, _, inside = text.partition("[")
+    options = dict(_option(part) for part in inside.rstrip("]").split(",") if part)
+    family, colon, short = name.partition(":")
+    if not colon:
+        family, short = _family(name), name
+    if family == "torchvision":
+        return _torchvision(short, options)
+    if family == "transformers":
+        return _transformers(short, options)
+    return _imported(family, short, options)
+
+
+def known(name: str) -> bool:
+    """Whether a bare name is one of torchvision's or transformers' here."""
+    return name in TORCHVISION or name in TRANSFORMERS
+
+
+def _family(name: str) -> str:
+    if name in TRANSFORMERS:
+        return "transformers"
+    if name in TORCHVISION:
+        return "torchvision"
+    raise unknown("model", name, [*TORCHVISION, *TRANSFORMERS])
+
+
+def _option(part: str) -> tuple[str, Any]:
+    key, _, value = part.partition("=")
+    try:
+        return key.strip(), int(value)
+    except ValueError:
+        return key.strip(), {"true": True, "false": False}.get(value.strip(), value.strip())
+
+
+def _torchvision(name: str, options: dict[str, Any]) -> Source:
+    if name not in TORCHVISION:
+        raise unknown("torchvision model", name, TORCHVISION)
+    models = _torchvision_models()
+    side = int(options.pop("image_size", TORCHVISION[name]))
+    settings = {"weights": None, **options}
+    if name in ("inception_v3", "googlenet"):
+        settings |= {"init_weights": False, "aux_logits": options.get("aux_logits", False)}
+    return Source(
+        name=name,
+        build=lambda: getattr(models, name)(**settings),
+        inputs=lambda samples: {"x": torch.randn(samples, 3, side, side)},
+    )
+
+
+def _torchvision_models() -> Any:
+    """torchvision beside a torch that it was not built for lacks two operators; no model here calls them."""
+    if importlib.util.find_spec("torchvision") is None:
+        raise PipebenchError("torchvision is not installed", "pip install torchvision")
+    if not _KEPT and "torchvision" not in sys.modules:
+        library = torch.library.Library("torchvision", "DEF")
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _KEPT.append(library)
+    try:
+        return importlib.import_module("torchvision.models")
+    except (ImportError, RuntimeError) as error:
+        raise PipebenchError(f"torchvision cannot be imported: {error}") from error
+
+
+def _ids(samples: int, sequence: int) -> Tensor:
+    return torch.zeros(samples, sequence, dtype=torch.long)
+
+
+def _bert(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    sequence = int(options.pop("sequence", 128))
+    config = transformers.BertConfig(**_quiet(options, "hidden_dropout_prob", "attention_probs_dropout_prob"))
+    return lambda: transformers.BertModel(config), lambda n: {"input_ids": _ids(n, sequence)}
+
+
+def _gpt2(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    sequence = int(options.pop("sequence", 128))
+    config = transformers.GPT2Config(use_cache=False, **_quiet(options, "resid_pdrop", "embd_pdrop", "attn_pdrop"))
+    return lambda: transformers.GPT2LMHeadModel(config), lambda n: {"input_ids": _ids(n, sequence)}
+
+
+def _vit(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    config = transformers.ViTConfig(**_quiet(options, "hidden_dropout_prob", "attention_probs_dropout_prob"))
+    side = config.image_size
+    return lambda: transformers.ViTModel(config), lambda n: {"pixel_values": torch.randn(n, 3, side, side)}
+
+
+def _clip(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    sequence = int(options.pop("sequence", 77))
+    config = transformers.CLIPConfig(**options)
+    side = config.vision_config.image_size
+    return lambda: transformers.CLIPModel(config), lambda n: {
+        "input_ids": _ids(n, sequence),
+        "pixel_values": torch.randn(n, 3, side, side),
+    }
+
+
+def _t5(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    sequence = int(options.pop("sequence", 128))
+    config = transformers.T5Config(use_cache=False, **_quiet(options, "dropout_rate"))
+    return lambda: transformers.T5Model(config), lambda n: {
+        "input_ids": _ids(n, sequence),
+        "decoder_input_ids": _ids(n, sequence),
+    }
+
+
+def _llama(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
+    sequence = int(options.pop("sequence", 128))
+    config = transformers.LlamaConfig(use_cache=False, **options)
+    return lambda: transformers.LlamaForCausalLM(config), lambda n: {"input_ids": _ids(n, sequence)}
+
+
+def _quiet(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Options with every dropout off unless it is asked for."""
+    return {**dict.fromkeys(names, 0.0), **options}
+
+
+TRANSFORMERS: dict[str, Callable[[Any, dict[str, Any]], tuple[Callable[[], nn.Module], Inputs]]] = {
+    "bert": _bert,
+    "gpt2": _gpt2,
+    "vit": _vit,
+    "clip": _clip,
+    "t5": _t5,
+    "llama": _llama,
+}
+
+
+def _transformers(name: str, options: dict[str, Any]) -> Source:
+    if name not in TRANSFORMERS:
+        raise unknown("transformers model", name, TRANSFORMERS)
+    if importlib.util.find_spec("transformers") is None:
+        raise PipebenchError("transformers is not installed", "pip install transformers")
+    if importlib.util.find_spec("torchvision") is not None:
+        _torchvision_models()
+    try:
+        build, inputs = TRANSFORMERS[name](importlib.import_module("transformers"), options)
+    except (TypeError, ValueError) as error:
+        raise PipebenchError(f"transformers:{name}: {error}") from error
+    return Source(name, build, inputs)
+
+
+def _imported(package: str, function: str, options: dict[str, Any]) -> Source:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        make = getattr(importlib.import_module(package), function)
+    except (ImportError, AttributeError) as error:
+        raise PipebenchError(
+            f"{package}:{function} cannot be imported: {error}", "name it package.module:function"
+        ) from error
+    with torch.device("meta"):
+        made = make(**options)
+    inputs: Inputs | None = made[1] if isinstance(made, tuple) else getattr(made, "example_inputs", None)
+    module = made[0] if isinstance(made, tuple) else made
+    if not isinstance(module, nn.Module) or inputs is None:
+        raise PipebenchError(
+            f"{package}:{function} gives {type(module).__name__} without example inputs",
+            "return a torch.nn.Module that has a method example_inputs(samples), or (module, function)",
+        )
+
+    def build() -> nn.Module:
+        again = make(**options)
+        built: nn.Module = again[0] if isinstance(again, tuple) else again
+        return built
+
+    return Source(function if function != "build" else package.rpartition(".")[2], build, inputs)

@@ -1,0 +1,103 @@
+"""The reports of all processes as one trace."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import MemoryTimeline, Trace
+from pipebench_torch.job import Report, Tasks
+from pipebench_torch.layout import Layout
+from pipebench_torch.orders import Task, lane_orders
+from pipebench_torch.pieces import TOKEN, traffic_of
+
+
+def trace_of(problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[Report]) -> Trace:
+    """The run of median length. A task of several replicas begins with the last of them and ends with the last.
+
+    A transfer is there for the first copy of the pipeline, from its first piece sent to its last one received.
+    """
+    run = _median_run([[report.runs[i] for report in reports] for i in range(len(reports[0].runs))])
+    zero = min(tasks.begun for tasks in run)
+    orders = lane_orders(problem, plan, schedule, layout)
+    lanes = [tuple(sorted(devices)) for devices in orders]
+    rows: list[tuple[int, Task, int, int]] = []
+    for number, (devices, tasks) in enumerate(zip(lanes, orders.values(), strict=True)):
+        ranks = [layout.devices.index(device) for device in devices]
+        for position, task in enumerate(tasks):
+            begin = max(run[rank].begin[position] for rank in ranks) - zero
+            end = max(run[rank].end[position] for rank in ranks) - zero
+            rows.append((number, task, begin, end))
+    moved = _transfers(problem, layout, run, zero)
+    return Trace(
+        origin="measured",
+        lanes=tuple(lanes),
+        lane=tuple(row[0] for row in rows),
+        stage=tuple(row[1][0] for row in rows),
+        micro_batch=tuple(row[1][1] for row in rows),
+        kinds="".join(row[1][2] for row in rows),
+        start_ns=tuple(row[2] for row in rows),
+        end_ns=tuple(row[3] for row in rows),
+        source=tuple(key[1] for key in moved),
+        target=tuple(key[2] for key in moved),
+        tensor=tuple(key[3] for key in moved),
+        message=tuple(key[4] for key in moved),
+        transfer_kinds="".join(key[0] for key in moved),
+        transfer_start_ns=tuple(start for start, _ in moved.values()),
+        transfer_end_ns=tuple(end for _, end in moved.values()),
+        memory=tuple(
+            _memory(layout, rank, report, run[rank], zero)
+            for rank, report in enumerate(reports)
+            if layout.copy_of(rank) == 0
+        ),
+        total_ns=max(tasks.ended for tasks in run) - zero,
+        period_ns=_period(layout, rows, reports[0].delay) if layout.rounds > 1 else None,
+    )
+
+
+def _median_run(runs: list[list[Tasks]]) -> list[Tasks]:
+    """By the time from the first process that begins to the last that ends; of two in the middle the longer."""
+    ordered = sorted(runs, key=lambda run: max(t.ended for t in run) - min(t.begun for t in run))
+    return ordered[len(ordered) // 2]
+
+
+Key = tuple[str, int, int, int, int]
+
+
+def _transfers(problem: Problem, layout: Layout, run: list[Tasks], zero: int) -> dict[Key, tuple[int, int]]:
+    found: dict[Key, tuple[int, int]] = {}
+    for piece in traffic_of(problem.profile.graph, layout).pieces:
+        if piece.local or piece.tensor == TOKEN or layout.copy_of(piece.source):
+            continue
+        key = (piece.kind, piece.sender, piece.receiver, piece.tensor, piece.sent)
+        start, end = run[piece.source].sent[piece.tag] - zero, run[piece.target].got[piece.tag] - zero
+        before = found.get(key, (start, end))
+        found[key] = (min(before[0], start), max(before[1], start, end))
+    return found
+
+
+def _memory(layout: Layout, rank: int, report: Report, tasks: Tasks, zero: int) -> MemoryTimeline:
+    """What was held at the start, then the most during each task and what was left after it."""
+    times, values = [0], [report.held_bytes]
+    for position, (during, after) in enumerate(report.memory):
+        for instant, value in ((tasks.begin[position] - zero, during), (tasks.end[position] - zero, after)):
+            if instant > times[-1]:
+                times.append(instant)
+                values.append(value)
+            else:
+                values[-1] = max(values[-1], value)
+    return MemoryTimeline(device=layout.device_of(rank), time_ns=tuple(times), bytes=tuple(values))
+
+
+def _period(layout: Layout, rows: list[tuple[int, Task, int, int]], delay: int) -> int:
+    """ns for one micro-batch: the median between the ends of successive mini-batches once the pipe is full."""
+    ends = [0] * layout.rounds
+    for _, (stage, micro_batch, _), _, end in rows:
+        round_ = layout.round_of(stage, micro_batch)
+        ends[round_] = max(ends[round_], end)
+    gaps = [after - before for before, after in pairwise(ends)]
+    steady = gaps[min(delay, len(gaps) - 1) : -1] or gaps
+    size = layout.plan.stages[0].micro_batch
+    return max(1, round(median(steady) * size / layout.samples))

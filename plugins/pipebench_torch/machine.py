@@ -1,0 +1,149 @@
+"""The device of a process: where tensors live, what time it is, how much memory is in use."""
+
+import contextlib
+import ctypes
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PAGE_BYTES = 4096
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Numbers of mallopt in the GNU C library; elsewhere the call does nothing."""
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what is freed, as the allocators of training runs do: fetching fresh pages from the
+    system for every tensor would be a third of the time of a light operator.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
+        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+class Machine:
+    """A CPU process: tensors in host memory, time of the monotonic clock, memory as the resident set."""
+
+    device = torch.device("cpu")
+
+    def mark(self) -> Any:
+        """This instant, to be read later."""
+        return time.monotonic_ns()
+
+    def read(self, marks: list[Any]) -> list[int]:
+        """The instants in ns of the monotonic clock, which all processes of a machine share."""
+        return list(marks)
+
+    def settle(self) -> None:
+        """Wait for work that was only started."""
+
+    def memory_bytes(self) -> int:
+        """Bytes in use now."""
+        try:
+            return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+        except OSError:  # no such file outside Linux
+            return 0
+
+    def settled_bytes(self) -> int:
+        """Bytes in use once what was freed has gone back to the system."""
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        return self.memory_bytes()
+
+    def peak_bytes(self) -> int:
+        """The most bytes in use since `reset_peak`, never less than now."""
+        try:
+            status = Path("/proc/self/status").read_text()
+        except OSError:
+            return 0
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+
+    def reset_peak(self) -> None:
+        """Begin a new peak."""
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return
+
+    def name(self) -> str:
+        """The device as a provenance says it."""
+        try:
+            lines = Path("/proc/cpuinfo").read_text().splitlines()
+        except OSError:
+            lines = []
+        return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "cpu")
+
+    def sending(self, tensor: Tensor) -> Tensor:
+        """A tensor as the backend sends it."""
+        return tensor.contiguous()
+
+
+class CudaMachine(Machine):
+    """One card; instants are events on the current stream, tied to the monotonic clock once a run.
+
+    staged: the backend sends host memory only.
+    """
+
+    def __init__(self, index: int, staged: bool) -> None:
+        torch.cuda.set_device(index)
+        self.device = torch.device("cuda", index)
+        self.staged = staged
+        self._base: Any = None
+        self._base_ns = 0
+
+    def mark(self) -> Any:
+        """An event on the current stream."""
+        if self._base is None:
+            torch.cuda.synchronize()
+            self._base = torch.cuda.Event(enable_timing=True)
+            self._base.record()
+            torch.cuda.synchronize()
+            self._base_ns = time.monotonic_ns()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def read(self, marks: list[Any]) -> list[int]:
+        """Events as ns of the monotonic clock."""
+        torch.cuda.synchronize()
+        return [self._base_ns + round(self._base.elapsed_time(mark) * 1e6) for mark in marks]
+
+    def settle(self) -> None:
+        """Wait for the card."""
+        torch.cuda.synchronize()
+
+    def memory_bytes(self) -> int:
+        """What tensors of this process occupy."""
+        return int(torch.cuda.memory_allocated())
+
+    def settled_bytes(self) -> int:
+        """What tensors occupy; the allocator's cache does not count."""
+        torch.cuda.synchronize()
+        return self.memory_bytes()
+
+    def peak_bytes(self) -> int:
+        """The most of it since `reset_peak`."""
+        return int(torch.cuda.max_memory_allocated())
+
+    def reset_peak(self) -> None:
+        """Begin a new peak."""
+        torch.cuda.reset_peak_memory_stats()
+
+    def name(self) -> str:
+        """The card's name."""
+        return str(torch.cuda.get_device_name(self.device))
+
+    def sending(self, tensor: Tensor) -> Tensor:
+        """In host memory where the backend cannot read the card's."""
+        return tensor.contiguous().cpu() if self.staged else tensor.contiguous()
+
+
+def machine_of(device: str, backend: str, local_rank: int) -> Machine:
+    """The machine of a process; processes beyond the number of cards share them."""
+    if device == "cpu":
+        return Machine()
+    return CudaMachine(local_rank % torch.cuda.device_count(), staged=backend == "gloo")

@@ -1,0 +1,92 @@
+"""What this plugin offers: the profiler and the executor `torch`, and their options."""
+
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
+
+PIPEBENCH_API = 1
+
+
+class ExecutorOptions(Value, frozen=True, kw_only=True):
+    """device: where tensors live; auto: cuda where every process finds a card of its own, else cpu. backend:
+    auto is nccl for cuda and gloo for cpu; gloo with cuda copies through the host, so that processes may share a
+    card. iterations: measured mini-batches after warmup (async: mini-batches of one long run). verify: compare
+    gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to the
+    largest gradient of the parameter. ahead: tasks whose receives are posted beforehand. timeout_s: for the whole
+    run. port: of the rendezvous (0: a free one). limit_memory: hold each process to the memory of its device
+    (cpu). threads: of each process.
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    backend: Literal["auto", "gloo", "nccl"] = "auto"
+    iterations: int = 5
+    warmup: int = 1
+    verify: Literal["auto", "yes", "no"] = "auto"
+    tolerance: float = 1e-4
+    ahead: int = 3
+    timeout_s: float = 300.0
+    port: int = 0
+    limit_memory: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "ahead", "threads"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
+        require(self.warmup >= 0, f"warmup is {self.warmup}, it must not be negative")
+        require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
+        require(0 <= self.port < 65536, f"port is {self.port}, it must be from 0 to 65535")
+
+
+class ProfilerOptions(Value, frozen=True, kw_only=True):
+    """repeats: passes of which the median counts, after warmup. group: operators are calls of modules (to `depth`
+    levels of nesting; 0: the innermost) or single nodes; for models that torch captures. threads: of this process.
+    """
+
+    repeats: int = 5
+    warmup: int = 1
+    group: Literal["module", "node"] = "module"
+    depth: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "threads"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
+        for name in ("warmup", "depth"):
+            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
+
+
+@hookimpl
+def pipebench_profilers() -> tuple[Profiler, ...]:
+    """One profiler: operators run one after the other."""
+    return (
+        Profiler(
+            name="torch",
+            summary="measures every operator with PyTorch; any torch.nn.Module as package.module:function",
+            load="pipebench_torch.profiler:profile",
+            options=ProfilerOptions,
+            captures=True,
+            links="pipebench_torch.links:links",
+            deviations=("dropout is off in models that torch captures",),
+        ),
+    )
+
+
+@hookimpl
+def pipebench_executors() -> tuple[Executor, ...]:
+    """One executor: torch.distributed, one process a device."""
+    return (
+        Executor(
+            name="torch",
+            summary="runs the plan with PyTorch, one process a device (gloo on cpu, NCCL on cuda)",
+            load="pipebench_torch.executor:execute",
+            options=ExecutorOptions,
+            deviations=(
+                "no optimizer step in a synchronous mini-batch, as in the cost model",
+                "the loss is half the mean square of the model's outputs",
+                "a split backward walks the graph twice: once for inputs, once for weights",
+            ),
+            capabilities=ExecutorCapabilities(launch="processes"),
+        ),
+    )

@@ -1,0 +1,70 @@
+"""The commands profile and execute, and a comparison with measured columns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+from pipebench.formats.native import read_document
+from tests.cli.command_line import CommandLine
+
+QUICK = "torch[device=cpu,iterations=1,warmup=0,verify=yes,timeout_s=100]"
+
+
+def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -> None:
+    profile, plan, trace = (str(tmp_path / name) for name in ("p.json", "plan.json", "t.json"))
+    made = pipebench(
+        "profile", "tiny-mmt[layers=1]", "--profiler", "torch[repeats=1]", "--micro-batches", "1,2", "-o", profile
+    )
+    assert made.code == 0, made.err
+    assert "7 operators" in made.out
+    assert not (tmp_path / "p.json.partial").exists()
+    asked = ("--devices", "2", "--memory", "1GB", "--mini-batch", "4", "--micro-batch", "1")
+    assert pipebench("plan", "uniform", "--profile", profile, *asked, "-o", plan).code == 0
+    ran = pipebench("execute", plan, "--executor", QUICK, "-o", trace)
+    assert ran.code == 0, ran.err
+    assert "gradients equal those of a single process" in ran.out
+    assert ran.out.index("simulated:") < ran.out.index("measured:")
+    assert read_document(trace, "trace").origin == "measured"
+    shown = pipebench("show", plan, "--trace", trace)
+    assert shown.out.splitlines()[:8] == ran.out.splitlines()[:8]
+
+
+def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
+    models = ("--models", "tiny-mmt[layers=1]", "--devices", "2", "--mini-batch", "4", "--planners", "uniform")
+    good = pipebench("compare", *models, "--executors", f"simulate,{QUICK}", "--json")
+    row = json.loads(good.out)["rows"][0]
+    assert row["measured_s"] > 0
+    assert row["measured_error"] == pytest.approx((row["simulated_s"] - row["measured_s"]) / row["measured_s"])
+    assert row["measured_memory_bytes"] > 0
+    bad = pipebench("compare", *models, "--executors", "simulate,torch[device=cuda]", "--json")
+    row = json.loads(bad.out)["rows"][0]
+    assert (row["status"], row["measured_s"]) == ("ok", None)
+    assert row["simulated_s"] > 0
+    assert "finds no CUDA device" in row["notices"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("profile", "-o", "x.json"), "takes a model, or --links"),
+        (("profile", "tiny-mmt", "--micro-batches", "0", "-o", "x.json"), "no micro-batch sizes"),
+        (("profile", "--links", "2", "-o", "x.json"), "measures no links"),
+        (
+            ("profile", "tiny-mmt", "--profiler", "torch", "--device", "A100", "-o", "x.json"),
+            "measures this machine",
+        ),
+        (("profile", "tiny-mmt", "--device", "abacus", "-o", "x.json"), "unknown device type"),
+        (("execute", "no-such-plan.json"), "no-such-plan.json"),
+    ],
+)
+def test_mistakes(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = pipebench(*words)
+    assert made.code == 2
+    assert reason in made.err
+    assert "Traceback" not in made.err

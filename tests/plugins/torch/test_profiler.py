@@ -1,0 +1,120 @@
+"""Profiles measured on this CPU: of captured modules and of the project's own models."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+from pipebench.bench.problems.profiling import profile_of
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.profile import Profile
+from pipebench.hooks.context import ProfileRequest
+from tests.plugins.running import services
+from tests.plugins.torch.small import cpu_cluster, run, stages
+
+BUILD = "tests.plugins.torch.user_module:build"
+REQUEST = ProfileRequest(devices=(DeviceType(name="cpu", memory_bytes=1),), micro_batches=(2, 4))
+
+
+def measured(model: str, options: str = "repeats=3", request: ProfileRequest = REQUEST) -> Profile:
+    return profile_of(services().host, model, f"torch[{options}]", request)
+
+
+def test_a_module_by_import_path() -> None:
+    profile = measured(BUILD)
+    by_name = {op.name: op for op in profile.graph.operators}
+    assert {"table", "layers.0.norm", "layers.1.inner", "layers.1.outer", "head"} <= set(by_name)
+    assert by_name["layers.1.inner"].layer == 1
+    assert by_name["head"].kind == "linear"
+    weights = 11 * 16 + 2 * (2 * 16 + 4 * 16 * 16 + 4 * 16 + 2 * 16 * 32 + 32 + 16) + 3 * 16 + 3
+    assert sum(profile.graph.parameter_bytes.values()) == 4 * weights
+    (costs,) = profile.costs
+    inner = costs.operators[profile.graph.index["layers.0.inner"]]
+    assert all(time > 0 for time in (*inner.forward_s, *inner.backward_s))
+    # it keeps its input, which nothing before it keeps
+    assert inner.saved_bytes_per_sample in (0, 4 * 6 * 16)
+    assert profile.provenance.model == BUILD
+    assert sum("whole model" in note for note in profile.provenance.notes) == 2
+
+
+def test_what_does_not_depend_on_the_input_is_constant() -> None:
+    profile = measured(f"{BUILD}[layers=1]", "repeats=1,group=node")
+    constant = {op.name for op in profile.graph.operators if op.constant}
+    assert any(name.startswith("ones") for name in constant)
+    assert not any(name.startswith(("linear", "embedding")) for name in constant)
+
+
+def test_groups_by_module_are_coarser() -> None:
+    sizes = [len(measured(BUILD, f"repeats=1,{o}").graph.operators) for o in ("group=node", "depth=0", "depth=2")]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_a_project_model_keeps_its_graph() -> None:
+    profile = measured("tiny-mmt[layers=1]")
+    assert [op.kind for op in profile.graph.operators] == ["attention", "linear", "linear"] * 2 + ["concat"]
+    assert profile.costs[0].operators[0].forward_s[1] > 0
+
+
+def test_a_stopped_measurement_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipebench_torch import measure
+
+    scratch = tmp_path / "p.json.partial"
+    asked: list[int] = []
+    real = measure.measure
+
+    def counted(model: object, samples: int, *rest: object) -> object:
+        if asked and len(asked) == 1 and asked[0] == 2 and samples == 4:
+            asked.append(-1)
+            raise KeyboardInterrupt
+        asked.append(samples)
+        return real(model, samples, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measure, "measure", counted)
+    request = replace(REQUEST, scratch=str(scratch))
+    with pytest.raises(KeyboardInterrupt):
+        measured("tiny-mmt[layers=1]", request=request)
+    measured("tiny-mmt[layers=1]", request=request)
+    assert asked == [2, -1, 4]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("bertt", "unknown model 'bertt'.*did you mean 'bert'"),
+        ("no.such.package:build", "cannot be imported"),
+        ("tests.plugins.torch.user_module:nothing", "cannot be imported"),
+        ("tests.plugins.torch.user_module:without_inputs", "without example inputs"),
+        ("tests.plugins.torch.user_module:no_module", "gives int"),
+    ],
+)
+def test_models_that_cannot_be_captured(model: str, reason: str) -> None:
+    with pytest.raises(PipebenchError, match=reason):
+        measured(model)
+
+
+def test_other_devices_are_refused() -> None:
+    with pytest.raises(PipebenchError, match="measures this machine"):
+        measured("tiny-mmt", request=replace(REQUEST, devices=(DeviceType(name="A100", memory_bytes=1),)))
+
+
+def test_a_captured_module_runs_in_stages() -> None:
+    profile = measured(BUILD)
+    names = [op.name for op in profile.graph.operators]
+    on = replace_type(cpu_cluster(2))
+    problem = Problem(profile=profile, cluster=on, mini_batch=8, regime=Regime(mode="sync"))
+    middle = names.index("layers.1.norm")
+    plan = Plan(stages=stages([names[:middle], names[middle:]], micro_batch=2))
+    _, said = run(problem, plan, services().schedule("1f1b", problem, plan))
+    assert said == "gradients equal those of a single process: exactly"
+
+
+def replace_type(cluster):  # type: ignore[no-untyped-def]
+    from msgspec.structs import replace as replace_fields
+
+    kinds = tuple(replace_fields(kind, name="cpu") for kind in cluster.types)
+    return replace_fields(cluster, types=kinds, devices=("cpu",) * cluster.size)
