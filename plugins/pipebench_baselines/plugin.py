@@ -67,7 +67,12 @@ def pipebench_planners() -> Iterable[Planner]:
             ),
             load="pipebench_baselines.layout:plan",
             capabilities=Capabilities(
-                graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True
+                graphs="dag",
+                regimes=("sync",),
+                replicas=True,
+                tensor_parallel=True,
+                recompute=True,
+                non_contiguous=True,
             ),
             fidelity="improved",
             reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",

@@ -7,6 +7,8 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
 
 PIPEBENCH_API = 1
+PIPEBENCH_WAIVED = {"torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"}
+"""Checks of the conformance kit that do not hold, each with the reason."""
 
 
 class ExecutorOptions(Value, frozen=True, kw_only=True):
@@ -68,6 +70,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             options=ProfilerOptions,
             captures=True,
             links="pipebench_torch.links:links",
+            reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
             deviations=("dropout is off in models that torch captures",),
         ),
     )
@@ -82,6 +85,7 @@ def pipebench_executors() -> tuple[Executor, ...]:
             summary="runs the plan with PyTorch, one process a device (gloo on cpu, NCCL on cuda)",
             load="pipebench_torch.executor:execute",
             options=ExecutorOptions,
+            reference="Li et al., PyTorch Distributed, VLDB 2020 (torch.distributed)",
             deviations=(
                 "no optimizer step in a synchronous mini-batch, as in the cost model",
                 "the loss is half the mean square of the model's outputs",
