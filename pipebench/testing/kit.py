@@ -34,13 +34,16 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
     of a check that there is not.
     """
     found: list[tuple[Check, str | None]] = []
+    waived: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     for subject in subjects(host, target):
         mine = slot_checks(host, subject)
-        names = {check.name for check in mine}
-        for waived in subject.waived:
-            if waived not in names:
-                raise PipebenchError(f"{subject.label}: a waiver of {waived!r}, there is no such check")
+        # A name may stand in several slots, a waiver is of those that have the check.
+        names |= {(subject.label, check.name) for check in mine}
+        waived |= {(subject.label, check) for check in subject.waived}
         found += [(check, subject.waived.get(check.name)) for check in mine]
+    for label, unknown_check in sorted(waived - names):
+        raise PipebenchError(f"{label}: a waiver of {unknown_check!r}, there is no such check")
     return found
 
 

@@ -7,7 +7,9 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
 
 PIPEBENCH_API = 1
-PIPEBENCH_WAIVED = {"torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"}
+PIPEBENCH_WAIVED = {
+    "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
+}
 """Checks of the conformance kit that do not hold, each with the reason."""
 
 
