@@ -33,7 +33,7 @@ def test_the_sample_is_what_the_main_job_prints(pipebench: CommandLine) -> None:
 def test_draw(pipebench: CommandLine, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert pipebench(*command.split()[1:]).code == 0
+    assert pipebench(*shlex.split(command)[1:]).code == 0
 
 
 def test_the_planner_of_the_readme_stands_in_the_table(
