@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
 from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
-from pipebench.cli.workload_options import chosen_workloads, refuse_unpriced, workload_options
+from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def command(
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
     from pipebench.bench.suites import settle
-    from pipebench.bench.suites.selection import Selection, chosen_suites
+    from pipebench.bench.suites.selection import chosen_suites
     from pipebench.bench.sweeps.agenda import agenda
     from pipebench.bench.sweeps.asked import requested
     from pipebench.bench.trials.comparison import trials
@@ -95,8 +95,7 @@ def command(
     host = open_host()
     if not where.parallel:
         isolation()
-    refuse_unpriced(choice)
-    settings = settle(chosen_suites(Selection(**choice)), said)
+    settings = settle(chosen_suites(selection(choice)), said)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     request = requested(host, chosen_workloads(host, choice), settings, paths, rounds)
     store = Store.open(out) if out is not None else None

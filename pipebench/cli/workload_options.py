@@ -9,9 +9,13 @@ from pipebench.domain.errors import UnsupportedProblem
 
 if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
+    from pipebench.bench.suites.selection import Selection
     from pipebench.hooks.manager import Host
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
+"""Degrees that may be named, and must be 1."""
 
 _OPTIONS = [
     click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled analytically."),
@@ -59,20 +63,22 @@ def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
 
     Raises PipebenchError for names, files and numbers that are wrong.
     """
-    from pipebench.bench.suites.selection import Selection, select
+    from pipebench.bench.suites.selection import select
 
-    refuse_unpriced(choice)
-    workloads = select(host, Selection(**choice))
+    workloads = select(host, selection(choice))
     for notice in dict.fromkeys(notice for workload in workloads for notice in workload.notices):
         click.echo(f"note: {notice}", err=True)
     return workloads
 
 
-def refuse_unpriced(choice: dict[str, Any]) -> None:
-    """Take the degrees that nothing prices out of the options. Raises UnsupportedProblem for more than 1."""
-    for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
-        degree = choice.pop(name, None)
-        if (degree or 1) > 1:
+def selection(choice: dict[str, Any]) -> "Selection":
+    """What the options select. Raises UnsupportedProblem for degrees above 1 that nothing prices."""
+    from pipebench.bench.suites.selection import Selection
+
+    for name, what in UNPRICED.items():
+        degree = choice.get(name) or 1
+        if degree > 1:
             raise UnsupportedProblem(
                 f"{what} (--{name} {degree}) is not priced", f"plan without it: --{name} 1, or leave it out"
             )
+    return Selection(**{name: value for name, value in choice.items() if name not in UNPRICED})

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipebench.cli.main import run
+from pipebench.domain.errors import PipebenchError
+from pipebench.track.against.side import Side
+from pipebench.track.against.sides import Sides
 from pipebench.track.journal import append
 from pipebench.track.machine import this_machine
 from tests.cli.command_line import CommandLine
@@ -148,6 +151,8 @@ def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine
         (("record", "--budget", "-1s"), "is not a duration"),
         (("check", "--planners", "x"), "--planners would be for --against"),
         (("check", "--devices", "3"), "--devices would be for --against"),
+        (("check", "--seq", "3"), "--seq would be for --against"),
+        (("record", "--cp", "2", "--budget", "1s"), "context parallelism (--cp 2) is not priced"),
     ],
 )
 def test_wrong_options(pipebench: CommandLine, arguments: tuple[str, ...], said: str) -> None:
@@ -181,6 +186,26 @@ def test_both_revisions_are_installed_and_each_side_runs_its_own(
     assert done.code == 1, done.err
     assert "work: steps 1 -> 2 (+100 %)" in " ".join(done.out.split())
     assert git(top, "status", "--porcelain").split() == ["M", "mine/planner.py"]
+
+
+def test_both_sides_are_asked_what_the_user_asked(pipebench: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def install_sides(*_: object) -> Sides:
+        side = Side("HEAD", None, Path("cache"))
+        return Sides("mine", side, side)
+
+    def compare_sides(sides: Sides, arguments: list[str], *_: object) -> None:
+        asked.extend(arguments)
+        raise PipebenchError("asked")
+
+    monkeypatch.setattr("pipebench.track.against.sides.install_sides", install_sides)
+    monkeypatch.setattr("pipebench.track.against.compare.compare_sides", compare_sides)
+    words = ["--planners", "mine", "--models", "llm", "--profile", "mmt", "--config", "c.json", "--seq", "8"]
+    words += ["--suite", "quick", "--devices", "4", "--micro-batch", "2", "--tp", "2", "--cp", "1"]
+    pipebench("track", "check", "--against", "HEAD", *words)
+    # one option after the other, each with its value
+    assert sorted(zip(asked[::2], asked[1::2], strict=True)) == sorted(zip(words[::2], words[1::2], strict=True))
 
 
 def test_main_knows_the_command() -> None:

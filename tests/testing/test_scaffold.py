@@ -76,6 +76,13 @@ def test_types_are_strict(packages: dict[str, Path], environment: dict[str, str]
 
 
 @pytest.mark.parametrize("slot", SLOTS)
+def test_style_is_clean(packages: dict[str, Path], slot: str) -> None:
+    for command in (["check", "--extend-select", "I", "--no-cache"], ["format", "--check", "--no-cache"]):
+        done = run(dict(os.environ), packages[slot], "ruff", *command, ".")
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("slot", SLOTS)
 def test_no_word_of_a_template_is_left(packages: dict[str, Path], slot: str) -> None:
     files = [path for path in packages[slot].rglob("*") if path.is_file()]
     assert {"pyproject.toml", "README.md", "ci.yml", "plugin.py", "py.typed", "test_conformance.py"} <= {

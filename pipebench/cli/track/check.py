@@ -71,10 +71,16 @@ def command(
 
 def _refuse_choice(choice: dict[str, Any]) -> None:
     """Options of --against alone."""
-    named = [name for name, value in choice.items() if name != "budget" and value not in (None, ())]
+    written = _written()
+    named = [written[name] for name, value in choice.items() if name != "budget" and value not in (None, ())]
     if named:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
-        raise PipebenchError(f"{options} would be for --against", "name a revision, or leave them out")
+        raise PipebenchError(f"{', '.join(named)} would be for --against", "name a revision, or leave them out")
+
+
+def _written() -> dict[str, str]:
+    """The options of the command, by the names under which they arrive."""
+    options = click.get_current_context().command.params
+    return {option.name: option.opts[0] for option in options if option.name is not None}
 
 
 def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Path | None, as_json: bool) -> int:
@@ -104,12 +110,10 @@ def _arguments(choice: dict[str, Any], distribution: str) -> Sequence[str]:
     """The options of `compare` for both sides."""
     planners = choice.pop("planners") or (",".join(_planners_of(distribution)),)
     words = [word for name in planners for word in ("--planners", name)]
+    written = _written()
     for name, value in choice.items():
-        option = (
-            "--suite" if name == "suites" else "--profile" if name == "profiles" else f"--{name.replace('_', '-')}"
-        )
         values = value if isinstance(value, tuple) else () if value is None else (value,)
-        words += [word for each in values for word in (option, str(each))]
+        words += [word for each in values for word in (written[name], str(each))]
     return words
 
 

@@ -10,7 +10,7 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.compare import PLANNERS_HELP
 from pipebench.cli.parameters import finite_seconds, memory_bytes
 from pipebench.cli.track.options import duration_s, history_option
-from pipebench.cli.workload_options import chosen_workloads, workload_options
+from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
     from dataclasses import replace
 
     from pipebench.bench.suites import Settings, settle
-    from pipebench.bench.suites.selection import Selection, chosen_suites
+    from pipebench.bench.suites.selection import chosen_suites
     from pipebench.bench.sweeps.asked import requested
     from pipebench.hooks.syntax import split_list
 
@@ -84,7 +84,7 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
         memory_bytes=choice.pop("search_memory"),
         seed=choice.pop("seed"),
     )
-    settings = settle(chosen_suites(Selection(**choice)), said)
+    settings = settle(chosen_suites(selection(choice)), said)
     if not settings.planners:
         settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
     return requested(host, chosen_workloads(host, choice), settings)
