@@ -179,7 +179,8 @@ Change = Callable[[dict[str, Any]], None]
 
 def move_an_operator(content: dict[str, Any]) -> None:
     stages = content["plan"]["stages"]
-    stages[0]["operators"].append(stages[-1]["operators"].pop())
+    longest = max(stages[2:], key=lambda stage: len(stage["operators"]))
+    stages[0]["operators"].append(longest["operators"].pop())
 
 
 def twice(content: dict[str, Any]) -> None:

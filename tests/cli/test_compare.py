@@ -209,4 +209,4 @@ def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     ok = [row for row in rows.values() if row["status"] == "ok"]
     assert {"contiguous-exact", "pipedream", "madpipe", "graphpipe"} <= {row["planner"] for row in ok}
     assert all(row["gap"] >= 0 for row in ok)
-    assert rows["madpipe"]["simulated_s"] == rows["contiguous-exact"]["simulated_s"]
+    assert rows["madpipe"]["simulated_s"] <= rows["contiguous-exact"]["simulated_s"]
