@@ -44,6 +44,13 @@ def test_devices_that_run_several_stages_in_turn(pipebench: CommandLine) -> None
     assert "micro-batches in flight 5.5,4.5,3.5,2.5" in pipebench("draw", "interleaved-1f1b").out
 
 
+def test_later_stages_of_a_device_are_paler(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "x.svg"
+    for scheduler, paler in (("1f1b", 0), ("interleaved-1f1b", 4 * 8 * 2)):
+        assert pipebench("draw", scheduler, "-o", str(file)).code == 0
+        assert file.read_text().count("fill-opacity") == paler
+
+
 def test_a_schedule_for_perfetto(pipebench: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     assert pipebench("draw", "1f1b", "--transfer", "0.25", "-o", str(file)).code == 0
