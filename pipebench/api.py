@@ -95,10 +95,15 @@ def draw(
     forward: float = 1.0,
     backward: float = 2.0,
     transfer: float = 0.0,
+    weight: float = 0.0,
+    vpp: int = 2,
 ) -> list[Drawing]:
-    """The schedules of a pipeline of equal stages, simulated; `print(drawing)` shows the timeline."""
+    """The schedules of a pipeline of equal stages, simulated; `print(drawing)` shows the timeline.
+
+    weight: the weight gradient's part of a backward. vpp: the parts of a stage, where devices run several in turn.
+    """
     names = [schedulers] if isinstance(schedulers, str) else schedulers
-    shape = Shape(stages, micro_batches, forward, backward, transfer)
+    shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
     return drawings(Host(), names, shape)
 
 

@@ -67,9 +67,10 @@ def plan_pattern(model: CostModel, plan: Plan, within_reserve: bool = True) -> P
         after[a].append(b)
         arcs.add(a, b, duration[a])
     resource = _resources(model, operations, duration, lane_of)
-    _hold_together(arcs, after, duration, largest_load(duration, resource.tolist()))
+    busiest = largest_load(duration, resource.tolist())
+    _hold_together(arcs, after, duration, busiest)
     memory = _Memory(model, plan, -1 if not within_reserve else 0)
-    _limit_live(plan, number, duration, arcs, memory)
+    _limit_live(plan, number, duration, arcs, memory, _longest_life(duration, busiest))
     columns = np.array(arcs.rows, np.int64).reshape(-1, 4).T
     pattern = Pattern(
         np.array(duration, np.int64),
@@ -144,11 +145,15 @@ def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequen
         for a, b in pairwise(order):
             arcs.add(b, a, 1 - duration[a], -1)
         return
-    # Every operation spans at most the periods that its duration takes, and waits less than one.
-    periods = len(after) + -(-sum(duration) // busiest)
+    periods = _longest_life(duration, busiest)
     for b in range(1, len(after)):
         arcs.add(b, 0, 0, -periods)
         arcs.add(0, b, 0, -periods)
+
+
+def _longest_life(duration: Sequence[int], busiest: int) -> int:
+    """Periods: every operation spans at most those that its duration takes, and waits less than one."""
+    return len(duration) + -(-sum(duration) // max(busiest, 1))
 
 
 class _Memory:
@@ -174,9 +179,17 @@ class _Memory:
 
 
 def _limit_live(
-    plan: Plan, number: dict[Operation, int], duration: Sequence[int], arcs: _Arcs, memory: _Memory
+    plan: Plan,
+    number: dict[Operation, int],
+    duration: Sequence[int],
+    arcs: _Arcs,
+    memory: _Memory,
+    longest: int,
 ) -> None:
-    """How long a micro-batch may live in a stage: by its in_flight, and by all the memory of its devices."""
+    """How many periods a micro-batch may live in a stage: by its in_flight, and by all the memory of its devices.
+
+    More than the longest life limits nothing, and times a period in ns it would leave 64 bits.
+    """
     for position, stage in enumerate(plan.stages):
         limits = []
         if stage.in_flight:
@@ -185,7 +198,7 @@ def _limit_live(
             limits.append(memory.room[position] // memory.of_stage[position].per_micro_batch)
         if limits:
             forward, backward = number[FORWARD, position, -1], number[BACKWARD, position, -1]
-            arcs.add(backward, forward, duration[backward], -min(limits))
+            arcs.add(backward, forward, duration[backward], -min(longest, *limits))
 
 
 def _resources(

@@ -9,8 +9,8 @@ import click
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
 from pipebench.cli.invocation import invocation
 
-SMALL = 400
-"""Stages times micro-batches up to which Python is done before a compiler has begun."""
+SMALL = 800
+"""Stages times their parts times micro-batches up to which Python is done before a compiler has begun."""
 
 
 @click.command()
@@ -21,6 +21,13 @@ SMALL = 400
 @click.option("--backward", default=2.0, show_default=True, help="Time of a backward.")
 @click.option("--transfer", default=0.0, show_default=True, help="Time of a transfer between stages.")
 @click.option("--weight", default=0.0, show_default=True, help="Weight gradient's part of a backward.")
+@click.option(
+    "--vpp",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Parts of a stage, where devices run several in turn.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A picture (.svg) or Chrome trace (.json).")
 @click.option("--json", "as_json", is_flag=True, help="Figures and traces as JSON.")
 def command(
@@ -31,6 +38,7 @@ def command(
     backward: float,
     transfer: float,
     weight: float,
+    vpp: int,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -39,12 +47,12 @@ def command(
     from pipebench.report.gantt.text import legend, timeline
     from pipebench.report.picture_file import write_gantts
 
-    if invocation().alone and stages * micro_batches <= SMALL:
+    if invocation().alone and stages * vpp * micro_batches <= SMALL:
         os.environ["NUMBA_DISABLE_JIT"] = "1"
     from pipebench.report.drawing import Shape, drawings
 
     host = open_host()
-    shape = Shape(stages, micro_batches, forward, backward, transfer, weight)
+    shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
     made = drawings(host, split_list(schedulers), shape)
     show_new_warnings(host)
     if output is not None:

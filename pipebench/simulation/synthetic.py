@@ -1,5 +1,7 @@
 """A pipeline of equal stages from a few numbers: what it takes to draw a schedule."""
 
+from collections.abc import Sequence
+
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Tensor
@@ -19,8 +21,11 @@ def synthetic(
     transfer_s: float = 0.0,
     mode: RegimeMode = "sync",
     weight_gradient_s: float = 0.0,
+    devices: Sequence[int] | None = None,
 ) -> tuple[Problem, Plan]:
-    """A chain of equal stages of one device each, and the mini-batch that has so many micro-batches of one sample.
+    """A chain of equal stages, and the mini-batch that has so many micro-batches of one sample.
+
+    devices: the device of each stage; without, each has its own.
 
     Times are seconds of one micro-batch on one stage and of one transfer one way; links carry both directions
     at once. A live micro-batch weighs one byte, nothing else does, so that memory counts live micro-batches
@@ -33,6 +38,7 @@ def synthetic(
             raise PipebenchError(f"{number} {what}: at least 1 is needed")
     if not 0 <= transfer_s < float("inf"):
         raise PipebenchError(f"a transfer of {transfer_s} s: it must be finite and not negative")
+    placed = range(stages) if devices is None else devices
     names = [f"stage{number}" for number in range(stages)]
     size = float(TENSOR_BYTES) if transfer_s else 0.0
     graph = OperatorGraph(
@@ -67,16 +73,18 @@ def synthetic(
         costs=(DeviceCosts(device_type=DEVICE, micro_batches=(1,), operators=costs),),
         provenance=Provenance(notes=("equal stages with the times that were asked for",)),
     )
+    count = max(placed) + 1
     cluster = Cluster(
         name="synthetic",
         types=(DeviceType(name=DEVICE, memory_bytes=1 << 60),),
-        devices=(DEVICE,) * stages,
-        levels=(LinkLevel(name="link", group=stages, bandwidth_bytes_s=TENSOR_BYTES / (transfer_s or 1.0)),),
+        devices=(DEVICE,) * count,
+        levels=(LinkLevel(name="link", group=count, bandwidth_bytes_s=TENSOR_BYTES / (transfer_s or 1.0)),),
     )
     problem = Problem(profile=profile, cluster=cluster, mini_batch=micro_batches, regime=Regime(mode=mode))
     plan = Plan(
         stages=tuple(
-            Stage(operators=(name,), devices=(number,), micro_batch=1) for number, name in enumerate(names)
+            Stage(operators=(name,), devices=(device,), micro_batch=1)
+            for name, device in zip(names, placed, strict=True)
         )
     )
     return problem, plan

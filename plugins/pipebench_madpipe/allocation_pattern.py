@@ -87,7 +87,9 @@ def allocation_pattern(
             fits = False
         if each > 0:
             arc_from[arcs], arc_to[arcs] = backward[stage], forward[stage]
-            arc_ns[arcs], arc_periods[arcs] = duration[backward[stage]], -(room // each)
+            # Each operation takes at most one period and waits less than one: more lives limit nothing, and
+            # times a period in ns they could leave 64 bits.
+            arc_ns[arcs], arc_periods[arcs] = duration[backward[stage]], -min(room // each, 2 * count)
             arcs += 1
     for operation in range(count - 1):
         arc_from[arcs], arc_to[arcs], arc_ns[arcs] = operation, operation + 1, duration[operation]

@@ -29,6 +29,28 @@ def test_several_schedules_in_one_picture(pipebench: CommandLine, tmp_path: Path
     assert "micro-batches in flight 3,2,1" in titles[1]
 
 
+def test_devices_that_run_several_stages_in_turn(pipebench: CommandLine) -> None:
+    typed = ("draw", "1f1b,interleaved-1f1b,zb-v", "--weight", "1", "--json")
+    plain, interleaved, vee = json.loads(pipebench(*typed).out)
+    # (p - 1) / v of a forward and a backward are lost, v = 2 (Narayanan et al. 2021, section 2.2).
+    assert (plain["total"], interleaved["total"]) == (33, 24 + 3 * 3 / 2)
+    assert interleaved["live"] == [11, 9, 7, 5]
+    assert vee["total"] < interleaved["total"]
+    assert vee["live"] == [8, 8, 8, 8]
+    assert {len(each["trace"]["lanes"]) for each in (plain, interleaved, vee)} == {4}
+    alone = pipebench("draw", "interleaved-1f1b", "--vpp", "1", "--json")
+    assert json.loads(alone.out)[0]["total"] == 33
+    assert "in a V" in pipebench("draw", "zb-v", "--vpp", "3").err
+    assert "micro-batches in flight 5.5,4.5,3.5,2.5" in pipebench("draw", "interleaved-1f1b").out
+
+
+def test_later_stages_of_a_device_are_paler(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "x.svg"
+    for scheduler, paler in (("1f1b", 0), ("interleaved-1f1b", 4 * 8 * 2)):
+        assert pipebench("draw", scheduler, "-o", str(file)).code == 0
+        assert file.read_text().count("fill-opacity") == paler
+
+
 def test_a_schedule_for_perfetto(pipebench: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     assert pipebench("draw", "1f1b", "--transfer", "0.25", "-o", str(file)).code == 0

@@ -57,7 +57,11 @@ def _one(
     for row in gantt.rows:
         height = LINK if row.link else ROW
         inside.append(text(left - 8, top + height / 2 + 4, row.label, anchor="end"))
-        inside += [_bar(bar, left, top, height, scale, hints) for bar in row.bars]
+        first = min((bar.stage for bar in row.bars), default=0)
+        inside += [
+            _bar(bar, left, top, height, scale, hints, paler=not row.link and bar.stage > first)
+            for bar in row.bars
+        ]
         inside += _labels(row, left, top, height, scale)
         top += height + GAP
     if gantt.memory:
@@ -66,9 +70,12 @@ def _one(
     return inside, top + 12
 
 
-def _bar(bar: Bar, left: float, top: float, height: float, scale: float, hints: bool) -> str:
+def _bar(bar: Bar, left: float, top: float, height: float, scale: float, hints: bool, paler: bool = False) -> str:
+    """paler: of a device's later stages."""
     width = max((bar.end_ns - bar.start_ns) * scale, 0.5)
     place = f'x="{left + bar.start_ns * scale:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.0f}"'
+    if paler and bar.kind != MANY:
+        place += ' fill-opacity="0.5"'
     box = f'<rect {place} fill="{COLOURS[bar.kind]}" stroke="#444" stroke-width="{min(0.6, width / 4):.2f}"'
     return f"{box}>{hint(words_of(bar))}</rect>" if hints else f"{box}/>"
 

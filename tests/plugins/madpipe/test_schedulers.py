@@ -17,6 +17,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.synthetic import synthetic
 from pipebench_madpipe import periodic_bnb, periodic_ilp
 from pipebench_madpipe.allocation_pattern import allocation_pattern
 from pipebench_madpipe.ilp import solve
@@ -151,6 +152,11 @@ def test_in_flight_limits_a_stage() -> None:
     free, one = stages_plan([[0], [1]]), stages_plan([[0], [1]], in_flight=[1, 1])
     assert bnb(problem, free).period_ns == 10
     assert bnb(problem, one).period_ns == 20
+
+
+def test_memory_without_end_limits_nothing() -> None:
+    problem, plan = synthetic(4, 8, forward_s=1e-3, backward_s=2e-3, mode="async")
+    assert bnb(problem, plan).period_ns == ilp(problem, plan).period_ns == 3_000_000
 
 
 def test_workspace_counts_when_a_backward_runs() -> None:
