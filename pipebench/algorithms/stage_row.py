@@ -1,4 +1,4 @@
-"""A plan of stages in a row: the same degrees on all, stage k on the devices of place k % pipeline."""
+"""A plan of stages in a row: the same degrees on all, stage k on the devices of place k % pipeline, or in a V."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,9 +17,11 @@ def stage_row(
     data_parallel: int,
     pipeline: int,
     micro_batch: int,
+    vee: bool = False,
 ) -> Plan:
     """contents: operators (positions) of each stage, in the order of execution; micro_batch: of all replicas.
 
+    vee: stages go to the places of a V, 0 to pipeline - 1 and back, in place of in turn.
     Consecutive device ids; with one stage a place what 1F1B keeps in flight, with several that is the scheduler's.
     Raises InfeasibleProblem when the cluster has too few devices.
     """
@@ -30,7 +32,7 @@ def stage_row(
     stages = [
         Stage(
             operators=tuple(graph.operators[op].name for op in operators),
-            devices=placed[position % pipeline],
+            devices=placed[min(position, 2 * pipeline - 1 - position) if vee else position % pipeline],
             data_parallel=data_parallel,
             tensor_parallel=way.tensor_parallel,
             micro_batch=micro_batch,

@@ -19,8 +19,8 @@ def ready_layout(layout: ForeignLayout) -> Ready:
     """The layout as a planner: its stages, on degrees that are pinned or follow from the number of devices.
 
     --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
-    micro-batch is one sample a replica unless pinned. Several stages a rank run under interleaved-1f1b. What
-    does not suit the model is an UnsupportedProblem with the reason.
+    micro-batch is one sample a replica unless pinned. Several stages a rank run under interleaved-1f1b, in a V
+    under zb-v. What does not suit the model is an UnsupportedProblem with the reason.
     """
 
     def call(problem: Problem, context: Context) -> PlanResult:
@@ -29,7 +29,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             contents = layout.contents(problem.profile.graph, pins.pipeline)
         except PipebenchError as error:
             raise UnsupportedProblem(error.message, error.hint) from None
-        pipeline = pins.pipeline or len(contents) // (pins.virtual_stages or 1)
+        pipeline = pins.pipeline or len(contents) // (pins.virtual_stages or (2 if layout.vee else 1))
         tensor = pins.tensor_parallel or 1
         replicas = pins.data_parallel or max(1, problem.cluster.size // (tensor * pipeline))
         micro_batch = pins.micro_batch or replicas
@@ -42,13 +42,24 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         if run is None:
             offered = ", ".join(map(str, degrees(problem)))
             raise UnsupportedProblem(f"tensor parallelism {tensor} is pinned, the profile offers {offered}")
+        if layout.vee and len(contents) != 2 * pipeline:
+            raise UnsupportedProblem(
+                f"{len(contents)} stages on {pipeline} ranks are no V, which has two a rank",
+                f"pin --pp {len(contents) // 2}, or name another schedule",
+            )
         plan = stage_row(
-            problem, contents, run, data_parallel=replicas, pipeline=pipeline, micro_batch=micro_batch
+            problem,
+            contents,
+            run,
+            data_parallel=replicas,
+            pipeline=pipeline,
+            micro_batch=micro_batch,
+            vee=layout.vee,
         )
         several = len(contents) > pipeline
-        schedule = context.schedule("interleaved-1f1b", problem, plan) if several else None
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
-        name = "interleaved-1f1b" if several else ""
+        name = "" if not several else "zb-v" if layout.vee else "interleaved-1f1b"
+        schedule = context.schedule(name, problem, plan) if several else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
     component = Planner(
@@ -64,5 +75,5 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         lambda: call,
         Provider("user", "", "file"),
         here=True,
-        source=digest([layout.kind, layout.text]),
+        source=digest([layout.kind, layout.text, layout.vee]),
     )

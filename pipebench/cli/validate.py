@@ -48,6 +48,8 @@ def _told(verdict: "Verdict", scheduled: bool, as_json: bool) -> int:
 
 def _schedule(file: str, plan: str | None, as_json: bool) -> int:
     """A schedule by itself, or with the plan whose stages it orders."""
+    from msgspec.structs import replace
+
     from pipebench.bench.score import judge
     from pipebench.formats.native import read_plan
     from pipebench.formats.torch_schedule import as_schedule, read_torch_schedule
@@ -58,8 +60,11 @@ def _schedule(file: str, plan: str | None, as_json: bool) -> int:
         raise PipebenchError(error.message, error.hint, ExitCode.CONDITION_FAILED) from None
     if plan is not None:
         planned = read_plan(plan)
-        schedule = as_schedule(planned.problem, planned.plan, found, file)
-        return _told(judge(planned.problem, planned.plan, schedule), True, as_json)
+        # What the plan keeps in flight goes with its own order; this one says by itself what it keeps.
+        free = tuple(replace(stage, in_flight=0) for stage in planned.plan.stages)
+        ordered = replace(planned.plan, stages=free)
+        schedule = as_schedule(planned.problem, ordered, found, file)
+        return _told(judge(planned.problem, ordered, schedule), True, as_json)
     if as_json:
         print_json(
             {

@@ -67,6 +67,11 @@ class _Reader:
             self._notes.append(f"{sequence} tokens a sample, the most that the model takes (--seq)")
         elif longest and sequence > longest and self._architecture in ("llama", "mixtral"):
             self._notes.append(f"{sequence} tokens a sample are more than the model's {longest}")
+        window = self._said.get("sliding_window")
+        if isinstance(window, int) and window < sequence and self._said.get("use_sliding_window", True):
+            self._notes.append(
+                f"the sliding window of {window} tokens is not priced: attention sees all {sequence}"
+            )
         heads = self._count("n_head" if gpt2 else "num_attention_heads")
         learned = self._architecture in ("gpt2", "bert")
         dropout = self._said.get("resid_pdrop" if gpt2 else "hidden_dropout_prob", 0.1 if learned else 0.0)

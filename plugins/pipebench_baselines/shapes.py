@@ -50,7 +50,7 @@ def shapes(problem: Problem, items: int) -> Iterator[Shape]:
     pins, size = problem.pins, problem.cluster.size
     tensors = (pins.tensor_parallel,) if pins.tensor_parallel else degrees(problem)
     again = (False, True) if pins.recompute is None else (pins.recompute == "stage",)
-    found = False
+    found = suits = False
     for tensor in tensors:
         ways = [made for each in again if (made := way(problem, tensor, each)) is not None]
         if not ways:
@@ -64,11 +64,20 @@ def shapes(problem: Problem, items: int) -> Iterator[Shape]:
                 found = True
                 for micro_batch in micro_batch_candidates(problem, (replicas,)):
                     if micro_batch % replicas == 0 and (rounds == 1 or _groups(problem, micro_batch, pipeline)):
+                        suits = True
                         yield from (Shape(each, replicas, pipeline, rounds, micro_batch) for each in ways)
     if not found:
         raise InfeasibleProblem(
             f"layout: {_pinned(problem)} do not go with {size} devices and a model of at most {items} stages: "
-            "degrees must divide the number of devices, stages be at most as many as layers"
+            "degrees must divide the number of devices, stages be at most as many as layers, "
+            "and several stages a device need several devices in a row"
+        )
+    if not suits:
+        raise InfeasibleProblem(
+            f"layout: no micro-batch goes with {_pinned(problem)} on {size} devices and mini-batch "
+            f"{problem.mini_batch}: it holds the samples of all replicas, which must divide it, and it must "
+            "divide the mini-batch; with several stages a device, into a multiple of pp micro-batches",
+            "pin another --micro-batch, --dp, --vpp or --mini-batch, or fewer of them",
         )
 
 
@@ -91,7 +100,7 @@ def _virtual(problem: Problem, pipeline: int, items: int) -> Iterator[int]:
     pinned = problem.pins.virtual_stages
     most = 1 if pipeline == 1 else MOST_VIRTUAL
     for rounds in (pinned,) if pinned else range(1, most + 1):
-        if pipeline * rounds <= items:
+        if pipeline * rounds <= items and (rounds == 1 or pipeline > 1):
             yield rounds
 
 

@@ -81,6 +81,34 @@ def test_our_schedule_validates_with_its_plan(pipebench: CommandLine, plan: str,
     assert "on the fullest device" in done.out
 
 
+def test_another_order_of_a_plan_is_judged_by_what_it_keeps_itself(
+    pipebench: CommandLine, plan: str, tmp_path: Path
+) -> None:
+    """GPipe's order holds all micro-batches, more than the 1F1B that the plan was made for."""
+    order = tmp_path / "gpipe.csv"
+    rows = (
+        [f"{stage}{kind}{number}" for kind in kinds for number in range(16)]
+        for stage, kinds in ((0, "FB"), (1, "FB"))
+    )
+    order.write_text("".join(",".join(row) + "\n" for row in rows))
+    done = pipebench("validate", str(order), "--plan", plan)
+    assert (done.code, done.out[:5]) == (0, "valid"), done.out
+
+
+def test_parts_in_a_v_run_under_zb_v(pipebench: CommandLine, tmp_path: Path) -> None:
+    names = ["tok_embeddings", *(f"layers.{k}" for k in range(8)), "norm", "lm_head"]
+    parts = tmp_path / "parts.py"
+    split = [names[:3], names[3:5], names[5:7], names[7:]]
+    for schedule, ran in (("ZBVZeroBubble", "zb-v"), ("Interleaved1F1B", "interleaved-1f1b")):
+        parts.write_text(
+            f"ParallelismConfig(pipeline_parallel_schedule='{schedule}',\nmodule_fqns_per_model_part={split},\n)"
+        )
+        pins = ("--pp", "2", "--tp", "2", "--planners", "uniform", "--jobs", "2", "--json")
+        done = pipebench("compare", "--config", config(tmp_path, **TINY), *SMALL, *pins, "--plans", str(parts))
+        rows = {row["planner"]: row for row in json.loads(done.out)["rows"]}
+        assert (rows["parts.py"]["status"], rows["parts.py"]["scheduler"]) == ("ok", ran), rows["parts.py"]
+
+
 def test_a_refused_plan_and_the_nearest(pipebench: CommandLine, tmp_path: Path) -> None:
     path, near = str(tmp_path / "plan.json"), str(tmp_path / "near.json")
     pinned = ("--pp", "2", "--dp", "1", "--vpp", "2", "--micro-batch", "1", "-o", path)

@@ -95,3 +95,9 @@ def test_bad_files(tmp_path: Path, data: bytes, reason: str) -> None:
     path.write_bytes(data)
     with pytest.raises(PipebenchError, match=reason):
         read_config(str(path))
+
+
+def test_a_sliding_window_is_said_not_to_be_priced(tmp_path: Path) -> None:
+    path = config(tmp_path, model_type="mistral", sliding_window=1024)
+    assert any("window of 1024 tokens is not priced" in note for note in read_config(path, 4096).notes)
+    assert read_config(path, 1024).notes == ()

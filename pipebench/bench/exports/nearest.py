@@ -28,9 +28,10 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
     """The best plan with the degrees that most stages have, keeping as many of them as can be; None: there is
     none.
     """
-    if problem.regime.mode == "async" and not target.asynchronous:
+    flushed = problem.regime.mode == "async" and not target.asynchronous
+    if flushed:
         problem = replace(problem, regime=replace(problem.regime, mode="sync"))
-    for pins in _pins(problem.pins, plan, target.virtual):
+    for pins in _pins(problem.pins, plan, target.virtual, not flushed):
         asked = replace(problem, pins=pins)
         try:
             made = services.plan(PLANNER, asked).plan
@@ -43,12 +44,15 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
     return None
 
 
-def _pins(said: Pins, plan: Plan, several: bool) -> list[Pins]:
-    """From most of the plan's degrees to none but those that the user pinned."""
+def _pins(said: Pins, plan: Plan, several: bool, sized: bool) -> list[Pins]:
+    """From most of the plan's degrees to none but those that the user pinned.
+
+    sized: keep its micro-batch, which without a flush may well be the whole mini-batch.
+    """
     tensor = _most([stage.tensor_parallel for stage in plan.stages])
     replicas = _most([stage.data_parallel * plan.copies for stage in plan.stages])
     sets = len({stage.devices for stage in plan.stages})
-    micro_batch = _most([stage.micro_batch for stage in plan.stages])
+    micro_batch = _most([stage.micro_batch for stage in plan.stages]) if sized else None
     virtual = said.virtual_stages if several else 1
     tries: list[dict[str, int | None]] = [
         {"tensor_parallel": tensor, "data_parallel": replicas, "pipeline": sets, "micro_batch": micro_batch},

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipebench.costs.lanes import lanes_of
+from pipebench.costs.transformer import EMBEDDING, HEAD
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Plan, Stage
@@ -53,6 +54,22 @@ class Arrangement:
     def devices(self) -> int:
         """Devices of all ranks and replicas."""
         return self.pipeline * self.tensor_parallel * self.data_parallel
+
+    @property
+    def rounds(self) -> int:
+        """Micro-batches of each replica for one weight update."""
+        return self.problem.mini_batch // (self.micro_batch * self.data_parallel)
+
+    @property
+    def tied(self) -> bool:
+        """Whether embedding and head share a table."""
+        tables = [set(op.parameters) for op in self.graph.operators if op.kind in (EMBEDDING, HEAD)]
+        return len(tables) > 1 and bool(set.intersection(*tables))
+
+    @property
+    def sharded(self) -> bool:
+        """Whether replicas share out the optimizer state (ZeRO-1)."""
+        return self.data_parallel > 1 and self.problem.regime.optimizer_sharding == "zero1"
 
     @cached_property
     def operators(self) -> tuple[tuple[Operator, ...], ...]:

@@ -27,7 +27,7 @@ def text(made: Arrangement) -> str:
     """A Python snippet."""
     listed = bounds(made)
     check_bounds(listed, len(made.graph.operators), made.pipeline)
-    batches = made.problem.mini_batch // (made.micro_batch * made.data_parallel)
+    zero = "# zero_optimization: stage 1\n" if made.sharded else ""
     names = ", ".join(operator.name for operators in made.operators for operator in operators[:1])
     return (
         "from deepspeed.pipe import PipelineModule\n\n\n"
@@ -39,8 +39,9 @@ def text(made: Arrangement) -> str:
         "        self._set_bounds(start=self.parts[stage], stop=self.parts[stage + 1])\n\n\n"
         f"# num_stages={made.pipeline}; layers: {len(made.graph.operators)}, one for each operator of the plan\n"
         f"# train_batch_size {made.problem.mini_batch}, train_micro_batch_size_per_gpu {made.micro_batch}, "
-        f"gradient_accumulation_steps {batches}\n"
+        f"gradient_accumulation_steps {made.rounds}\n"
         f"# tensor parallel {made.tensor_parallel}, data parallel {made.data_parallel}, recompute "
         f"{made.recompute}\n"
+        f"{zero}"
         "# the schedule is DeepSpeed's own 1F1B; not together with ZeRO-2 or ZeRO-3\n"
     )

@@ -16,9 +16,11 @@ from pipebench.formats.pipedream import recognises
 from pipebench.formats.pipedream_lines import parse_lines
 
 MEGATRON = "megatron:"
+VEE = ("ZBVZeroBubble", "DualPipeV")
 LARGEST_BYTES = 2**22
 _LAYOUT = re.compile(rb"\s*[EtmL|()*,0-9 ]+\s*")
 _PARTS = re.compile(r"module_fqns_per_model_part\s*=\s*(?=\[)")
+_VEE = re.compile(rf"""pipeline_parallel_schedule\s*=\s*["']({"|".join(VEE)})["']""", re.IGNORECASE)
 _DESCRIBED = re.compile(r".*\((.+)\)")
 Contents = list[list[int]]
 
@@ -27,12 +29,14 @@ Contents = list[list[int]]
 class ForeignLayout:
     """name: for the tables. contents(graph, ranks): the operators of each stage in order; ranks None: as many as
     there are stages; it raises PipebenchError where the layout is for another model or breaks a rule.
+    vee: rank r runs stages r and 2 p - 1 - r, as torchtitan places them for the schedules that VEE names.
     """
 
     name: str
     kind: str
     text: str
     contents: Callable[[OperatorGraph, int | None], Contents]
+    vee: bool = False
 
 
 def is_foreign(text: str) -> bool:
@@ -57,7 +61,7 @@ def read_layout(text: str) -> ForeignLayout:
     if _LAYOUT.fullmatch(data):
         return _megatron(data.decode().removesuffix("\n"), text)
     listed = _literal(data, text)
-    return _titan(listed, text)
+    return _titan(listed, text, _VEE.search(data.decode()) is not None)
 
 
 def _megatron(layout: str, name: str) -> ForeignLayout:
@@ -82,7 +86,7 @@ def _megatron(layout: str, name: str) -> ForeignLayout:
     return ForeignLayout(name, "megatron", layout, contents)
 
 
-def _titan(listed: Any, name: str) -> ForeignLayout:
+def _titan(listed: Any, name: str, vee: bool) -> ForeignLayout:
     if isinstance(listed, list) and listed and all(isinstance(each, str) for each in listed):
         points: list[str] = listed
         parts: list[list[str]] | None = None
@@ -107,7 +111,7 @@ def _titan(listed: Any, name: str) -> ForeignLayout:
         ops = dict(zip(names, ([*tables], *([op] for op in layers), norms, heads), strict=True))
         return [[op for each in part for op in ops[each]] for part in split]
 
-    return ForeignLayout(name, "torchtitan", repr(listed), contents)
+    return ForeignLayout(name, "torchtitan", repr(listed), contents, vee)
 
 
 def _at(points: list[str], names: list[str]) -> list[list[str]]:

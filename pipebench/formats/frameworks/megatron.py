@@ -2,6 +2,7 @@
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
 from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.problem import Regime
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.megatron_layout import check_layout, write_layout
 
@@ -20,6 +21,12 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
         raise CannotExpress("the model is no language model of embedding, layers and head (see --config)")
     if not made.looped:
         raise CannotExpress("stages are not placed in turn: Megatron runs stage k on rank k % pp")
+    if made.virtual > 1 and made.pipeline == 1:
+        raise CannotExpress(f"{made.virtual} stages on one rank: Megatron interleaves over several")
+    if made.virtual > 1 and made.rounds % made.pipeline:
+        raise CannotExpress(
+            f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only"
+        )
     stages = []
     for position, operators in enumerate(made.operators):
         symbols = "".join(SYMBOLS[operator.kind] for operator in operators)
@@ -45,7 +52,7 @@ def flags(made: Arrangement) -> str:
     check_layout(stages, made.pipeline, layers)
     problem, graph = made.problem, made.graph
     lines = [
-        *_model(graph, layers),
+        *_model(graph, layers, made.tied),
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
@@ -58,6 +65,7 @@ def flags(made: Arrangement) -> str:
         lines.append("--use-distributed-optimizer")
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
+    lines += _gradients(problem.regime)
     lines += _recompute(made, stages)
     return "\n".join(lines) + "\n"
 
@@ -69,11 +77,12 @@ def comments(made: Arrangement) -> list[str]:
         f"virtual "
         f"stages {made.virtual}",
         EXCLUSIVE,
+        "flags that do not bear on the plan (norms, positions, biases, tokenizer, data) are yours to add",
         "the final norm runs with the last layer's or the head's stage, as Megatron places it",
     ]
 
 
-def _model(graph: OperatorGraph, layers: int) -> list[str]:
+def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
     shape = layer_shape(next(operator for operator in graph.operators if operator.kind == LAYER))
     lines = [
         f"--num-layers {layers}",
@@ -90,10 +99,19 @@ def _model(graph: OperatorGraph, layers: int) -> list[str]:
         lines.append(f"--num-experts {shape.experts} --moe-router-topk {shape.active}")
     if shape.branches == 2:
         lines.append("--swiglu")
-    tables = [set(op.parameters) for op in graph.operators if op.kind in (EMBEDDING, HEAD)]
-    if not set.intersection(*tables):
+    if not tied:
         lines.append("--untie-embeddings-and-output-weights")
     return lines
+
+
+def _gradients(regime: Regime) -> list[str]:
+    """Megatron keeps gradients in fp32 beside bf16 weights, and in fp16 beside fp16 ones, unless it is told."""
+    kept = regime.gradient_precision or regime.precision
+    if (regime.precision, kept) == ("bf16", "bf16"):
+        return ["--grad-reduce-in-bf16"]
+    if (regime.precision, kept) == ("fp16", "fp32"):
+        return ["--accumulate-allreduce-grads-in-fp32"]
+    return []
 
 
 def _recompute(made: Arrangement, stages: tuple[str, ...]) -> list[str]:

@@ -21,12 +21,13 @@ def split_points(made: Arrangement) -> list[str]:
 def text(made: Arrangement) -> str:
     """A Python snippet."""
     points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in split_points(made))
-    batches = made.problem.mini_batch // (made.micro_batch * made.data_parallel)
+    zero = "# optimizer: torch.distributed.optim.ZeroRedundancyOptimizer\n" if made.sharded else ""
     return (
         "from torch.distributed.pipelining import SplitPoint, pipeline\n\n"
         "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch: "
-        f"{made.micro_batch} x sequence ids; {batches} micro-batches\n"
+        f"{made.micro_batch} x sequence ids; {made.rounds} micro-batches\n"
         f"    split_spec={{\n{points}    }},\n)\n"
         f"# TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "
         f"global batch {made.problem.mini_batch}, recompute {made.recompute}\n"
+        f"{zero}"
     )

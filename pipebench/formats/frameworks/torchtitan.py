@@ -69,7 +69,7 @@ def text(made: Arrangement, csv: str) -> str:
         f"    data_parallel_replicate_degree={made.data_parallel},\n"
         f'    pipeline_parallel_schedule="{schedule_name(made)}",\n'
         f'    pipeline_parallel_schedule_csv="{csv}",\n'
-        f"    num_pp_microbatches={made.problem.mini_batch // (made.micro_batch * made.data_parallel)},\n"
+        f"    num_pp_microbatches={made.rounds},\n"
         f"    module_fqns_per_model_part=[\n{rows},\n    ],\n"
         ")\n"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
@@ -81,5 +81,11 @@ def _refuse(made: Arrangement) -> None:
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
         raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")
+    if made.tied and made.pipeline > 1:
+        raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
+    if made.sharded:
+        raise CannotExpress(
+            "the optimizer state alone is shared out (ZeRO-1): torchtitan has replicas, or FSDP of all states"
+        )
     if not (made.looped or made.vee):
         raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

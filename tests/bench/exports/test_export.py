@@ -136,3 +136,14 @@ def test_one_stage_has_no_turns(given: Problem) -> None:
     pins = Pins(tensor_parallel=8, pipeline=1, data_parallel=1, micro_batch=1)
     alone = problem(devices=8, mini_batch=4, pins=pins, **TINY)
     assert turns(HostServices(HOST), arranged(alone, planned(alone))) == []
+
+
+def test_a_plan_without_flush_gets_a_micro_batch_of_its_own(given: Problem, plan: Plan) -> None:
+    """There each stage takes the whole mini-batch at once, which with a flush would leave no pipeline."""
+    pins = replace(PINS, micro_batch=None)
+    stashed = replace(given, pins=pins, regime=replace(given.regime, mode="async"))
+    whole = replace(plan, stages=tuple(replace(stage, micro_batch=16, in_flight=0) for stage in plan.stages))
+    refused = exported(stashed, whole, "megatron")
+    assert isinstance(refused, Refusal)
+    assert refused.nearest is not None
+    assert refused.nearest.plan.stages[0].micro_batch < 16

@@ -192,3 +192,50 @@ def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[P
     assert ("different numbers of layers" in refusal) == (len(counts) > 1)
     some = replace(plan, stages=(stages[0], *plan.stages[1:]))
     assert "some stages or layers recompute" in TARGETS["megatron"].refusal(made, some)
+
+
+def test_torchtitan_refuses_what_it_would_not_run() -> None:
+    """Tied tables under pipeline parallelism raise there; replicas keep their whole optimizer state."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
+    tied = problem(devices=4, mini_batch=16, pins=pins, tied=True, **TINY)
+    assert "share a table" in TARGETS["torchtitan"].refusal(tied, planned(tied))
+    sharded = problem(devices=4, mini_batch=16, pins=pins, sharding="zero1", **TINY)
+    plan = planned(sharded)
+    assert "ZeRO-1" in TARGETS["torchtitan"].refusal(sharded, plan)
+    for name, said in (
+        ("megatron", "--use-distributed-optimizer"),
+        ("deepspeed", "zero_optimization: stage 1"),
+        ("pipelining", "ZeroRedundancyOptimizer"),
+    ):
+        assert said in TARGETS[name].write(arranged(sharded, plan), "")
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradients", "flag"),
+    [
+        ("bf16", "bf16", "--grad-reduce-in-bf16"),
+        ("bf16", None, "--grad-reduce-in-bf16"),
+        ("bf16", "fp32", ""),
+        ("fp16", "fp32", "--accumulate-allreduce-grads-in-fp32"),
+        ("fp16", "fp16", ""),
+        ("fp32", "fp32", ""),
+    ],
+)
+def test_megatron_is_told_of_gradients(
+    precision: str, gradients: str | None, flag: str, given: tuple[Problem, Plan]
+) -> None:
+    """Its own: fp32 beside bf16 weights, fp16 beside fp16 ones; memory is counted for what the regime says."""
+    made, plan = given
+    regime = replace(made.regime, precision=precision, gradient_precision=gradients)
+    other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
+    lines = TARGETS["megatron"].write(arranged(other, plan), "").splitlines()
+    assert [line for line in lines if "grad" in line] == ([flag] if flag else [])
+
+
+def test_megatron_interleaves_whole_groups_over_several_ranks() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=4, data_parallel=1, virtual_stages=2, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    assert "6 micro-batches in groups of 4" in TARGETS["megatron"].refusal(replace(made, mini_batch=6), plan)
+    alone = replace(plan, stages=tuple(replace(stage, devices=(0,)) for stage in plan.stages))
+    assert "8 stages on one rank" in TARGETS["megatron"].refusal(made, alone)

@@ -104,6 +104,9 @@ def test_recomputation_is_used_where_memory_asks_for_it() -> None:
         ({"pipeline": 8, "virtual_stages": 2}, InfeasibleProblem, "stages be at most as many as layers"),
         ({"tensor_parallel": 8, "pipeline": 8}, InfeasibleProblem, "tp 8, pp 8 do not go"),
         ({"tensor_parallel": 2, "pipeline": 2, "data_parallel": 8}, InfeasibleProblem, "do not go"),
+        ({"pipeline": 1, "virtual_stages": 2}, InfeasibleProblem, "several devices in a row"),
+        ({"pipeline": 4, "data_parallel": 2, "micro_batch": 1}, InfeasibleProblem, "samples of all replicas"),
+        ({"pipeline": 4, "virtual_stages": 2, "micro_batch": 8}, InfeasibleProblem, "a multiple of pp"),
     ],
 )
 def test_pins_that_cannot_be(pins: dict[str, Any], error: type[Exception], reason: str) -> None:
