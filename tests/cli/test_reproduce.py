@@ -23,7 +23,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(reproduce.command, arguments, standalone_mode=False)
+    # As the group has it: click keeps a command's help option from its first call on.
+    extra = {"help_option_names": ["-h", "--help"]}
+    return CliRunner().invoke(reproduce.command, arguments, standalone_mode=False, **extra)
 
 
 def done(*arguments: str) -> Result:

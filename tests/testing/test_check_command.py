@@ -128,7 +128,7 @@ def test_a_plugin_that_does_not_load_is_named(
     pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    install(tmp_path, "sick-one", "raise RuntimeError('no licence')")
-    done = pipebench("plugin", "check", "sick-one")
+    install(tmp_path, "unlicensed-one", "raise RuntimeError('no licence')")
+    done = pipebench("plugin", "check", "unlicensed-one")
     assert done.code == 3
     assert "no licence" in done.err
