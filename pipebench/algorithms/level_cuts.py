@@ -3,7 +3,7 @@
 Items are cut between, never inside; bounds are stages + 1 positions from 0 to the number of items.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 Bounds = tuple[int, ...]
@@ -14,9 +14,8 @@ Fits = Callable[[int, int, int], bool]
 def smallest_bottleneck(times: Sequence[int], stages: int, fits: Fits) -> list[Bounds]:
     """Cuts of the least largest stage time among those that fit: filled from the front, and from the back.
 
-    Exact: bisection over the sums of runs of items, each tried by filling stage after stage as far as it goes,
-    which finds a cut wherever there is one because shorter stages fit too. Every stage gets an item. Empty: none
-    fits.
+    Exact: bisection over the sums of runs of items, at each of which the positions that every stage can begin and
+    end at are found. Every stage gets an item. Empty: none fits.
     """
     total = [0, *accumulate(times)]
     if stages > len(times):
@@ -25,17 +24,17 @@ def smallest_bottleneck(times: Sequence[int], stages: int, fits: Fits) -> list[B
         {total[end] - total[first] for first in range(len(times)) for end in range(first + 1, len(total))}
     )
     low, high = 0, len(sums) - 1
-    if _filled(total, stages, fits, sums[high]) is None:
+    if _furthest(total, stages, fits, sums[high]) is None:
         return []
     while low < high:
         middle = (low + high) // 2
-        if _filled(total, stages, fits, sums[middle]) is None:
+        if _furthest(total, stages, fits, sums[middle]) is None:
             low = middle + 1
         else:
             high = middle
-    front = _filled(total, stages, fits, sums[low])
-    back = _filled_back(total, stages, fits, sums[low])
-    return [bounds for bounds in dict.fromkeys((front, back)) if bounds is not None]
+    furthest = _furthest(total, stages, fits, sums[low])
+    assert furthest is not None
+    return list(dict.fromkeys((_bounds(furthest, len(times), max), _bounds(furthest, len(times), min))))
 
 
 def level_devices(times: Sequence[int], devices: int, rounds: int, start: Bounds) -> Bounds:
@@ -72,29 +71,37 @@ def equal_bounds(items: int, stages: int) -> Bounds:
     return tuple(stage * items // stages for stage in range(stages + 1))
 
 
-def _filled(total: Sequence[int], stages: int, fits: Fits, most: int) -> Bounds | None:
-    items, bounds = len(total) - 1, [0]
+def _furthest(total: Sequence[int], stages: int, fits: Fits, most: int) -> list[dict[int, int]] | None:
+    """For each stage the positions where it can begin, each with the furthest that it can end; None: no cut.
+
+    A stage that begins later never ends earlier (fewer items fit where more do), so one sweep a stage is enough.
+    """
+    items, begins = len(total) - 1, [0]
+    found: list[dict[int, int]] = []
     for stage in range(stages):
-        first = end = bounds[-1]
         latest = items - (stages - stage - 1)
-        while end < latest and total[end + 1] - total[first] <= most and fits(stage, first, end + 1):
-            end += 1
-        if end == first:
-            return None
-        bounds.append(end)
-    return tuple(bounds) if bounds[-1] == items else None
+        reached: dict[int, int] = {}
+        ends: set[int] = set()
+        end = 0
+        for first in begins:
+            end = max(end, first)
+            while end < latest and total[end + 1] - total[first] <= most and fits(stage, first, end + 1):
+                end += 1
+            if end > first:
+                reached[first] = end
+                ends.update(range(first + 1, end + 1))
+        found.append(reached)
+        begins = sorted(ends)
+    return found if begins and begins[-1] == items else None
 
 
-def _filled_back(total: Sequence[int], stages: int, fits: Fits, most: int) -> Bounds | None:
-    bounds = [len(total) - 1]
-    for stage in reversed(range(stages)):
-        first = end = bounds[-1]
-        while first > stage and total[end] - total[first - 1] <= most and fits(stage, first - 1, end):
-            first -= 1
-        if end == first:
-            return None
-        bounds.append(first)
-    return tuple(reversed(bounds)) if bounds[-1] == 0 else None
+def _bounds(furthest: Sequence[dict[int, int]], items: int, pick: Callable[[Iterable[int]], int]) -> Bounds:
+    """From the last stage to the first: of the positions where it can begin, the last (max) or the first (min)."""
+    bounds = [items]
+    for reached in reversed(furthest):
+        end = bounds[-1]
+        bounds.append(pick(first for first, reach in reached.items() if first < end <= reach))
+    return tuple(reversed(bounds))
 
 
 def _loads(total: Sequence[int], bounds: Sequence[int], devices: int) -> list[int]:
