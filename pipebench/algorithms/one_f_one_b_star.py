@@ -6,6 +6,7 @@ import numpy as np
 
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.periodic import minimal_period, start_times
+from pipebench.algorithms.placed import placed_schedule
 from pipebench.algorithms.stage_order import Transfer, chain_of_stages, transfers_of
 from pipebench.costs.memory import StageMemory
 from pipebench.costs.messages import Message
@@ -111,15 +112,4 @@ def _pattern(chain: StageChain, period: int) -> PeriodicSchedule:
     operations += [(stage, "B", backward_start[2 * i]) for i, stage in enumerate(chain.order)]
     sends = [(t.source, t.target, "F", forward_start[2 * place[t.target] - 1]) for t in chain.transfers]
     sends += [(t.target, t.source, "B", backward_start[2 * place[t.target] - 1]) for t in chain.transfers]
-    return PeriodicSchedule(
-        period_ns=period,
-        stage=tuple(stage for stage, _, _ in operations),
-        kinds="".join(kind for _, kind, _ in operations),
-        start_ns=tuple(start % period for _, _, start in operations),
-        shift=tuple(start // period for _, _, start in operations),
-        source=tuple(source for source, _, _, _ in sends),
-        target=tuple(target for _, target, _, _ in sends),
-        transfer_kinds="".join(kind for _, _, kind, _ in sends),
-        transfer_start_ns=tuple(start % period for _, _, _, start in sends),
-        transfer_shift=tuple(start // period for _, _, _, start in sends),
-    )
+    return placed_schedule(period, operations, sends)

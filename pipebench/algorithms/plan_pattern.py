@@ -10,6 +10,7 @@ import numpy as np
 from pipebench.algorithms.busiest import largest_load
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.pattern import Pattern
+from pipebench.algorithms.placed import placed_schedule
 from pipebench.algorithms.stage_order import transfers_of
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.messages import stage_edges
@@ -84,20 +85,9 @@ def plan_pattern(model: CostModel, plan: Plan, within_reserve: bool = True) -> P
 def periodic_schedule(found: PlanPattern, instants: IntArray, period: int) -> PeriodicSchedule:
     """The schedule that starts micro-batch 0 of operation i at instants[i]."""
     placed = [(kind, a, b, int(at)) for (kind, a, b), at in zip(found.operations, instants, strict=True)]
-    runs = [(kind, stage, at) for kind, stage, target, at in placed if target < 0]
-    sends = [entry for entry in placed if entry[2] >= 0]
-    return PeriodicSchedule(
-        period_ns=period,
-        stage=tuple(stage for _, stage, _ in runs),
-        kinds="".join(kind for kind, _, _ in runs),
-        start_ns=tuple(at % period for _, _, at in runs),
-        shift=tuple(at // period for _, _, at in runs),
-        source=tuple(source for _, source, _, _ in sends),
-        target=tuple(target for _, _, target, _ in sends),
-        transfer_kinds="".join(kind for kind, _, _, _ in sends),
-        transfer_start_ns=tuple(at % period for _, _, _, at in sends),
-        transfer_shift=tuple(at // period for _, _, _, at in sends),
-    )
+    runs = [(stage, kind, at) for kind, stage, target, at in placed if target < 0]
+    sends = [(source, target, kind, at) for kind, source, target, at in placed if target >= 0]
+    return placed_schedule(period, runs, sends)
 
 
 def _operations(
