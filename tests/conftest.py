@@ -4,6 +4,10 @@ import os
 import tempfile
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("kernels", deadline=None)  # the first example of a test may compile
+settings.load_profile("kernels")
 
 
 @pytest.fixture(scope="session", autouse=True)
