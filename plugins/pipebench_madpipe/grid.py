@@ -70,8 +70,8 @@ def grid_dp(
 ) -> tuple[int, int, IntArray, BoolArray]:
     """MadPipe-DP(period): its value (-1: infinite), states, and the bounds and special stages of an allocation.
 
-    A state is (l, p, t_P, m_P, V) with the least max(U, C) of the stages behind it; the value is the least
-    max of that and t_P at l = 0, which is the recursion of section 4.2.2 from the other end. A value beyond
+    A state is (l, p, t_P, m_P, V) with the least max(U, C, t_P + U of special stages) of the stages behind it; the
+    value is the least max of that and t_P at l = 0, which is the recursion of section 4.2.2 from the other end. A value beyond
     the grid is left out.
     """
     length = table.layers.shape[1] - 1
@@ -128,7 +128,7 @@ def grid_dp(
                 if behind >= grid.delays:
                     continue
                 for special in range(2):
-                    now_load, now_held, left = at_load, at_memory, normals
+                    now_load, now_held, left, highest = at_load, at_memory, normals, reached
                     if special == 0:
                         if normals == 0 or fixed + group * table.stages[end, first, EACH] > memory:
                             continue
@@ -141,11 +141,13 @@ def grid_dp(
                         now_held = _index(bytes_then, memory, grid.memories, grid.rounding)
                         if now_held >= grid.memories or load + duration >= best:
                             continue
+                        # T_S has t_P + U(k, l) as it is, which a value rounded down can be below.
+                        highest = max(highest, load + duration)
                     key = (first * gpus + left) * grid.loads + now_load
                     key = (key * grid.memories + now_held) * grid.delays + behind
                     slot = _find(slots, keys, key)
                     found = slots[slot]
-                    if found >= 0 and value[found] <= reached:
+                    if found >= 0 and value[found] <= highest:
                         continue
                     if found < 0:
                         found = count
@@ -153,9 +155,9 @@ def grid_dp(
                         slots[slot] = found
                         keys[found], after[found] = key, head[first]
                         head[first] = found
-                    value[found], parent[found], kind[found] = reached, state, special == 1
+                    value[found], parent[found], kind[found] = highest, state, special == 1
                     if first == 0:
-                        final = max(reached, -(-now_load * total // (grid.loads - 1)))
+                        final = max(highest, -(-now_load * total // (grid.loads - 1)))
                         if final < best:
                             best, last = final, found
                     if count == size:
