@@ -75,12 +75,13 @@ class ClassSearch:
     met_ns: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
-    def run(self, below_ns: int | None = None) -> None:
-        """Look for plans of a period below `below_ns`."""
+    def run(self, below_ns: int | None = None, start: Scheduled | None = None) -> None:
+        """Look for plans of a period below `below_ns`; start: one that is known, of that period."""
         self.lower_ns = shortest_period(self.chain, self.stages)
         contiguous = contiguous_optimum(self.chain, self.stages, self.memory, below_ns=below_ns, stop=self.stop)
         self._count(probes=contiguous.probes, states=contiguous.states)
         below = longest_period(self.chain) + 1 if below_ns is None else below_ns
+        self.best = start
         if contiguous.best is not None:
             bounds, below = contiguous.best.bounds, contiguous.best.period_ns
             self.best = Scheduled(Allocation(bounds, (False,) * (len(bounds) - 1)), below)

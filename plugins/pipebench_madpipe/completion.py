@@ -7,6 +7,7 @@ each on its own. An excess is rounded down, so that no label that leads to an al
 
 import numpy as np
 
+from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.stage_table import WORK, StageTable
 from pipebench.costs.quantise import IntArray
@@ -38,31 +39,32 @@ def least_needs(table: StageTable, memory: int, period: int, normals: int, estim
         for excess in range(steps):
             delay = table.layers[WORK, length] - table.layers[WORK, end] + -(-excess * period // 2)
             at = Front(delay, -(-delay // period), 0, 0, 0, 0)
-            for beside in range(2):
-                for kind in range(2):
-                    together = kind == 1 and beside == 1
-                    sent, behind = pass_cut(
-                        table, period, at, end, together and estimate.in_place, estimate.both_ways
+            for way in range(3):
+                if way == 1:
+                    # A normal stage does not ask what stands behind it.
+                    assign(needs[end, 1, excess], needs[end, 0, excess])
+                kind = min(way, 1)
+                together = way == 2
+                sent, behind = pass_cut(table, period, at, end, together and estimate.in_place, estimate.both_ways)
+                if not sent:
+                    continue
+                normal = 1 - kind
+                least = needs[end, way // 2, excess]
+                for first in range(end - 1, -1, -1):
+                    status, front = add_stage(
+                        table, memory, period, estimate, behind, first, end, kind == 1, together
                     )
-                    if not sent:
+                    if status == STOP:
+                        break
+                    if status != FITS:
                         continue
-                    normal = 1 - kind
-                    for first in range(end - 1, -1, -1):
-                        status, front = add_stage(
-                            table, memory, period, estimate, behind, first, end, kind == 1, together
-                        )
-                        if status == STOP:
-                            break
-                        if status != FITS:
-                            continue
-                        then = min(excess_of(table, period, front.delay, first), steps - 1)
-                        both = shares(front.load, front.held, period, memory)
-                        for left in range(normals + 1 - normal):
-                            for need, own in ((LOAD, front.load), (HELD, front.held), (BOTH, both)):
-                                needs[end, beside, excess, left + normal, need] = min(
-                                    needs[end, beside, excess, left + normal, need],
-                                    own + needs[first, kind, then, left, need],
-                                )
+                    before = needs[first, kind, min(excess_of(table, period, front.delay, first), steps - 1)]
+                    both = shares(front.load, front.held, period, memory)
+                    for left in range(normals + 1 - normal):
+                        with_this = least[left + normal]
+                        with_this[LOAD] = min(with_this[LOAD], front.load + before[left, LOAD])
+                        with_this[HELD] = min(with_this[HELD], front.held + before[left, HELD])
+                        with_this[BOTH] = min(with_this[BOTH], both + before[left, BOTH])
     return needs
 
 

@@ -1,12 +1,13 @@
 """madpipe[variant=exact]: the best plan of MadPipe's class, with what is proven of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from pipebench.algorithms.chain import Chain, build_chain
 from pipebench.algorithms.contiguous import StageRange, least_memory, shortest_period
 from pipebench.algorithms.contiguous_bound import both_ways_bound_ns, take_turns
 from pipebench.algorithms.contiguous_class import stage_range
-from pipebench.algorithms.linearise import CutRule, linearise
+from pipebench.algorithms.linearise import CutRule, Layers, linearise
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.stage_table import stage_table
@@ -15,7 +16,8 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench_madpipe.class_search import ClassSearch, Scheduled
+from pipebench_madpipe.allocation import Allocation
+from pipebench_madpipe.class_search import ClassSearch, Effort, Scheduled
 from pipebench_madpipe.least_memory import least_class_memory
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import scheduled_plan
@@ -36,6 +38,8 @@ class _Task:
 
     model: CostModel
     chains: list[Chain]
+    layers: Layers
+    """With cuts only where at most one tensor crosses."""
     stages: StageRange
     non_contiguous: bool
     turns: bool
@@ -78,7 +82,7 @@ def _task(problem: Problem, cuts: CutRule) -> _Task:
         )
     one_each = problem.pins.virtual_stages == 1
     turns = all(take_turns(model, layers, chain.micro_batch) for chain in chains)
-    return _Task(model, chains, stages, chains[0].one_level and not one_each, turns)
+    return _Task(model, chains, linearise(model.graph), stages, chains[0].one_level and not one_each, turns)
 
 
 def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | None, int | None]:
@@ -92,11 +96,7 @@ def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | Non
         lower = shortest_period(chain, task.stages)
         below = None if best is None else -(-best.mini_batch_ns // repeats)
         if not context.out_of_time() and (below is None or lower < below):
-            both_ways = not task.turns and mode != "delay"
-            search = ClassSearch(chain, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
-            search.run(below)
-            for name, amount in search.counts.items():
-                context.count(name, amount)
+            search = _searched(task, chain, memory, below, context)
             lower = search.lower_ns
             if search.best is not None:
                 best = _Best(chain, search.best, repeats * search.best.period_ns)
@@ -112,6 +112,34 @@ def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | Non
     return best, both_ways_bound_ns(
         problem.mini_batch, ordered, task.stages, memory, best.mini_batch_ns, context.count, out
     )
+
+
+def _searched(task: _Task, chain: Chain, memory: int, below: int | None, context: Context) -> ClassSearch:
+    """The search of one chain; of a long one it starts from what is found with cuts at single tensors only."""
+    both_ways = not task.turns and task.problem.cluster.link_mode != "delay"
+
+    def search(of: Chain, below: int | None, start: Scheduled | None = None) -> ClassSearch:
+        search = ClassSearch(of, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
+        search.run(below, start)
+        for name, amount in search.counts.items():
+            context.count(name, amount)
+        return search
+
+    start = None
+    layers = task.layers
+    if (
+        task.non_contiguous
+        and chain.length > Effort().short_chain
+        and task.stages.least <= len(layers) < chain.length
+    ):
+        joined = build_chain(task.model, layers, chain.micro_batch, chain.recompute)
+        found = search(joined, below).best
+        if found is not None:
+            begins = [0, *accumulate(map(len, layers.operators))]
+            bounds = tuple(begins[bound] for bound in found.allocation.bounds)
+            start = replace(found, allocation=Allocation(bounds, found.allocation.special))
+            below = found.period_ns
+    return search(chain, below, start)
 
 
 def _result(task: _Task, best: _Best, memory: int, lower_ns: int | None, context: Context) -> PlanResult:

@@ -71,8 +71,8 @@ def grid_dp(
     """MadPipe-DP(period): its value (-1: infinite), states, and the bounds and special stages of an allocation.
 
     A state is (l, p, t_P, m_P, V) with the least max(U, C, t_P + U of special stages) of the stages behind it; the
-    value is the least max of that and t_P at l = 0, which is the recursion of section 4.2.2 from the other end. A value beyond
-    the grid is left out.
+    value is the least max of that and t_P at l = 0, which is the recursion of section 4.2.2 from the other end. A
+    value beyond the grid is left out.
     """
     length = table.layers.shape[1] - 1
     work = table.layers[WORK]

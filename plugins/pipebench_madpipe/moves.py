@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.pattern_search import FOUND, schedule_at, shortest_pattern
 from pipebench.algorithms.stage_table import StageTable
 from pipebench.costs.quantise import IntArray
@@ -9,50 +10,100 @@ from pipebench_madpipe.allocation import BoolArray
 from pipebench_madpipe.allocation_pattern import allocation_pattern
 from pipebench_madpipe.estimate import Estimate, admits
 
+SHIFT_CUT, CHANGE, JOIN, SPLIT = range(4)
+KINDS = 4
+"""Shift a cut, change the kind of a stage (and of the next one), join two stages, split one."""
 SHIFT = 3
-MOVES = 4
-"""Kinds of move: shift a cut, change a stage's kind, join two stages, split one."""
+"""Layers by which a cut is shifted at most."""
 
 
+@kernel
 def _moved(bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int) -> tuple[IntArray, BoolArray]:
     """The allocation after a move; with no stages when there is no such move."""
-    none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
     stages = len(special)
-    if kind == 0:
-        if stage == 0 or choice >= 2 * SHIFT:
-            return none
+    none = np.empty(0, np.int64), np.empty(0, np.bool_)
+    more = 0
+    if kind == SHIFT_CUT:
         by = choice - SHIFT if choice < SHIFT else choice - SHIFT + 1
-        at, where = bounds.copy(), special.copy()
-        at[stage] += by
-        return (at, where) if at[stage - 1] < at[stage] < at[stage + 1] else none
-    if kind == 1:
-        if choice >= 2 or (choice == 1 and stage + 1 >= stages):
+        if stage == 0 or not bounds[stage - 1] < bounds[stage] + by < bounds[stage + 1]:
             return none
-        at, where = bounds.copy(), special.copy()
+    elif kind == CHANGE:
+        if choice == 1 and stage + 1 >= stages:
+            return none
+    elif kind == JOIN:
+        if stage + 1 >= stages:
+            return none
+        more = -1
+    else:
+        cut = bounds[stage] + 1 + choice // 4
+        if cut >= bounds[stage + 1]:
+            return none
+        more = 1
+    at, where = np.empty(stages + more + 1, np.int64), np.empty(stages + more, np.bool_)
+    for i in range(stages + more):
+        of = i if i <= stage else i - more
+        at[i], where[i] = bounds[of], special[of]
+    at[stages + more] = bounds[stages]
+    if kind == SHIFT_CUT:
+        at[stage] += by
+    elif kind == CHANGE:
         where[stage] = not where[stage]
         if choice == 1:
             where[stage + 1] = not where[stage + 1]
-        return at, where
-    if kind == 2:
-        if choice >= 2 or stage + 1 >= stages:
-            return none
-        at = np.concatenate((bounds[: stage + 1], bounds[stage + 2 :]))
-        where = np.concatenate((special[: stage + 1], special[stage + 2 :]))
+    elif kind == JOIN:
         where[stage] = special[stage + choice]
-        return at, where
-    cut = bounds[stage] + 1 + choice // 4
-    if cut >= bounds[stage + 1]:
-        return none
-    at = np.concatenate((bounds[: stage + 1], np.array([cut]), bounds[stage + 1 :]))
-    where = np.concatenate((special[: stage + 1], special[stage:]))
-    where[stage], where[stage + 1] = choice % 2 == 1, choice // 2 % 2 == 1
+    else:
+        at[stage + 1] = cut
+        where[stage], where[stage + 1] = choice % 2 == 1, choice // 2 % 2 == 1
     return at, where
 
 
-def devices_of(special: BoolArray) -> int:
+@kernel
+def _choices(bounds: IntArray, kind: int, stage: int) -> int:
+    if kind == SHIFT_CUT:
+        return 2 * SHIFT
+    if kind == SPLIT:
+        return int(4 * (bounds[stage + 1] - bounds[stage] - 1))
+    return 2
+
+
+@kernel
+def _devices(special: BoolArray) -> int:
     """GPUs used."""
-    inside = int(np.sum(special))
-    return len(special) - inside + (1 if inside > 0 else 0)
+    inside = 0
+    for stage in range(len(special)):
+        inside += special[stage]
+    return len(special) - inside + min(inside, 1)
+
+
+@kernel
+def next_move(
+    table: StageTable,
+    memory: int,
+    period: int,
+    gpus: tuple[int, int],
+    bounds: IntArray,
+    special: BoolArray,
+    place: tuple[int, int, int],
+    estimate: Estimate,
+) -> tuple[tuple[int, int, int], IntArray, BoolArray]:
+    """The first move from `place` on (kind, stage, choice) whose estimate meets the period, and what follows it.
+
+    gpus: least and most that may be used. No stages: there is no such move.
+    """
+    kind, stage, choice = place
+    while kind < KINDS:
+        while stage < len(special):
+            while choice < _choices(bounds, kind, stage):
+                at, where = _moved(bounds, special, kind, stage, choice)
+                choice += 1
+                if len(where) == 0 or not gpus[0] <= _devices(where) <= gpus[1]:
+                    continue
+                if admits(table, at, where, memory, period, estimate):
+                    return (kind, stage, choice), at, where
+            stage, choice = stage + 1, 0
+        kind, stage = kind + 1, 0
+    return (kind, stage, choice), np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
 def schedule_below(
@@ -93,29 +144,16 @@ def improve(
     """
     instants = np.zeros(0, np.int64)
     nodes = 0
-    estimate = Estimate(True, True)
-    improved = True
-    while improved and period > low and nodes < most_nodes:
-        improved = False
-        for kind in range(MOVES):
-            for stage in range(len(special)):
-                choices = 4 * (bounds[stage + 1] - bounds[stage]) if kind == 3 else 2 * SHIFT
-                for choice in range(choices):
-                    at, where = _moved(bounds, special, kind, stage, choice)
-                    if len(where) == 0 or not least <= devices_of(where) <= most:
-                        continue
-                    if not admits(table, at, where, memory, period - 1, estimate):
-                        continue
-                    shorter, found, visited = schedule_below(table, memory, low, period, at, where, each_nodes)
-                    nodes += visited
-                    if shorter >= 0:
-                        period, bounds, special, instants = shorter, at, where, found
-                        improved = True
-                        break
-                    if nodes >= most_nodes:
-                        break
-                if improved or nodes >= most_nodes:
-                    break
-            if improved or nodes >= most_nodes:
-                break
+    place = (0, 0, 0)
+    while period > low and nodes < most_nodes:
+        place, at, where = next_move(
+            table, memory, period - 1, (least, most), bounds, special, place, Estimate(tight=True, in_place=True)
+        )
+        if len(where) == 0:
+            break
+        shorter, found, visited = schedule_below(table, memory, low, period, at, where, each_nodes)
+        nodes += visited
+        if shorter >= 0:
+            period, bounds, special, instants = shorter, at, where, found
+            place = (0, 0, 0)
     return period, bounds, special, instants, nodes

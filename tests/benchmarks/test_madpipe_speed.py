@@ -8,35 +8,18 @@ from collections.abc import Iterator
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench.formats.profiles import load_profile
 from pipebench.hooks.context import Context
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
-from tests.plugins.madpipe.networks import cells, network
+from tests.plugins.madpipe.networks import cells, network, shipped
 
 LAYERS = MadPipeOptions(cuts="layers")
 
 
 SHIPPED = ("resnet50", "resnet101", "inception_v3", "densenet121")
-
-
-def shipped(devices: int, memory_gb: int, bandwidth_gb_s: int, name: str = "resnet50") -> Problem:
-    """A shipped network on a flat cluster, 8 images a mini-batch."""
-    profile = load_profile(name)
-    device = profile.costs[0].device_type
-    level = LinkLevel(name="flat", group=devices, latency_s=0.0, bandwidth_bytes_s=bandwidth_gb_s * 1e9)
-    on = Cluster(
-        name="flat",
-        types=(DeviceType(name=device, memory_bytes=memory_gb * 10**9),),
-        devices=(device,) * devices,
-        levels=(level,),
-        link_mode="half",
-    )
-    return Problem(profile=profile, cluster=on, mini_batch=8, regime=Regime(mode="async"))
 
 
 def grid(name: str) -> Iterator[Problem]:

@@ -5,7 +5,9 @@ from functools import cache
 
 import msgspec
 
-from pipebench.domain.problem import Problem
+from pipebench.domain.cluster import DeviceType
+from pipebench.domain.problem import Problem, Regime
+from pipebench.formats.profiles import load_profile
 from tests.builders import chain_problem, cluster
 from tests.plugins.contiguous import read_graph
 from tests.shared_data import shared_data
@@ -46,3 +48,15 @@ def cells(names: tuple[str, ...] = tuple(PROFILED)) -> Iterator[tuple[str, int, 
             for devices in range(2, 9):
                 for memory in MEMORIES:
                     yield name, devices, memory, bandwidth
+
+
+def shipped(devices: int, memory_gb: int, bandwidth_gb_s: int, name: str = "resnet50") -> Problem:
+    """A shipped network on a flat cluster, 8 images a mini-batch."""
+    profile = load_profile(name)
+    device = profile.costs[0].device_type
+    on = msgspec.structs.replace(
+        cluster(devices, bandwidth=bandwidth_gb_s * 1e9),
+        types=(DeviceType(name=device, memory_bytes=memory_gb * 10**9),),
+        devices=(device,) * devices,
+    )
+    return Problem(profile=profile, cluster=on, mini_batch=8, regime=Regime(mode="async"))

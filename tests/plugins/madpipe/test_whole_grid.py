@@ -10,22 +10,15 @@ from pipebench.hooks.context import Context
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
 from tests.plugins.madpipe.brute_force import chain_of
-from tests.plugins.madpipe.networks import PROFILED, network
+from tests.plugins.madpipe.networks import PROFILED, cells, network, shipped
 from tests.plugins.madpipe.pipedream_readings import READINGS, pipedream_period
-
-GRID = [
-    (devices, memory, 24 if (devices + memory) % 2 else 12)
-    for devices in range(2, 9)
-    for memory in (3, 5, 8, 12, 16)
-]
-"""Each bandwidth in every second cell: all 35 pairs of P and M."""
 
 
 @pytest.mark.parametrize("name", PROFILED)
 def test_never_behind_contiguous_or_pipedream_under_any_reading(name: str) -> None:
     gaps = []
-    for cell in GRID:
-        problem = network(name, *cell)
+    for cell in cells((name,)):
+        problem = network(*cell)
         chain, memory = chain_of(problem), problem.cluster.memory_bytes
         contiguous = contiguous_optimum(chain, StageRange(1, problem.cluster.size), memory).best
         rivals = [pipedream_period(problem, reading) for reading in READINGS]
@@ -42,3 +35,14 @@ def test_never_behind_contiguous_or_pipedream_under_any_reading(name: str) -> No
         gaps.append(result.claimed_s / result.lower_bound_s)
     # The study's mean over all networks is 2.1 %; no network of ours alone is at twice that.
     assert math.exp(sum(map(math.log, gaps)) / len(gaps)) < 1.042
+
+
+@pytest.mark.parametrize("name", ["resnet50", "resnet101"])
+def test_more_places_to_cut_are_never_worse(name: str) -> None:
+    for cell in ((2, 16, 12), (4, 10, 24), (8, 6, 12)):
+        problem = shipped(*cell, name)
+        anywhere = plan(problem, Context(options=MadPipeOptions(cuts="operators"))).claimed_s
+        layers = plan(problem, Context(options=MadPipeOptions(cuts="layers"))).claimed_s
+        assert anywhere is not None
+        assert layers is not None
+        assert anywhere <= layers, cell
