@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,15 @@ def test_commas_in_quotes_belong_to_the_command(pipebench: CommandLine, tmp_path
     assert "next comma outside quotes" in " ".join(pipebench("compare", "--help").out.split())
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's handler, which is not there when the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("planners", "finished"), [("uniform,{script}", 1), ("{script},uniform", 0)])
 @pytest.mark.parametrize("flag", [(), ("--json",)])
 def test_an_interrupt_keeps_the_rows_that_are_finished(
