@@ -70,8 +70,10 @@ class Progress:
 
 
 def about_store(plan: "Agenda") -> str:
-    """How many trials the store has, how many are left, and how many of it are failures."""
+    """How many trials the store has, how many are left, how many of it are failures, and which run again."""
     line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"
+    if plan.beside:
+        line = f"{line}, {plan.beside} of them again (they ran beside other work; their times would mislead)"
     return f"{line} ({plan.failed} cached failures: --retry-failed runs them again)" if plan.failed else line
 
 

@@ -32,8 +32,8 @@ class Finished:
 class Agenda:
     """All trials as a table shows them, those that a store holds already, and the rest in the order to run it.
 
-    again: those of the rest that the store has a row of, which the new one replaces. scripts: the texts of
-    planners that are files.
+    again: those of the rest that the store has a row of, which the new one replaces; beside: how many of those
+    rows stand no longer because they ran beside other trials. scripts: the texts of planners that are files.
     """
 
     trials: Sequence[Trial]
@@ -44,6 +44,7 @@ class Agenda:
     scripts: Mapping[int, bytes | None] = field(default_factory=dict)
     store: Store | None = None
     host: Host | None = None
+    beside: int = 0
 
     @property
     def failed(self) -> int:
@@ -97,9 +98,10 @@ def agenda(
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
     )
+    beside = 0 if fresh else sum(stored.row.parallel for position in again if (stored := found[position]))
     to_run = [position for position in order if position not in kept]
     scripts = {position: script_text(trials[position]) for position in to_run}
-    return Agenda(trials, to_run, cached, inputs, again, scripts, store, host)
+    return Agenda(trials, to_run, cached, inputs, again, scripts, store, host, beside)
 
 
 def _cached(position: int, trial: Trial, row: Row) -> Finished:

@@ -12,6 +12,7 @@ from pipebench.bench.sweeps.agenda import Agenda, agenda
 from pipebench.bench.sweeps.sweep import Where, run_agenda
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Trial
+from pipebench.cli.progress import about_store
 from pipebench.domain.row import Row
 from pipebench.hooks.syntax import parse_reference
 from tests.bench.ready import workload
@@ -74,6 +75,8 @@ def test_rows_that_ran_side_by_side_do_not_stand_for_timing_trials(tmp_path: Pat
     assert made(tmp_path, found, parallel=True).to_run == []
     again = made(tmp_path, found)
     assert again.to_run == [0]
+    assert again.beside == 1
+    assert "1 of them again (they ran beside other work" in about_store(again)
     run(again)
     assert made(tmp_path, found).to_run == []
     assert made(tmp_path, found, parallel=True).to_run == []

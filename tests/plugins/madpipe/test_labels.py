@@ -1,5 +1,7 @@
 """MadPipe-DP by labels against enumeration, and what its estimates promise."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from pipebench_madpipe.estimate import Estimate, admits
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
+from tests.builders import chain_problem, cluster
 from tests.plugins.madpipe.brute_force import (
     allocations,
     chain_of,
@@ -25,13 +28,15 @@ small = settings(max_examples=60, deadline=None)
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @small
-@given(problem=chains(most_layers=6, most_devices=3), period=st.integers(1, 120))
-def test_equal_to_enumeration_at_one_period(estimate: Estimate, problem: Problem, period: int) -> None:
-    of, figures = class_of(problem), figures_of(problem)
+@given(problem=chains(most_layers=6, most_devices=3), period=st.integers(1, 120), least=st.integers(1, 3))
+def test_equal_to_enumeration_at_one_period(estimate: Estimate, problem: Problem, period: int, least: int) -> None:
+    figures = figures_of(problem)
+    of = replace(class_of(problem), least=min(least, problem.cluster.size))
     met = [
         a
         for a in allocations(of.length, of.most)
-        if estimate_meets(figures, a, period, of.memory, tight=estimate.tight, in_place=estimate.in_place)
+        if a.devices >= of.least
+        and estimate_meets(figures, a, period, of.memory, tight=estimate.tight, in_place=estimate.in_place)
     ]
     lone = [a for a in met if not any(a.special) and len(a.special) == of.most]
     found, _, none = allocations_at(of, period, estimate, 4)
@@ -42,8 +47,57 @@ def test_equal_to_enumeration_at_one_period(estimate: Estimate, problem: Problem
         assert not none or not met
     assert lone == [] or found
     for a in found:
-        assert a.devices <= of.most
+        assert of.least <= a.devices <= of.most
         assert admits(of.table, *a.arrays, of.memory, period, estimate)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "activations", "weights", "memory", "bandwidth", "devices", "period"),
+    [
+        # What the special GPU holds beside its largest group must be compared, too.
+        (
+            (4, 12, 11, 11, 11, 1, 1, 12),
+            (9, 8, 5, 5, 6, 1, 12, 7),
+            (2, 4, 12, 16, 13, 18, 20, 19, 0),
+            (5, 3, 4, 3, 3, 3, 5, 2),
+            *(128, 4e9, 4, 43),
+        ),
+        # What it holds without that group.
+        (
+            (9, 8, 4, 2, 12, 3, 9, 10, 4),
+            (8, 3, 11, 10, 4, 4, 9, 8, 4),
+            (19, 1, 11, 12, 7, 14, 3, 15, 10, 0),
+            (3, 5, 0, 5, 1, 0, 4, 1, 6),
+            *(118, 4e9, 3, 60),
+        ),
+        # Its load.
+        ((6, 3, 7, 8, 4), (4, 8, 10, 3, 9), (20, 1, 1, 17, 15, 0), (5, 0, 0, 5, 0), 139, 2e9, 4, 23),
+    ],
+)
+def test_no_label_is_dropped_for_one_that_is_worse_in_something(
+    forward: tuple[int, ...],
+    backward: tuple[int, ...],
+    activations: tuple[int, ...],
+    weights: tuple[int, ...],
+    memory: int,
+    bandwidth: float,
+    devices: int,
+    period: int,
+) -> None:
+    """Chains, found by search, whose least memory at a period needs a label that a laxer order drops."""
+
+    def made(memory: int) -> Problem:
+        on = cluster(devices, memory, bandwidth)
+        return chain_problem(forward, backward, on, activations=activations, weights=weights)
+
+    for problem, exists in ((made(memory), True), (made(memory - 1), False)):
+        of, figures = class_of(problem), figures_of(problem)
+        assert exists == any(
+            estimate_meets(figures, a, period, of.memory, tight=True, in_place=True)
+            for a in allocations(of.length, devices)
+        )
+        found, _, none = allocations_at(of, period, ESTIMATES[2], 1)
+        assert (bool(found), none) == (exists, not exists)
 
 
 @small
