@@ -39,8 +39,8 @@ EXACT = (
     "(A6)",
     "exact: the best contiguous plan is a candidate; where the bound is not met, allocations for further target "
     "periods and local moves are scheduled too",
-    "exact: chains of more than 40 layers are searched with some of their cuts first; of more than 200 the bound "
-    "is what few labels prove",
+    "exact: chains of more than 40 layers are searched with cuts at single tensors first, then with some of all; "
+    "of more than 200 the bound is what few labels prove",
     "exact: phase 2 is a branch and bound on difference constraints, with a limit of nodes",
 )
 PAPER = (
