@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period
+from pipebench.algorithms.stage_table import WORK
 from pipebench.domain.problem import Problem
 from pipebench_madpipe.estimate import Estimate, admits
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum
@@ -49,6 +50,26 @@ def test_equal_to_enumeration_at_one_period(estimate: Estimate, problem: Problem
     for a in found:
         assert of.least <= a.devices <= of.most
         assert admits(of.table, *a.arrays, of.memory, period, estimate)
+
+
+@small
+@given(problem=chains(most_layers=6, most_devices=3, least_time=1), share=st.floats(0, 1))
+def test_the_least_memory_at_a_period_is_that_of_enumeration(problem: Problem, share: float) -> None:
+    """With no byte to spare a bound that drops labels too early shows at once."""
+    of, figures = class_of(problem), figures_of(problem)
+    work = int(of.table.layers[WORK, -1])
+    period = round(work / of.most + share * work)
+    low, high = 0, 1000
+    while low < high:
+        middle = (low + high) // 2
+        if allocations_at(replace(of, memory=middle), period, ESTIMATES[2], 1)[0]:
+            high = middle
+        else:
+            low = middle + 1
+    assert not any(
+        estimate_meets(figures, a, period, low - 1, tight=True, in_place=True)
+        for a in allocations(of.length, of.most)
+    )
 
 
 @pytest.mark.parametrize(
