@@ -20,7 +20,7 @@ from pipebench_graphpipe.mixed_tables import MixedStage
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import Search
-from tests.plugins.graphpipe.all_partitions import Cut, cuts, depths, period_ns, plan_of_cut
+from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, depths, period_ns, plan_of_cut, work_of
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -133,9 +133,8 @@ def test_the_need_is_the_smallest_of_all_plans(block: int) -> None:
         problem = problem_on(rng, count, random_series_parallel(rng, count), 3, memory)
         search = searched(problem)
         configs = configs_of(search, (1, 2, 4), (1,)) if seed % 2 else configs_of(search, (1, 2), (1, 2))
-        operators = problem.profile.costs[0].operators
-        work = {number: sum(c.forward_s) + sum(c.backward_s) for number, c in enumerate(operators)}
-        found = list({frozenset(cut): cut for cut in cuts(search.decomposition.tree, work)}.values())
+        space = Space(work_of(problem))
+        found = list({frozenset(cut): cut for cut in cuts(search.decomposition.tree, space)}.values())
         assert sorted(leaves(search.decomposition.tree)) == list(range(count))
         for sample_ns in (500.0, 150.0, 90.0, 60.0):
             need, stages = least_need(search, configs, memory, sample_ns)
