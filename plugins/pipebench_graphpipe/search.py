@@ -11,8 +11,8 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.compiler import Compiler
-from pipebench_graphpipe.figures import Size, columns_of
 from pipebench_graphpipe.measure import graph_arrays
+from pipebench_graphpipe.operator_values import Size, columns_of
 from pipebench_graphpipe.pins import all_counts, replica_choices
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.stage_costs import StageCosts, stage_costs
