@@ -73,7 +73,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "balanced chains and joins at full rate in simulation; other rules do so too",
                 "one micro-batch size and 1F1B for all stages (the paper's default): a stage keeps as many "
                 "micro-batches in flight as the longest path of stages from it to a sink; sizes=each and k search "
-                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2",
+                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2; "
+                "where one fork follows another, stages that come first in the second have one size and k",
                 "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
                 "stage forward and back at its own replicas (a neighbour with fewer receives more slowly than "
                 "that) on one link level with the slowest bandwidth and the largest latency of all that the "
