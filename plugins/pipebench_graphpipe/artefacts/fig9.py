@@ -39,9 +39,9 @@ NOT_MEMORY = (
 
 
 GIVEN = (
-    "{network}: {contender} has {ours:,.0f} samples/s at the best size that is given (b={size}) and {own:,.0f} "
-    "where it chooses (b={chosen}, as in figure 6): a given size is profiled, however large, and may run on few "
-    "replicas; where a planner chooses, no replica takes more samples than the largest size that is profiled"
+    "a size that is given is profiled, however large, and may run on few replicas; where a planner chooses, as in "
+    "figure 6, no replica takes more samples than the largest size that is profiled. So the best of the given sizes "
+    "and the planner's own choice differ: "
 )
 DIFFERENT = 0.005
 """Share from which two throughputs of one planner are said to differ."""
@@ -148,24 +148,20 @@ def _given(found: Measured, network: str) -> list[Place]:
 
 def _differing(found: Measured) -> Iterator[str]:
     """Where a planner that chooses its size does not get what it gets at the best of those given."""
+    texts = []
     for network in found.values("network"):
         for contender in (*GRAPHPIPES, BY_COUNT, GRAPH):
             best = found.fastest(contender, _given(found, network))
-            own = next(
-                (found.row(place, contender) for place in found.places(network=network, micro_batch=0)), None
-            )
-            if best is None or own is None or own.throughput is None:
+            free = found.fastest(contender, found.places(network=network, micro_batch=0))
+            if best is None or free is None:
                 continue
-            ours = _rate(found, best, contender)
-            if abs(own.throughput / ours - 1) > DIFFERENT:
-                yield GIVEN.format(
-                    network=network,
-                    contender=contender.label,
-                    ours=ours,
-                    size=best.micro_batch,
-                    own=own.throughput,
-                    chosen=max(own.micro_batch),
-                )
+            ours, own = _rate(found, best, contender), _rate(found, free, contender)
+            row = found.row(free, contender)
+            if row is not None and abs(own / ours - 1) > DIFFERENT:
+                chosen = f"{own:,.0f} by choice (b={max(row.micro_batch)})"
+                texts.append(f"{network}, {contender.label}: {ours:,.0f} given (b={best.micro_batch}), {chosen}")
+    if texts:
+        yield GIVEN + "; ".join(texts)
 
 
 def _ablations(found: Measured) -> Iterator[tuple[str, Ablation]]:

@@ -148,7 +148,7 @@ def test_the_ablation_says_where_a_planner_s_own_choice_is_another() -> None:
 
     notes = Fig9().series(results(Fig9(), rule)).notes
     assert len(notes) == 1
-    assert notes[0].startswith("dlrm: PipeDream k has 100 samples/s at the best size that is given (b=64) and 90")
+    assert notes[0].endswith("differ: dlrm, PipeDream k: 100 given (b=64), 90 by choice (b=4)")
 
 
 def case_study(free: dict[str, tuple[float, int, int]], fixed: dict[int, dict[str, float]]) -> dict[str, Finding]:
