@@ -40,7 +40,7 @@ NOT_MEMORY = (
 
 GIVEN = (
     "a size that is given is profiled, however large, and may run on few replicas; where a planner chooses, as in "
-    "figure 6, no replica takes more samples than the largest size that is profiled. So the best of the given sizes "
+    "figure 6, no replica takes more samples than the largest size that is profiled. So the best of those given "
     "and the planner's own choice differ: "
 )
 DIFFERENT = 0.005
