@@ -46,6 +46,14 @@ def test_both_ends_of_a_fork_are_owned_by_different_branches() -> None:
     assert found in (sets([0, 1], [2, 3]), sets([0, 2], [1, 3]))
 
 
+def test_both_ends_of_a_fork_are_owned_by_branches_that_are_alike() -> None:
+    # Two branches of three operators; one of them cannot own both ends without a fifth stage.
+    found = stages(
+        problem_of([6, 4, 4, 4, 4, 4, 4, 6], {0: [1, 4], 1: [2], 2: [3], 3: [7], 4: [5], 5: [6], 6: [7]}, 4)
+    )
+    assert found in (sets([0, 1], [2, 3], [4, 5], [6, 7]), sets([0, 4], [5, 6], [1, 2], [3, 7]))
+
+
 def test_both_ends_of_a_fork_are_owned_by_one_branch() -> None:
     # Branch 1-2-3 is long; branch 4 is a stage by itself.
     found = stages(problem_of([4, 6, 10, 6, 10, 4], {0: [1, 4], 1: [2], 2: [3], 3: [5], 4: [5]}, 4))
