@@ -81,3 +81,15 @@ def test_a_light_side_input_goes_along_with_the_stage_that_reads_it() -> None:
 def test_a_light_side_output_goes_along_with_the_stage_that_makes_it() -> None:
     found = stages(problem_of([10] * 6 + [1], {0: [1], 1: [2, 6], 2: [3], 3: [4], 4: [5]}, 2, size=5))
     assert found == sets([0, 1, 2, 6], [3, 4, 5])
+
+
+def test_an_owner_takes_an_operator_of_its_own_branch() -> None:
+    """Branches 0, 1, 2 and 3-4 meet in 5. The best, 5 with 1 and 2, is not in the space: the lightest branch goes
+    first, of which 3 fits with no weights but its own, and sends much. An owner that takes nothing would let it in.
+    """
+    tensors = [(0, (5,), 0), (1, (5,), 0), (2, (5,), 0), (3, (4,), 15), (4, (5,), 0)]
+    times, weights = [10, 4, 4, 3, 0, 1], [0, 20, 20, 100, 0, 20]
+    problem = dag_problem(
+        times, times, tensors, cluster(3, 200), weights=weights, mini_batch=8, pins=Pins(micro_batch=1)
+    )
+    assert stages(problem) == sets([0, 5], [1, 2], [3, 4])
