@@ -85,7 +85,7 @@ def test_a_light_side_output_goes_along_with_the_stage_that_makes_it() -> None:
 
 def test_an_owner_takes_an_operator_of_its_own_branch() -> None:
     """Branches 0, 1, 2 and 3-4 meet in 5. The best, 5 with 1 and 2, is not in the space: the lightest branch goes
-    first, of which 3 fits with no weights but its own, and sends much. An owner that takes nothing would let it in.
+    first, of which 3 fits with no weights but its own, and sends much. An owner of nothing would let it in.
     """
     tensors = [(0, (5,), 0), (1, (5,), 0), (2, (5,), 0), (3, (4,), 15), (4, (5,), 0)]
     times, weights = [10, 4, 4, 3, 0, 1], [0, 20, 20, 100, 0, 20]
