@@ -16,8 +16,8 @@ REFERENCE = f"{TITLE}, ASPLOS 2025, arXiv 2406.17145"
 
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
     """variant: `paper`, the smallest bottleneck time per sample at every micro-batch; `best`, the shortest
-    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest, the plans of
-    data-parallel and of pipedream under true dependencies, longer warm-ups.
+    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest or of more
+    replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups.
     objective (paper): which micro-batch wins, that of the shortest simulated mini-batch or of the smallest
     bottleneck time per sample (tps).
     targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
@@ -105,9 +105,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "a stage holds whole branches of a fork, or parts of one branch with what is before or behind it, "
                 "but not parts of several; where devices do not divide among the branches a plan of such mixed "
                 "stages (PipeDream's with execution=graph) can be better",
-                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, "
-                "plans of data-parallel and pipedream, and warm-ups of two micro-batches a hop compete by "
-                "simulated mini-batch",
+                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, those "
+                "of two and of four replicas or more in every stage, plans of data-parallel and pipedream, and "
+                "warm-ups of two micro-batches a hop compete by simulated mini-batch",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),
         ),
