@@ -63,6 +63,19 @@ def test_a_target_below_the_smallest_admits_none() -> None:
     assert search._target_search(2, MEMORY).within(best.bottleneck_ns // 2) is None
 
 
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_near_partitions_are_within_their_share_of_the_smallest(share: float) -> None:
+    above = 0
+    for seed in range(8):
+        search = searched(seed)
+        best = search.smallest(2, MEMORY)
+        assert best is not None
+        for partition in search._target_search(2, MEMORY).near(best, share):
+            assert best.bottleneck_ns <= partition.bottleneck_ns <= best.bottleneck_ns * (1 + share)
+            above += partition.bottleneck_ns > best.bottleneck_ns * (1 + share / 2)
+    assert above
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_partitions_of_more_replicas(seed: int) -> None:
     """Of 2 or more in every stage, then of 4 or more; each the smallest of those."""
