@@ -16,6 +16,7 @@ from pipebench_graphpipe.warm_up import fits, runs_ahead
 REFINED = 2
 """Micro-batch sizes, the best ones, at which other partitions as good are looked for."""
 SIMULATED_NEAR = 3
+SIMULATED_SPREAD = 4
 SIMULATED_RELAXED = 8
 """How many of the other partitions, those that the closed form likes best, are simulated."""
 AHEAD = 3
@@ -59,7 +60,8 @@ def paper_candidate(search: Search, memory_bytes: int) -> Candidate | None:
 
 def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
     """The best by simulation of: the smallest bottleneck at each size, those of relaxed targets that the closed
-    form likes, others as good as the smallest, other planners' plans, and the best of all with more in flight.
+    form likes, others as good as the smallest, those of more replicas, other planners' plans, and the best of all
+    with more in flight.
     """
     context = search.context
     found = [
@@ -75,13 +77,19 @@ def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
         found += made
         relaxed += search.relaxed(partition, memory_bytes)
     own.sort(key=lambda candidate: candidate.order)
-    near = [
-        partition
-        for candidate in (own[:REFINED] if search.options.near else ())
-        if candidate.partition is not None and len(candidate.plan.stages) > 1 and not context.out_of_time()
-        for partition in search.near(candidate.partition, memory_bytes)
+    foremost = [
+        candidate.partition
+        for candidate in own[:REFINED]
+        if candidate.partition is not None and len(candidate.plan.stages) > 1
     ]
-    for partitions, most in ((near, SIMULATED_NEAR), (relaxed, SIMULATED_RELAXED)):
+    near: list[Partition] = []
+    spread: list[Partition] = []
+    for partition in foremost:
+        if search.options.near and not context.out_of_time():
+            near += search.near(partition, memory_bytes)
+        if not context.out_of_time():
+            spread += search.spread(partition, memory_bytes)
+    for partitions, most in ((near, SIMULATED_NEAR), (spread, SIMULATED_SPREAD), (relaxed, SIMULATED_RELAXED)):
         found += _simulated(search, partitions, most)
     found += _mixed(search, own, memory_bytes)
     for candidate in _foremost(found):

@@ -22,6 +22,7 @@ from pipebench_graphpipe.space import (
     agree,
     left_out,
 )
+from pipebench_graphpipe.stage_sets import whole
 
 
 class Compiler:
@@ -86,22 +87,22 @@ class Compiler:
 
     def _write_heads(self, fork: Fork) -> None:
         for head in fork.heads:
-            whole = _operators(fork, absorbed_branches(fork, head))
+            along = whole(fork, absorbed_branches(fork, head))
             if head.owner is None:
-                self.program.add(whole, head.end)
+                self.program.add(along, head.end)
                 self.program.remove(1)
                 continue
             elements = fork.branches[head.owner].elements
-            self.program.add(whole)
+            self.program.add(along)
             for at, element in enumerate(elements):
                 self.program.add(element, head.end + at)
             self.program.remove(1 + len(elements))
 
     def _write_tail(self, fork: Fork, tail: Tail, end: int, begin: int) -> None:
-        whole = _operators(fork, absorbed_branches(fork, tail))
+        along = whole(fork, absorbed_branches(fork, tail))
         elements = fork.branches[tail.owner].elements if tail.owner is not None else ((),)
         for at in range(len(elements)):
-            prelude = [whole, *elements[at:]]
+            prelude = [along, *elements[at:]]
             if tail.joins:
                 tail.rows.append(self.program.row(prelude, NOT_A_STAGE, begin, tail.first_end, tail.last_end))
             else:
@@ -126,7 +127,3 @@ class Compiler:
             for at, group in enumerate(groups)
         ]
         return np.array(rows, np.int64)
-
-
-def _operators(fork: Fork, branches: Sequence[int]) -> Operators:
-    return tuple(operator for branch in branches for operator in fork.branches[branch].operators)

@@ -7,11 +7,13 @@ from pipebench_graphpipe.space import Chain, Head, Tail
 
 LARGEST_TABLE = 200_000
 """Stages of one chain up to which owners are offered more ways to take whole branches along."""
+LEVELS = (2, 1, 0)
+"""What owners may take along (ownership._absorbed), the most first."""
 
 
 def lay_out(chain: Chain) -> None:
     """Set the heads and tails of a chain's forks, its ends and its width; rows are left to the program."""
-    for level in (2, 1, 0):
+    for level in LEVELS:
         _lay_out(chain, level)
         if _starts(chain) * chain.width <= 2 * LARGEST_TABLE:
             break

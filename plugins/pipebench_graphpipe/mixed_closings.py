@@ -2,42 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.mixed_configs import NEVER
+from pipebench_graphpipe.mixed_solved import MixedSolved, MixedSolver, Seeds
 from pipebench_graphpipe.mixed_tables import MixedStage, Table, Trees
 from pipebench_graphpipe.space import PLAIN, Tail
-
-if TYPE_CHECKING:
-    from pipebench_graphpipe.mixed_search import MixedFeasibility, MixedSolved
-
-
-@dataclass(frozen=True, slots=True)
-class Seeds:
-    """What takes over from positions of a chain: needs (fronts,), and where it does: trees (positions,
-    devices + 1), `here` of the same shape.
-    """
-
-    needs: IntArray
-    here: IntArray
-    trees: Trees
-
-    def one(self, position: int) -> "Seeds":
-        """Of one position."""
-        return Seeds(self.needs, self.here[position : position + 1], self.trees[position : position + 1])
-
-    def table(self) -> Table:
-        """Needs of every front at every position."""
-        needs = np.where(self.here[None] > 0, self.needs[:, None, None], NEVER)
-        return Table(needs, np.broadcast_to(self.trees[None], needs.shape).copy())
-
-    @property
-    def key(self) -> bytes:
-        """The same for equal needs."""
-        return self.needs.tobytes()
+from pipebench_graphpipe.stage_sets import tail_operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +21,10 @@ class MixedClosing:
     tail: Tail
     needs: IntArray
     lead: Table
-    owner: "MixedSolved | None"
+    owner: MixedSolved | None
 
 
-def closings(search: "MixedFeasibility", solved: "MixedSolved", position: int) -> Iterator[MixedClosing]:
+def closings(search: MixedSolver, solved: MixedSolved, position: int) -> Iterator[MixedClosing]:
     """Every closing of the fork at a position whose following rows are solved."""
     fork = solved.chain.forks[position]
     behind = list(_behind(search, solved, position))
@@ -67,8 +41,8 @@ def closings(search: "MixedFeasibility", solved: "MixedSolved", position: int) -
 
 
 def _closing(
-    search: "MixedFeasibility",
-    solved: "MixedSolved",
+    search: MixedSolver,
+    solved: MixedSolved,
     position: int,
     tail: Tail,
     needs: IntArray,
@@ -93,7 +67,7 @@ def _free(seeds: Seeds) -> Table:
     return table
 
 
-def _behind(search: "MixedFeasibility", solved: "MixedSolved", position: int) -> Iterator[Seeds]:
+def _behind(search: MixedSolver, solved: MixedSolved, position: int) -> Iterator[Seeds]:
     """What may stand behind a fork: the seeds, or stages that start there, by configuration and samples."""
     seeds = solved.seeds.one(position + 1)
     if seeds.here.any():
@@ -106,12 +80,12 @@ def _behind(search: "MixedFeasibility", solved: "MixedSolved", position: int) ->
             yield from _each(search, config, kept[None], trees[None])
 
 
-def _joining(search: "MixedFeasibility", solved: "MixedSolved", position: int, tail: Tail) -> Iterator[Seeds]:
+def _joining(search: MixedSolver, solved: MixedSolved, position: int, tail: Tail) -> Iterator[Seeds]:
     """Stages that start with a tail and go on behind the fork."""
     ends = range(tail.first_end, tail.last_end)
     for config in range(search.configs.count):
         started = [
-            search.stage(solved, config, row, ends, search.tail_operators(solved.chain, position, tail, start))
+            search.stage(solved, config, row, ends, partial(tail_operators, solved.chain, position, tail, start))
             for start, row in enumerate(tail.rows)
         ]
         kept = np.stack([each[0] for each in started])
@@ -119,7 +93,7 @@ def _joining(search: "MixedFeasibility", solved: "MixedSolved", position: int, t
 
 
 def _beside(
-    search: "MixedFeasibility", solved: "MixedSolved", position: int, tail: Tail, following: Seeds
+    search: MixedSolver, solved: MixedSolved, position: int, tail: Tail, following: Seeds
 ) -> Iterator[Seeds]:
     """Stages of a tail that do not go on, with something behind them and the other branches."""
     end = int(solved.chain.ends[position + 1])
@@ -131,11 +105,11 @@ def _beside(
         here = np.zeros((len(tail.rows), width), np.int64)
         trees = np.full(here.shape, None, object)
         for start, row in enumerate(tail.rows):
-            operators = search.tail_operators(solved.chain, position, tail, start)
+            operators = tail_operators(solved.chain, position, tail, start, end)
             for choice, used in enumerate(costs.replicas):
                 if samples > search.limits[config][row + end, choice]:
                     continue
-                stage = MixedStage(operators(end), row + end, config, choice, samples)
+                stage = MixedStage(operators, row + end, config, choice, samples)
                 for devices in range(used, width):
                     if following.here[0, devices - used] and not here[start, devices]:
                         here[start, devices] = 1
@@ -144,7 +118,7 @@ def _beside(
             yield Seeds(search.configs.needs(config, np.array(samples)), here, trees)
 
 
-def _each(search: "MixedFeasibility", config: int, kept: IntArray, trees: Trees) -> Iterator[Seeds]:
+def _each(search: MixedSolver, config: int, kept: IntArray, trees: Trees) -> Iterator[Seeds]:
     """One for every number of samples that occurs; with fewer it may be done as well."""
     for samples in np.unique(kept[kept < NEVER]).tolist():
         yield Seeds(search.configs.needs(config, np.array(samples)), (kept <= samples).astype(np.int64), trees)

@@ -5,28 +5,17 @@ branches that meet the same stage ask it for in-flight of its own size, and the 
 Source: GraphPipe section 5 (source and sink configurations of a subproblem), reconstructed.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
-from pipebench_graphpipe.mixed_closings import MixedClosing, Seeds, closings
+from pipebench_graphpipe.mixed_closings import MixedClosing, closings
 from pipebench_graphpipe.mixed_configs import NEVER, Configs
-from pipebench_graphpipe.mixed_tables import MixedStage, Table, Trees, merged, renamed, stages_of, whole
-from pipebench_graphpipe.retrace import stage_operators
-from pipebench_graphpipe.space import Chain, Fork, Head, Operators, Tail, absorbed_branches, left_out
-
-StageOperators = Callable[[int], Operators]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MixedSolved:
-    """A chain with its seeds, and needs by solution row."""
-
-    chain: Chain
-    seeds: Seeds
-    table: Table
+from pipebench_graphpipe.mixed_solved import MixedSolved, Seeds, StageOperators
+from pipebench_graphpipe.mixed_tables import MixedStage, Table, Trees, merged, renamed, stages_of
+from pipebench_graphpipe.space import Chain, Fork, Head, Operators, left_out
+from pipebench_graphpipe.stage_sets import stage_operators, whole
 
 
 class MixedFeasibility:
@@ -96,21 +85,13 @@ class MixedFeasibility:
                 trees[used + devices] = (made, solved.table.trees[config, end, devices])
         return best, trees
 
-    def tail_operators(self, chain: Chain, position: int, tail: Tail, start: int) -> StageOperators:
-        """Operators of the stage that starts with a tail and ends before a row."""
-        fork = chain.forks[position]
-        first = whole([fork.branches[branch].operators for branch in absorbed_branches(fork, tail)])
-        if tail.owner is not None:
-            first += whole(fork.branches[tail.owner].elements[start:])
-        return lambda end: first + stage_operators(chain, position + 1, end)
-
     def _extend(self, solved: MixedSolved, position: int) -> None:
         """Stages that start at an element."""
         chain = solved.chain
         row = int(chain.rows[position])
         ends = range(int(chain.ends[position + 1]), chain.width)
         for config in range(self.configs.count):
-            kept, trees = self.stage(solved, config, row, ends, lambda end: stage_operators(chain, position, end))
+            kept, trees = self.stage(solved, config, row, ends, partial(stage_operators, chain, position))
             needs = self.configs.needs(config, kept)[:, None]
             found = Table(needs, np.broadcast_to(trees, needs.shape))
             solved.table.lower(int(chain.ends[position]), found)
@@ -133,7 +114,7 @@ class MixedFeasibility:
             return [closing.owner.table.row(int(end)) for end in closing.owner.chain.ends[1:-1]]
         branch = fork.branches[head.owner]
         behind = self.behind(branch.chain, closing.needs)
-        theirs = whole(branch.chain.elements)
+        theirs = branch.chain.operators
         return [
             merged(renamed(behind.table.row(int(end)), theirs, branch.operators), closing.lead)
             for end in behind.chain.ends[1:]
@@ -156,10 +137,10 @@ class MixedFeasibility:
             for end in range(1, len(listed) + 1):
                 branch = fork.branches[listed[end - 1]]
                 alone = self.behind(branch.chain, needs).table.row(0)
-                alone = renamed(alone, whole(branch.chain.elements), branch.operators)
+                alone = renamed(alone, branch.chain.operators, branch.operators)
                 together = merged(alone, found[end - 1])
                 for first in range(end - 1):
-                    operators = whole([fork.branches[each].operators for each in listed[first:end]])
+                    operators = whole(fork, listed[first:end])
                     run = self._one_stage(int(rows[first]) + end, operators, needs)
                     together.lower(0, merged(run, found[first]))
                 found.append(together)

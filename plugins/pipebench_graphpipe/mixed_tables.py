@@ -1,6 +1,5 @@
 """Needs by devices, each with the stages that lead to it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,8 +104,3 @@ def renamed(table: Table, theirs: Operators, own: Operators) -> Table:
     for index in np.argwhere(table.needs < NEVER):
         trees[tuple(index)] = Renamed(table.trees[tuple(index)], theirs, own)
     return Table(table.needs, trees)
-
-
-def whole(branches: Sequence[Operators]) -> Operators:
-    """Operators of several branches."""
-    return tuple(operator for branch in branches for operator in branch)

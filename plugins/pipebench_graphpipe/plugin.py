@@ -16,8 +16,8 @@ REFERENCE = f"{TITLE}, ASPLOS 2025, arXiv 2406.17145"
 
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
     """variant: `paper`, the smallest bottleneck time per sample at every micro-batch; `best`, the shortest
-    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest, the plans of
-    data-parallel and of pipedream under true dependencies, longer warm-ups.
+    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest or of more
+    replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups.
     objective (paper): which micro-batch wins, that of the shortest simulated mini-batch or of the smallest
     bottleneck time per sample (tps).
     targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
@@ -73,7 +73,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "balanced chains and joins at full rate in simulation; other rules do so too",
                 "one micro-batch size and 1F1B for all stages (the paper's default): a stage keeps as many "
                 "micro-batches in flight as the longest path of stages from it to a sink; sizes=each and k search "
-                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2",
+                "by stage, around the best sizes, with the in-flight rule that stands in for the paper's table 2; "
+                "where one fork follows another, stages that come first in the second have one size and k",
                 "costs are the suite's: a period is forward + backward at ceil(b/d) samples, what leaves the "
                 "stage forward and back at its own replicas (a neighbour with fewer receives more slowly than "
                 "that) on one link level with the slowest bandwidth and the largest latency of all that the "
@@ -104,9 +105,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "a stage holds whole branches of a fork, or parts of one branch with what is before or behind it, "
                 "but not parts of several; where devices do not divide among the branches a plan of such mixed "
                 "stages (PipeDream's with execution=graph) can be better",
-                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, "
-                "plans of data-parallel and pipedream, and warm-ups of two micro-batches a hop compete by "
-                "simulated mini-batch",
+                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, those "
+                "of two and of four replicas or more in every stage, plans of data-parallel and pipedream, and "
+                "warm-ups of two micro-batches a hop compete by simulated mini-batch",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),
         ),

@@ -1,6 +1,5 @@
 """The stages behind a depth that the search found: its steps retraced to where each value came from."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,16 +10,8 @@ from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.closings import Closing, closings, tail_depths
 from pipebench_graphpipe.feasibility import Feasibility
 from pipebench_graphpipe.solved import Solved
-from pipebench_graphpipe.space import (
-    PLAIN,
-    Branch,
-    Chain,
-    Fork,
-    Head,
-    Operators,
-    absorbed_branches,
-    left_out,
-)
+from pipebench_graphpipe.space import PLAIN, Branch, Fork, Head, Operators, left_out
+from pipebench_graphpipe.stage_sets import head_of, position_of, stage_operators, tail_operators, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +71,11 @@ class Retrace:
 
     def _from_row(self, solved: Solved, end: int, devices: int) -> Trail:
         """From a solution row on: an element, or what a head leaves of a fork."""
-        position = _position(solved.chain, end)
+        position = position_of(solved.chain, end)
         if solved.chain.ends[position] == end:
             return self.from_position(solved, position, devices)
         fork = solved.chain.forks[position]
-        head, at = _head(fork, end)
+        head, at = head_of(fork, end)
         for closing in closings(self.search, solved, position):
             if head in fork.agreeing[closing.tail]:
                 found = self.search.headed(fork, closing, head)
@@ -125,12 +116,8 @@ class Retrace:
         found = self._stage(solved, row, ends, depth, start.devices)
         assert found is not None
         end, choice = found
-        fork = chain.forks[position]
-        operators = list(_whole(fork, absorbed_branches(fork, tail)))
-        if tail.owner is not None:
-            operators += [o for element in fork.branches[tail.owner].elements[start.position :] for o in element]
-        operators += stage_operators(chain, position + 1, end)
-        stage = FoundStage(tuple(operators), row + end, choice, depth)
+        operators = tail_operators(chain, position, tail, start.position, end)
+        stage = FoundStage(operators, row + end, choice, depth)
         return self._from_row(solved, end, start.devices - self._used(choice)).after(*start.stages, stage)
 
     def _others(self, fork: Fork, closing: Closing, head: Head | None, devices: int) -> list[FoundStage]:
@@ -150,7 +137,7 @@ class Retrace:
                 count, devices = count - 1, devices - alone
                 continue
             first, choice = self._run(depths, rows, count, devices, closing.depth)
-            operators = _whole(fork, listed[first:count])
+            operators = whole(fork, listed[first:count])
             stages.append(FoundStage(operators, int(rows[first]) + count, choice, closing.depth + 1))
             count, devices = first, devices - self._used(choice)
         return stages
@@ -165,8 +152,7 @@ class Retrace:
 
     def _branch(self, branch: Branch, solved: Solved, position: int, devices: int) -> list[FoundStage]:
         """A branch's stages, solved on the chain of a branch that is alike."""
-        solved_for = (operator for element in solved.chain.elements for operator in element)
-        own = dict(zip(solved_for, branch.operators, strict=True))
+        own = dict(zip(solved.chain.operators, branch.operators, strict=True))
         trail = self.from_position(solved, position, devices)
         return [replace(stage, operators=tuple(own[o] for o in stage.operators)) for stage in trail.stages]
 
@@ -187,34 +173,6 @@ class Retrace:
 
     def _used(self, choice: int) -> int:
         return int(self.search.replicas[choice])
-
-
-def stage_operators(chain: Chain, first: int, end: int) -> Operators:
-    """Operators of a stage that starts before element `first` and ends before a solution row."""
-    position = _position(chain, end)
-    operators = [o for element in chain.elements[first:position] for o in element]
-    if chain.ends[position] != end:
-        fork = chain.forks[position]
-        head, at = _head(fork, end)
-        operators += _whole(fork, absorbed_branches(fork, head))
-        if head.owner is not None:
-            operators += [o for element in fork.branches[head.owner].elements[: at + 1] for o in element]
-    return tuple(operators)
-
-
-def _position(chain: Chain, end: int) -> int:
-    """The position whose rows hold a solution row."""
-    return int(np.searchsorted(chain.ends, end, side="right")) - 1
-
-
-def _head(fork: Fork, end: int) -> tuple[Head, int]:
-    """The head that a solution row belongs to, and which of its ends it is."""
-    head = next(head for head in fork.heads if head.end <= end < head.end + head.count)
-    return head, end - head.end
-
-
-def _whole(fork: Fork, branches: Sequence[int]) -> Operators:
-    return tuple(operator for branch in branches for operator in fork.branches[branch].operators)
 
 
 def _find_split(left: Depths, right: Depths, devices: int, depth: int) -> int | None:

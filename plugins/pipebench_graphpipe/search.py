@@ -11,8 +11,8 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.compiler import Compiler
-from pipebench_graphpipe.figures import Size, columns_of
 from pipebench_graphpipe.measure import graph_arrays
+from pipebench_graphpipe.operator_values import Size, columns_of
 from pipebench_graphpipe.pins import all_counts, replica_choices
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.stage_costs import StageCosts, stage_costs
@@ -22,6 +22,8 @@ MOST_STAGES = 5_000_000
 """A larger space would not fit in memory."""
 MOST_CELLS = 2**24
 """Sizes are measured together while their tables have no more figures than this."""
+FEWEST_REPLICAS = (2, 4)
+"""Variant best also looks for partitions all of whose stages have so many replicas."""
 WIDEST_TARGET = 6.0
 """Relaxed targets go up to so many times the smallest."""
 
@@ -88,6 +90,25 @@ class Search:
         search = self._target_search(best.costs.micro_batch, memory_bytes)
         found = search.near(best, self.options.near)
         self._count(search)
+        return found
+
+    def spread(self, best: Partition, memory_bytes: int) -> list[Partition]:
+        """The partitions of the smallest bottleneck at its size whose stages have at least 2, or 4, replicas.
+
+        A large micro-batch on few replicas has a small bottleneck, and long stages to fill and drain.
+        """
+        costs, found = best.costs, list[Partition]()
+        live, devices = self._live(costs, memory_bytes), self.problem.cluster.size
+        for fewest in FEWEST_REPLICAS:
+            few = np.array(costs.replicas) < fewest
+            if few.all() or not few.any():
+                continue
+            search = TargetSearch(self.chain, costs, np.where(few, 0, live).astype(np.int32), devices)
+            least_ns = self._least_period_ns(costs.micro_batch)
+            other = search.smallest(least_ns, self.options.tolerance, self.context.out_of_time)
+            if other is not None and all(other.stages != known.stages for known in (best, *found)):
+                found.append(other)
+            self._count(search)
         return found
 
     def relaxed(self, best: Partition, memory_bytes: int) -> list[Partition]:

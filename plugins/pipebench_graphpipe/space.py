@@ -34,6 +34,11 @@ class Chain:
         """Number of elements."""
         return len(self.elements)
 
+    @property
+    def operators(self) -> Operators:
+        """All of them, element by element."""
+        return tuple(operator for element in self.elements for operator in element)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:

@@ -14,8 +14,8 @@ from pipebench.costs.arrays import all_reduces_ns, weight_states_bytes
 from pipebench.costs.communicate import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
-from pipebench_graphpipe.figures import FIGURES, Size, values_of
 from pipebench_graphpipe.measure import GraphArrays, measure
+from pipebench_graphpipe.operator_values import FIGURES, Size, values_of
 from pipebench_graphpipe.program import ProgramArrays
 
 

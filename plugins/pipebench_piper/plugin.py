@@ -58,6 +58,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "replicas take micro-batches in turn: a stage of d replicas has micro-batches of d "
                 "times the size, "
                 "one part for each; with a pinned micro-batch the replicas share it, and d divides it",
+                "a stage keeps more in flight than Piper counts where the next one, of other replicas, would "
+                "wait for ever for what this one holds back: whole micro-batches are rounded up",
                 "bandwidth is the slowest of the levels that the devices span, latency is left out",
                 "weights, gradients and optimizer state are those of the regime (sync fp32 without optimizer: the "
                 "2 w of the released inputs)",

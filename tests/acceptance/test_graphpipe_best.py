@@ -10,6 +10,7 @@ import pytest
 
 from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
+from pipebench.bounds import time_bound
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.manager import Host
@@ -69,6 +70,10 @@ def test_no_baseline_is_faster(model: str, devices: int) -> None:
     others = {name: planned_ns(name, problem) for name in BASELINES}
     assert [name for name, time in others.items() if time is not None and time < own] == []
     assert any(others.values())
+    # No simulated throughput is above the proven limit (the notes found 1.07 to 2.3 between the two).
+    least_ns = time_bound(problem).ns
+    assert own >= least_ns
+    assert least_ns > own / 2.5
 
 
 @pytest.mark.parametrize(

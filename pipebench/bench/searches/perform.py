@@ -90,6 +90,7 @@ def _search(services: HostServices, planner: Ready, request: SearchRequest, send
         cold_s=cold.wall_s,
         counters=found.counters,
         compile_s=compilation.seconds,
+        compile_cpu_s=compilation.cpu_seconds,
         final=request.repeat == 0,
     )
     send(report)

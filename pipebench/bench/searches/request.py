@@ -57,7 +57,8 @@ class SearchReport(Value, frozen=True, kw_only=True):
     why not. claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
 
     plan differs from result.plan where a partition is adapted to another regime. cold_s: wall seconds of the
-    first search. samples: the warm ones, in order. compile_s: spent in the compiler, inside cold_s.
+    first search. samples: the warm ones, in order. compile_s: spent in the compiler, inside cold_s;
+    compile_cpu_s: inside cold_cpu_s.
     final: nothing better follows; a report that is not final holds what is known so far.
     """
 
@@ -74,4 +75,5 @@ class SearchReport(Value, frozen=True, kw_only=True):
     counters: dict[str, int] = {}
     smallest: Fitting | None = None
     compile_s: float = 0.0
+    compile_cpu_s: float = 0.0
     final: bool = True

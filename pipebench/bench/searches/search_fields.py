@@ -39,7 +39,7 @@ def _times(report: SearchReport) -> dict[str, Any]:
     samples = report.samples
     if not samples:
         return {
-            "search_cpu_s": max(0.0, report.cold_cpu_s - report.compile_s),
+            "search_cpu_s": max(0.0, report.cold_cpu_s - report.compile_cpu_s),
             "search_wall_s": max(0.0, report.cold_s - report.compile_s),
             "search_cold_s": report.cold_s,
         }

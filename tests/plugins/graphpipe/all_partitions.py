@@ -4,6 +4,7 @@ Written from the description of the space, without its compiled form and without
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from pipebench.algorithms.sp_tree import Node, Parallel, leaves, parts
@@ -17,19 +18,48 @@ from pipebench.domain.topology import topological_order
 
 Group = frozenset[int]
 Cut = list[Group]
-Work = dict[int, float]
 
 
-def cuts(node: Node, work: Work) -> Iterator[Cut]:
-    """All cuts of a tree. work: of each operator; branches are ordered by it."""
-    yield from _chain(list(parts(node)), work)
+@dataclass(frozen=True)
+class Space:
+    """work: of each operator; branches are ordered by it. owners: offered at either end of a fork. along: whole
+    branches that an owner takes: `any` number of the lightest, `none`, or `light`: those under `light` of the
+    fork's work, or all.
+    """
+
+    work: dict[int, float]
+    owners: int = 8
+    along: str = "any"
+    light: float = 0.05
+
+    def choices(self, branches: Sequence[Node]) -> list[tuple[int | None, int]]:
+        """Owners, none too, each with the numbers of lightest others that a stage may take with it."""
+        count = len(branches)
+        works = [self.of(branch) for branch in branches]
+        half = self.owners // 2
+        owners = range(count) if count <= self.owners else [*range(half), *range(count - half, count)]
+        found: list[tuple[int | None, int]] = [(None, whole) for whole in range(count)]
+        for owner in owners:
+            light = sum(work < self.light * sum(works) for other, work in enumerate(works) if other != owner)
+            along = {"any": range(count), "none": (0,), "light": {0, light, count - 1}}[self.along]
+            found += [(owner, whole) for whole in along]
+        return found
+
+    def of(self, node: Node) -> float:
+        """The work of a part."""
+        return sum(self.work[operator] for operator in leaves(node))
 
 
-def _chain(elements: Sequence[Node], work: Work) -> Iterator[Cut]:
-    yield from _from(elements, 0, None, False, work)
+def cuts(node: Node, space: Space) -> Iterator[Cut]:
+    """All cuts of a tree."""
+    yield from _chain(list(parts(node)), space)
 
 
-def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool, work: Work) -> Iterator[Cut]:
+def _chain(elements: Sequence[Node], space: Space) -> Iterator[Cut]:
+    yield from _from(elements, 0, None, False, space)
+
+
+def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool, space: Space) -> Iterator[Cut]:
     """stage: the one that is being filled. growing: it has to take something more."""
     if at == len(elements):
         if not growing:
@@ -37,29 +67,27 @@ def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool,
         return
     everything = frozenset(leaves(elements[at]))
     if stage is not None:
-        yield from _from(elements, at + 1, stage | everything, False, work)
+        yield from _from(elements, at + 1, stage | everything, False, space)
     if not growing:
-        for cut in _from(elements, at + 1, everything, False, work):
+        for cut in _from(elements, at + 1, everything, False, space):
             yield ([stage] if stage is not None else []) + cut
     node = elements[at]
     if isinstance(node, Parallel):
-        for head, inner, tail, must_grow in _openings(node, stage is not None, growing, work):
+        for head, inner, tail, must_grow in _openings(node, stage is not None, growing, space):
             first = [] if stage is None else [stage | head]
-            for cut in _from(elements, at + 1, tail or None, must_grow, work):
+            for cut in _from(elements, at + 1, tail or None, must_grow, space):
                 yield first + inner + cut
 
 
 def _openings(
-    node: Parallel, has_stage: bool, growing: bool, work: Work
+    node: Parallel, has_stage: bool, growing: bool, space: Space
 ) -> Iterator[tuple[Group, Cut, Group, bool]]:
     """What the stage in front takes of a fork, cuts of what is left, what the stage behind starts with, and
     whether that one has to go on.
     """
-    branches = sorted(node.children, key=lambda child: -sum(work[o] for o in leaves(child)))
+    branches = sorted(node.children, key=lambda child: -space.of(child))
     count = len(branches)
-    choices = [(owner, whole) for owner in (None, *range(count)) for whole in range(count + (owner is None))]
-    choices.remove((None, count))
-    for (front, front_whole), (back, back_whole) in product(choices, choices):
+    for (front, front_whole), (back, back_whole) in product(space.choices(branches), repeat=2):
         takes = front is not None or front_whole > 0
         if (takes and not has_stage) or (growing and not takes) or (front_whole and back_whole):
             continue
@@ -73,8 +101,8 @@ def _openings(
             whole_head = _operators([branches[b] for b in absorbed_front])
             whole_tail = _operators([branches[b] for b in absorbed_back])
             must_grow = bool(back is None) != bool(back_whole == 0) if back is None else back_whole == 0
-            for groups in _side_by_side(left, work):
-                for cut in between(work):
+            for groups in _side_by_side(left, space):
+                for cut in between(space):
                     yield head | whole_head, cut + groups, tail | whole_tail, must_grow
 
 
@@ -88,7 +116,7 @@ def _owned(branches, front, back):  # type: ignore[no-untyped-def]
                 middle = fronts[end:start]
                 yield (
                     _operators(fronts[:end]),
-                    lambda work, middle=middle: _chain(middle, work),
+                    lambda space, middle=middle: _chain(middle, space),
                     _operators(fronts[start:]),
                 )
         return
@@ -97,28 +125,34 @@ def _owned(branches, front, back):  # type: ignore[no-untyped-def]
             after, before = fronts[end:], backs[:start]
             yield (
                 _operators(fronts[:end]),
-                lambda work, after=after, before=before: (
-                    one + other for one in _chain(after, work) for other in _chain(before, work)
+                lambda space, after=after, before=before: (
+                    one + other for one in _chain(after, space) for other in _chain(before, space)
                 ),
                 _operators(backs[start:]),
             )
 
 
-def _side_by_side(branches: Sequence[Node], work: Work) -> Iterator[Cut]:
+def _side_by_side(branches: Sequence[Node], space: Space) -> Iterator[Cut]:
     """Each branch cut on its own, or runs of several branches as one stage."""
     if not branches:
         yield []
         return
-    for cut in _chain(list(parts(branches[0])), work):
-        for rest in _side_by_side(branches[1:], work):
+    for cut in _chain(list(parts(branches[0])), space):
+        for rest in _side_by_side(branches[1:], space):
             yield cut + rest
     for run in range(2, len(branches) + 1):
-        for rest in _side_by_side(branches[run:], work):
+        for rest in _side_by_side(branches[run:], space):
             yield [_operators(branches[:run]), *rest]
 
 
 def _operators(nodes: Sequence[Node]) -> Group:
     return frozenset(operator for node in nodes for operator in leaves(node))
+
+
+def work_of(problem: Problem) -> dict[int, float]:
+    """Forward and backward at all profiled sizes, of each operator."""
+    costs = problem.profile.costs[0].operators
+    return {number: sum(c.forward_s) + sum(c.backward_s) for number, c in enumerate(costs)}
 
 
 def plan_of_cut(problem: Problem, cut: Cut, replicas: Sequence[int], micro_batch: int) -> Plan:

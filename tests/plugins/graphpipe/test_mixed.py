@@ -14,13 +14,16 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
+from pipebench_graphpipe import candidates
+from pipebench_graphpipe.assembly import Draft, assembled
 from pipebench_graphpipe.mixed_configs import NEVER, Configs, all_configs
 from pipebench_graphpipe.mixed_search import MixedFeasibility
 from pipebench_graphpipe.mixed_tables import MixedStage
+from pipebench_graphpipe.mixed_targets import mixed_drafts
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import Search
-from tests.plugins.graphpipe.all_partitions import Cut, cuts, depths, period_ns, plan_of_cut
+from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, depths, period_ns, plan_of_cut, work_of
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -51,9 +54,9 @@ def least_need(
 def test_with_one_configuration_it_is_the_plain_search(seed: int) -> None:
     rng = random.Random(seed)
     count = rng.randint(4, 12)
-    problem = problem_on(rng, count, random_series_parallel(rng, count), 4, rng.choice((150, 250, 400, 10**6)))
+    edges, memory = random_series_parallel(rng, count), rng.choice((150, 250, 400, 10**6))
+    problem = problem_on(rng, count, edges, 4, memory, alike=seed % 3 == 0)
     search, size = searched(problem), rng.choice((1, 2, 4))
-    memory = problem.cluster.memory_bytes
     free = search._target_search(size, memory).within(None)
     for factor in (1.2, 0.8, 0.6, 0.5):
         longest = 400 * size if free is None else free.partition.bottleneck_ns
@@ -133,9 +136,8 @@ def test_the_need_is_the_smallest_of_all_plans(block: int) -> None:
         problem = problem_on(rng, count, random_series_parallel(rng, count), 3, memory)
         search = searched(problem)
         configs = configs_of(search, (1, 2, 4), (1,)) if seed % 2 else configs_of(search, (1, 2), (1, 2))
-        operators = problem.profile.costs[0].operators
-        work = {number: sum(c.forward_s) + sum(c.backward_s) for number, c in enumerate(operators)}
-        found = list({frozenset(cut): cut for cut in cuts(search.decomposition.tree, work)}.values())
+        space = Space(work_of(problem))
+        found = list({frozenset(cut): cut for cut in cuts(search.decomposition.tree, space)}.values())
         assert sorted(leaves(search.decomposition.tree)) == list(range(count))
         for sample_ns in (500.0, 150.0, 90.0, 60.0):
             need, stages = least_need(search, configs, memory, sample_ns)
@@ -145,6 +147,25 @@ def test_the_need_is_the_smallest_of_all_plans(block: int) -> None:
             assert_samples_follow_the_rule(problem, configs, stages)
     assert None in outcomes
     assert any(outcomes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_of_the_drafts_has_the_smallest_time_a_sample(seed: int) -> None:
+    rng = random.Random(seed)
+    search = searched(problem_on(rng, 8, random_series_parallel(rng, 8), 4, 10**6))
+    size = rng.choice((2, 4))
+    best = search.smallest(size, 10**6)
+    assert best is not None
+    drafts = list(mixed_drafts(search, [size], [1], 10**6))
+    longest = [_longest_ns(search.problem, each) for each in drafts]
+    assert longest[0] <= best.bottleneck_ns * (1 + search.options.tolerance)
+    assert max(longest) > longest[0]
+    assert min(longest) == longest[0]
+
+
+def _longest_ns(problem: Problem, drafts: list[Draft]) -> int:
+    model, made = CostModel(problem), assembled(problem, drafts, "none")
+    return max(period_ns(problem, model, made, stage) for stage in range(len(made.stages)))
 
 
 @pytest.mark.parametrize("variant", ["paper", "best"])
@@ -165,6 +186,27 @@ def test_plans_of_mixed_stages_are_valid_and_never_worse(seed: int, variant: str
     assert times[1] <= times[0]
     if variant == "paper":
         assert times[2] <= times[0]
+
+
+@pytest.mark.parametrize(("sizes", "k", "ks"), [("each", 1, [1]), ("each", 2, [1, 2]), ("one", 7, [1, 2, 4])])
+def test_sizes_beside_the_best_and_powers_of_two_up_to_k_are_tried(
+    sizes: str, k: int, ks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = problem_on(random.Random(2), 10, random_series_parallel(random.Random(2), 10), 4, 10**6)
+    asked: list[tuple[list[int], list[int]]] = []
+
+    def none(search: Search, sizes: list[int], ks: list[int], memory_bytes: int) -> list[list[Draft]]:
+        asked.append((sizes, ks))
+        return []
+
+    monkeypatch.setattr(candidates, "mixed_drafts", none)
+    options = GraphPipeOptions(variant="paper", sizes=sizes, k=k)  # type: ignore[arg-type]
+    plan(problem, context(options))
+    around = (
+        {1: [1, 2], 2: [1, 2, 4], 4: [2, 4, 8], 8: [4, 8]} if sizes == "each" else {b: [b] for b in (1, 2, 4, 8)}
+    )
+    assert len(asked) == 2
+    assert all(tried in around.values() and each == ks for tried, each in asked)
 
 
 @pytest.mark.parametrize("k", [0, 17])

@@ -14,7 +14,7 @@ from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.plugin import PipeDreamOptions
-from tests.plugins.graphpipe.all_partitions import Cut, cuts, smallest_bottleneck
+from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, smallest_bottleneck, work_of
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel
 
 MEMORIES = (100, 150, 220, 300, 10**6)
@@ -39,9 +39,7 @@ def instance(seed: int, operators: tuple[int, int]) -> tuple[Problem, int]:
 
 
 def all_in_space(problem: Problem) -> Iterator[Cut]:
-    costs = problem.profile.costs[0].operators
-    work = {number: sum(c.forward_s) + sum(c.backward_s) for number, c in enumerate(costs)}
-    return cuts(decompose(problem.profile.graph.successors).tree, work)
+    return cuts(decompose(problem.profile.graph.successors).tree, Space(work_of(problem)))
 
 
 def set_partitions(operators: list[int]) -> Iterator[Cut]:

@@ -46,6 +46,14 @@ def test_both_ends_of_a_fork_are_owned_by_different_branches() -> None:
     assert found in (sets([0, 1], [2, 3]), sets([0, 2], [1, 3]))
 
 
+def test_both_ends_of_a_fork_are_owned_by_branches_that_are_alike() -> None:
+    # Two branches of three operators; one of them cannot own both ends without a fifth stage.
+    found = stages(
+        problem_of([6, 4, 4, 4, 4, 4, 4, 6], {0: [1, 4], 1: [2], 2: [3], 3: [7], 4: [5], 5: [6], 6: [7]}, 4)
+    )
+    assert found in (sets([0, 1], [2, 3], [4, 5], [6, 7]), sets([0, 4], [5, 6], [1, 2], [3, 7]))
+
+
 def test_both_ends_of_a_fork_are_owned_by_one_branch() -> None:
     # Branch 1-2-3 is long; branch 4 is a stage by itself.
     found = stages(problem_of([4, 6, 10, 6, 10, 4], {0: [1, 4], 1: [2], 2: [3], 3: [5], 4: [5]}, 4))
@@ -73,3 +81,15 @@ def test_a_light_side_input_goes_along_with_the_stage_that_reads_it() -> None:
 def test_a_light_side_output_goes_along_with_the_stage_that_makes_it() -> None:
     found = stages(problem_of([10] * 6 + [1], {0: [1], 1: [2, 6], 2: [3], 3: [4], 4: [5]}, 2, size=5))
     assert found == sets([0, 1, 2, 6], [3, 4, 5])
+
+
+def test_an_owner_takes_an_operator_of_its_own_branch() -> None:
+    """Branches 0, 1, 2 and 3-4 meet in 5. The best, 5 with 1 and 2, is not in the space: the lightest branch goes
+    first, of which 3 fits with no weights but its own, and sends much. An owner of nothing would let it in.
+    """
+    tensors = [(0, (5,), 0), (1, (5,), 0), (2, (5,), 0), (3, (4,), 15), (4, (5,), 0)]
+    times, weights = [10, 4, 4, 3, 0, 1], [0, 20, 20, 100, 0, 20]
+    problem = dag_problem(
+        times, times, tensors, cluster(3, 200), weights=weights, mini_batch=8, pins=Pins(micro_batch=1)
+    )
+    assert stages(problem) == sets([0, 5], [1, 2], [3, 4])

@@ -119,7 +119,7 @@ def test_all_but_one_is_one() -> None:
 
 def ablation(rates: dict[int, dict[str, float]]) -> dict[str, Finding]:
     def rule(key: str, at: dict[str, Any]) -> dict[str, Any] | None:
-        found = rates.get(int(at["micro_batch"]), {}).get(key if key != "best" else "paper")
+        found = rates.get(int(at.get("micro_batch", 0)), {}).get(key if key != "best" else "paper")
         return None if found is None else fields(found)
 
     return judged(Fig9(), rule)
@@ -137,6 +137,18 @@ def test_the_ablation_compares_at_the_baseline_s_best_micro_batch() -> None:
     assert same["parallel stages and larger micro-batches"].judgement == "holds"
     assert same["both matter"].judgement == "does not hold"
     assert same["the micro-batch is larger"].judgement == "does not hold"
+
+
+def test_the_ablation_says_where_a_planner_s_own_choice_is_another() -> None:
+    def rule(key: str, at: dict[str, Any]) -> dict[str, Any] | None:
+        size = int(at.get("micro_batch", 0))
+        if key != "k" or size not in (0, 64):
+            return None
+        return fields(100.0 if size else {"mmt": 100.4, "dlrm": 90.0}.get(str(at["network"]), 100.0))
+
+    notes = Fig9().series(results(Fig9(), rule)).notes
+    assert len(notes) == 1
+    assert notes[0].endswith("differ: dlrm, PipeDream k: 100 given (b=64), 90 by choice (b=4)")
 
 
 def case_study(free: dict[str, tuple[float, int, int]], fixed: dict[int, dict[str, float]]) -> dict[str, Finding]:
