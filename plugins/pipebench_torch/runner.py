@@ -54,6 +54,7 @@ class Runner:
         self.model, self.layout, self.stages, self.tasks = model, layout, stages, tasks
         self.traffic, self.rank, self.machine, self.status = traffic, rank, machine, status
         self.delay, self.ahead = delay, ahead
+        self.chain: tuple[int, ...] = ()
         self.channels: dict[tuple[int, int], Any] = {}
         self.replicas: dict[int, Any] = {}
         self._inputs: dict[int, Tensor] = {}

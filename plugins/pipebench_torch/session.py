@@ -1,13 +1,17 @@
 """What a process does between meeting the others and its report."""
 
+from typing import Any
+
 import torch.distributed as dist
 
 from pipebench_torch.building import model_of
+from pipebench_torch.clocks import clock_offset
 from pipebench_torch.job import Job, Report, Tasks
 from pipebench_torch.layout import Layout
 from pipebench_torch.machine import Machine, keep_freed_memory, machine_of
 from pipebench_torch.orders import Task, lane_orders
 from pipebench_torch.pieces import traffic_of
+from pipebench_torch.pipelining import ChainRunner
 from pipebench_torch.rounds import rounds_of
 from pipebench_torch.runner import Record, Runner
 from pipebench_torch.stage import StageRun
@@ -27,12 +31,16 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     traffic = traffic_of(model.graph, layout)
     stages = {s: StageRun(model, problem, plan, s, traffic) for s in layout.stages_of(rank)}
     order_of = {each: _tasks_of(layout, orders, each) for each in range(layout.world)}
-    runner = Runner(
+    kind = ChainRunner if job.chain else Runner
+    runner = kind(
         model, layout, stages, order_of[rank], traffic, rank, machine, status, delay=delay, ahead=job.options.ahead
     )
+    runner.chain = job.chain
     _groups(runner, layout, rank, job.backend)
     runner.prepare(order_of)
     runner.run()
+    status.say("comparing clocks with rank 0")
+    offset_ns, clock_error_ns = clock_offset(job.backend)
     difference = None
     if job.verify:
         status.say("comparing gradients with a single process" if rank == 0 else "waiting for rank 0 to compare")
@@ -49,11 +57,12 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
         records = records[job.options.warmup :]
     return Report(
         rank=rank,
-        runs=tuple(_read(machine, record) for record in records),
+        runs=tuple(_read(machine, record, offset_ns) for record in records),
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
         held_bytes=held,
         delay=delay,
         rounds=layout.rounds,
+        clock_error_ns=clock_error_ns,
         difference=difference,
         device=machine.name(),
     )
@@ -80,12 +89,17 @@ def _groups(runner: Runner, layout: Layout, rank: int, backend: str) -> None:
                 runner.channels[pair] = group
 
 
-def _read(machine: Machine, record: Record) -> Tasks:
-    begins = machine.read([begin for _, begin, _ in record.tasks])
-    ends = machine.read([end for _, _, end in record.tasks])
-    begun, ended = machine.read([record.begun, record.ended])
-    sent = machine.read([mark for _, mark in record.sent])
-    got = machine.read([mark for _, mark in record.got])
+def _read(machine: Machine, record: Record, offset_ns: int) -> Tasks:
+    """The marks of a run as instants of rank 0's clock."""
+
+    def instants(marks: list[Any]) -> list[int]:
+        return [instant + offset_ns for instant in machine.read(marks)]
+
+    begins = instants([begin for _, begin, _ in record.tasks])
+    ends = instants([end for _, _, end in record.tasks])
+    begun, ended = instants([record.begun, record.ended])
+    sent = instants([mark for _, mark in record.sent])
+    got = instants([mark for _, mark in record.got])
     return Tasks(
         begun=begun,
         ended=ended,
