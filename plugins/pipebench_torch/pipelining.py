@@ -130,8 +130,13 @@ class _Module(nn.Module):  # type: ignore[misc]
         outputs, loss = run.compute(inputs, 0, first, (size,))
         if self.last:
             assert loss is not None
-            return loss.reshape(1)
-        return tuple(outputs[tensor] for tensor in run.sent)
+            return torch.stack([loss])
+        return tuple(_detachable(outputs[tensor]) for tensor in run.sent)
+
+
+def _detachable(value: Tensor) -> Tensor:
+    """Not a view: after a split backward the runtime detaches outputs in place, which views do not allow."""
+    return value.clone() if value._is_view() or value.is_leaf else value
 
 
 class _Part(PipelineStage):  # type: ignore[misc]

@@ -20,7 +20,6 @@ from pipebench_torch import executor
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
 
-
 MARK = "PIPEBENCH_STARTED_BY"
 
 
