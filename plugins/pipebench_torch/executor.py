@@ -22,11 +22,12 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
 from pipebench_torch.chains import chain_of
 from pipebench_torch.collect import trace_of
-from pipebench_torch.job import JOB, REPORT, Difference, Job, Report, write
+from pipebench_torch.hardware import device_and_backend, memory_limits
+from pipebench_torch.job import JOB, REPORT, Job, Report, write
 from pipebench_torch.launch import run_ranks
-from pipebench_torch.layout import Layout
-from pipebench_torch.nodes import Node, node_of
+from pipebench_torch.nodes import node_of
 from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.remarks import judge_gradients, note_other_device
 from pipebench_torch.rounds import rounds_of
 
 MOST_VERIFIED_BYTES = 2 * 10**9
@@ -55,7 +56,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
     if limit_s <= 0:
         raise PipebenchError("no time was left to run the plan")
     deadline_s = time.monotonic() + limit_s
-    device, backend = _where(options, node.processes[node.rank])
+    device, backend = device_and_backend(options, node.processes[node.rank])
     if chain and (device, backend) == ("cuda", "gloo"):
         raise UnsupportedProblem(
             "engine=pipelining sends from card to card, which gloo does not", "engine=own copies through the host"
@@ -66,7 +67,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         device=device,
         backend=backend,
         end_s=limit_s - END_S if limit_s > 2 * END_S else limit_s,
-        data_bytes=_limits(problem, options, layout, node) if device == "cpu" else (),
+        data_bytes=memory_limits(problem, options, layout, node) if device == "cpu" else (),
         verify=_verified(problem, options),
         chain=chain,
         seed=context.seed,
@@ -77,9 +78,10 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         command = [sys.executable, "-m", "pipebench_torch.worker", str(folder)]
         run_ranks(command, layout.world, folder, deadline_s, node, _facts(job))
         reports = [_report(folder, rank) for rank in range(layout.world)]
-    _judge(reports[0].difference, options.tolerance, context)
+    judge_gradients(reports[0].difference, options.tolerance, context)
     if reports[0].delay > 1:
         context.note(f"{reports[0].delay + 1} versions of the weights were held; the cost model counts 2")
+    note_other_device(problem, layout, device, reports[0].device, context)
     if chain:
         context.note("run by torch.distributed.pipelining, which tells nothing of single messages")
     apart_ns = max(report.clock_error_ns for report in reports)
@@ -133,42 +135,6 @@ def _costs_of(problem: Problem, costs: tuple[OperatorCosts, ...], name: str) -> 
     return costs[problem.profile.graph.index[name]]
 
 
-def _where(options: ExecutorOptions, processes: int) -> tuple[str, str]:
-    """Device and backend of the processes of this node; a CUDA device is looked for only when it may be used."""
-    device, backend = options.device, options.backend
-    if device != "cpu":
-        import torch
-
-        cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if device == "cuda" and not cards:
-            raise PipebenchError("device=cuda, and torch finds no CUDA device", "leave it out, or say device=cpu")
-        device = "cuda" if cards >= processes or (device == "cuda" and cards) else "cpu"
-        if backend == "auto":
-            backend = "nccl" if device == "cuda" and cards >= processes else "gloo"
-        if backend == "nccl" and (device == "cpu" or cards < processes):
-            raise PipebenchError(
-                f"nccl needs a card for each of {processes} processes, there are {cards}", "say backend=gloo"
-            )
-    elif backend == "nccl":
-        raise PipebenchError("nccl sends between CUDA devices only", "say backend=gloo")
-    return device, "gloo" if backend == "auto" else backend
-
-
-def _limits(problem: Problem, options: ExecutorOptions, layout: Layout, node: Node) -> tuple[int, ...]:
-    """Private memory of each process: that of its device, or else an equal share of what this machine has left."""
-    share = _available_bytes() // len(node.ranks)
-    held = [problem.cluster.type_of(layout.device_of(rank)).memory_bytes for rank in range(layout.world)]
-    return tuple(min(share, each) if options.limit_memory else share for each in held)
-
-
-def _available_bytes() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return 2**50
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")), 2**50)
-
-
 def _verified(problem: Problem, options: ExecutorOptions) -> bool:
     """Whether a single process should compute it too: always, never, or when the model is small."""
     if options.verify != "auto":
@@ -180,20 +146,4 @@ def _verified(problem: Problem, options: ExecutorOptions) -> bool:
     held += round(sum(each.saved_bytes_per_sample for each in costs.operators) * problem.mini_batch)
     forward, backward = model.times.at(largest)
     seconds = float(forward.sum() + backward.sum()) / 1e9 * problem.mini_batch / largest
-    return held <= MOST_VERIFIED_BYTES and seconds <= MOST_VERIFIED_S
-
-
-def _judge(difference: Difference | None, tolerance: float, context: Context) -> None:
-    if difference is None:
-        return
-    if difference.worst > tolerance:
-        raise PipebenchError(
-            f"gradients differ from those of {difference.kind}: by {difference.worst:.2g} of the largest one in "
-            f"{difference.name!r}, {tolerance:g} is allowed"
-        )
-    how = (
-        "exactly"
-        if difference.exact == difference.parameters
-        else f"{difference.exact} of {difference.parameters} exactly, the rest to {difference.worst:.1g}"
-    )
-    context.note(f"gradients equal those of {difference.kind}: {how}")
+    return 2 * held <= MOST_VERIFIED_BYTES and seconds <= MOST_VERIFIED_S

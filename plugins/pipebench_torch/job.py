@@ -69,7 +69,8 @@ class Tasks(Value, frozen=True, kw_only=True):
 
 class Difference(Value, frozen=True, kw_only=True):
     """Gradients against those of a single process. exact: parameters equal bit by bit. worst: the largest
-    difference, relative to the largest gradient of its parameter. kind: what it was compared with.
+    difference, relative to the largest gradient of its parameter. kind: what it was compared with. numbers: the
+    format that was computed in. rounding: the distance from 1 to the next number.
     """
 
     parameters: int
@@ -77,6 +78,8 @@ class Difference(Value, frozen=True, kw_only=True):
     worst: float
     name: str = ""
     kind: str = ""
+    numbers: str = ""
+    rounding: float = 0.0
 
 
 class Report(Value, frozen=True, kw_only=True):

@@ -63,8 +63,11 @@ def run_ranks(
 
 
 def _environment(node: Node) -> dict[str, str]:
-    """One thread a process; on one machine gloo needs no name of the host."""
-    found = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    """One thread a process; a receive that waits on a card must not hold up what was queued after it; on one
+    machine gloo needs no name of the host.
+    """
+    defaults = {"OMP_NUM_THREADS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+    found = {name: os.environ.get(name, value) for name, value in defaults.items()}
     if node.local and sys.platform == "linux":
         found["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")
     return found

@@ -58,6 +58,7 @@ class ChainRunner(Runner):
                 weight.grad = None
         record = self._record = Record()
         self._watching = watch_memory
+        self.machine.begin()
         dist.barrier()
         record.begun = self.machine.mark()
         self._runtime.step(target=torch.zeros(len(self.labels)), return_outputs=False)

@@ -81,7 +81,7 @@ def test_the_same_command_on_two_nodes(tmp_path: Path) -> None:
     first, second = (json.loads(out) for out, _ in told)
     assert first["measured"] == second["measured"]
     assert len(first["measured"]["memory"]) == 3
-    assert first["notices"][0] == "gradients equal those of a single process: exactly"
+    assert first["notices"][0] == "gradients equal those of a single process: exactly, in float64"
     assert first["notices"][1].startswith("2 nodes; their clocks are aligned to ")
     schedule_order = sorted(zip(first["measured"]["lane"], first["measured"]["start_ns"], strict=True))
     assert len(schedule_order) == 2 * 3 * 4
