@@ -32,7 +32,7 @@ from pipebench_torch.job import (
     Start,
     write,
 )
-from pipebench_torch.meeting import SHARE_S, Meeting, NodeFailed
+from pipebench_torch.meeting import SHARE_S, Meeting, NodeFailed, first_line
 
 POLL_S = 0.05
 NAME = "pipebench"
@@ -64,12 +64,19 @@ def _run(folder: Path, start: Start, meeting: Meeting) -> Ended:
     agent = _agent(folder, start, meeting.port, left_s)
     watch = _Watch(folder, start, meeting, agent)
     watch.start()
+    result, trouble = None, ""
     try:
         result = agent.run()
+    except RuntimeError as error:  # of the store, which is gone with node 0
+        trouble = first_line(error)
     finally:
         watch.stop()
+    if not meeting.answers():
+        raise NodeFailed("other", "node 0 is gone: it ended without a word")
     if watch.reason:
         return Ended(late=watch.reason == "late")
+    if result is None:
+        raise NodeFailed("other", f"torchrun's agent of node {start.node.rank} failed: {trouble}")
     if not result.is_failed():
         return Ended(well=True)
     for rank in result.failures:

@@ -40,10 +40,10 @@ class Meeting:
             )
         except RuntimeError as error:
             if node.rank:
-                raise NodeFailed("other", f"node 0 does not answer at {where}: {_first_line(error)}") from error
+                raise NodeFailed("other", f"node 0 does not answer at {where}: {first_line(error)}") from error
             if "EADDRINUSE" in str(error) or "in use" in str(error):
                 raise NodeFailed("port", f"port {node.port} is in use") from error
-            raise NodeFailed("other", f"no rendezvous at {where}: {_first_line(error)}") from error
+            raise NodeFailed("other", f"no rendezvous at {where}: {first_line(error)}") from error
         self.port = self.store.port
 
     def agree(self, facts: Mapping[str, str], deadline_s: float) -> None:
@@ -56,7 +56,7 @@ class Meeting:
             try:
                 self.store.wait([f"facts/{other}"], timedelta(seconds=max(0.1, deadline_s - time.monotonic())))
             except RuntimeError as error:
-                message = f"node {other} of {node.count} did not come to {node.host}:{node.port}"
+                message = f"node {other} of {node.count} did not come to {node.host}:{node.port} in time"
                 raise NodeFailed("other", message) from error
             theirs = msgspec.json.decode(self.store.get(f"facts/{other}"), type=dict[str, str])
             for name, value in facts.items():
@@ -68,6 +68,14 @@ class Meeting:
         """Tell the others that a process of this node failed."""
         with contextlib.suppress(RuntimeError):
             self.store.set("failed", b"1")
+
+    def answers(self) -> bool:
+        """Whether the store is still there."""
+        try:
+            self.store.check(["failed"])
+        except RuntimeError:
+            return False
+        return True
 
     def failed(self) -> bool:
         """Whether another node said so, or node 0 is gone."""
@@ -99,6 +107,7 @@ class Meeting:
                 (folder / Path(name).name).write_bytes(content)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
