@@ -1,5 +1,6 @@
 """Processes that die, hang or say why they fail: the run ends in time, names the rank, leaves no process."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -113,3 +114,21 @@ def test_a_port_in_use_is_an_error_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PRELUDE + body, str(tmp_path)]
     with pytest.raises(PipebenchError, match="port 29500 is in use"):
         run_ranks(command, 2, tmp_path, time.monotonic() + 30)
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    program = """
+import sys, time
+from pathlib import Path
+from pipebench_torch.launch import run_ranks
+run_ranks([sys.executable, "-c", *sys.argv[2:0:-1]], 2, Path(sys.argv[1]), time.monotonic() + 60)
+"""
+    starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), PRELUDE + "time.sleep(60)"])
+    until = time.monotonic() + 50
+    while len(list(tmp_path.glob("pid-*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    starter.kill()
+    starter.wait()
+    pids = [int(file.read_text()) for file in tmp_path.glob("pid-*")]
+    assert len(pids) == 2
+    assert not any(alive(pid) for pid in pids)
