@@ -13,7 +13,6 @@ from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, 
 from pipebench_torch.models import Model
 from pipebench_torch.orders import Task, lane_orders
 from pipebench_torch.pieces import Traffic, traffic_of
-from pipebench_torch.pipelining import ChainRunner
 from pipebench_torch.rounds import rounds_of
 from pipebench_torch.runner import Record, Runner
 from pipebench_torch.stage import StageRun
@@ -77,8 +76,7 @@ class Session:
             for position in layout.stages_of(self.rank)
         }
         own = self.order_of[self.rank]
-        kind = ChainRunner if job.chain else Runner
-        runner = kind(model, layout, stages, own, self.traffic, self.rank, self.machine, self.status)
+        runner = _kind(job)(model, layout, stages, own, self.traffic, self.rank, self.machine, self.status)
         runner.delay, runner.ahead, runner.chain = self.delay, job.options.ahead, job.chain
         runner.replicas, runner.channels = self.replicas, self.channels
         runner.prepare(self.order_of)
@@ -97,6 +95,15 @@ class Session:
             alone = model if job.device == "cpu" else model_of(job.planned.problem, job.seed)
             mini_batch = job.planned.problem.mini_batch
             return compare_gradients(for_checking(alone), runner, mini_batch)
+
+
+def _kind(job: Job) -> type[Runner]:
+    """Who runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
+    if not job.chain:
+        return Runner
+    from pipebench_torch.pipelining import ChainRunner
+
+    return ChainRunner
 
 
 def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: int) -> list[Task]:
