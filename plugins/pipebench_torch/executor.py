@@ -93,12 +93,12 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
 def _facts(job: Job) -> dict[str, str]:
     """What all nodes must agree on, in words that tell what differs."""
     own = {"node_rank", "timeout_s"}
-    options = {name: value for name, value in msgspec.to_builtins(job.options).items() if name not in own}
+    options = {name: str(value) for name, value in msgspec.to_builtins(job.options).items() if name not in own}
     return {
         "plan": hashlib.sha256(msgspec.msgpack.encode(job.planned)).hexdigest()[:12],
-        "options": ", ".join(f"{name}={value}" for name, value in options.items()),
+        **{f"option {name}": value for name, value in options.items()},
         "device": f"{job.device} over {job.backend}",
-        "torch": version("torch"),
+        "version of torch": version("torch"),
     }
 
 
