@@ -40,6 +40,9 @@ def for_checking(model: Model) -> Model:
     if isinstance(model, SyntheticModel):
         return SyntheticModel(model.graph, model.seed, "fp64")
     assert isinstance(model, CapturedModel)
+    if model.dtype == torch.float32:
+        return model
     fine = copy(model)
     fine.dtype = torch.float32
+    fine._constants = {}  # the others are of the other format
     return fine
