@@ -12,17 +12,29 @@ from pipebench.cli.parameters import finite_seconds
 @click.argument("plan")
 @click.option("--executor", default="torch", show_default=True, help="An executor, options in brackets.")
 @click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
+@click.option("--nnodes", type=int, help="Machines that run it together; type the same command on each.")
+@click.option("--node-rank", type=int, help="Which of them this one is, from 0.")
+@click.option("--processes-per-node", type=int, help="Processes of each machine, when they are not dealt evenly.")
+@click.option("--rendezvous", metavar="HOST:PORT", help="Where they meet: node 0 and a free port of it.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")
 @click.option("--json", "as_json", is_flag=True, help="Figures and both traces as JSON.")
-def command(plan: str, executor: str, timeout: float, output: Path | None, as_json: bool) -> int:
-    """Run the plan of a file (`pipebench plan … -o`) and draw what was simulated above what was measured."""
+def command(
+    plan: str, executor: str, timeout: float, output: Path | None, as_json: bool, **launch: int | str | None
+) -> int:
+    """Run the plan of a file (`pipebench plan … -o`) and draw what was simulated above what was measured.
+
+    The options of several machines are the executor's own of the same names.
+    """
     from dataclasses import asdict
 
     from pipebench.bench.execution import executed
     from pipebench.formats.native import read_plan, write_document
+    from pipebench.hooks.syntax import parse_reference, with_options
     from pipebench.report.execution_text import execution_lines
 
-    done = executed(open_host(), read_plan(plan), executor, timeout)
+    said = {name: str(value) for name, value in launch.items() if value is not None}
+    asked = str(with_options(parse_reference(executor), said))
+    done = executed(open_host(), read_plan(plan), asked, timeout)
     if output is not None:
         write_document(output, "trace", done.measured)
     if as_json:

@@ -87,6 +87,14 @@ def parse_references(texts: tuple[str, ...] | list[str]) -> list[Reference]:
     return list({str(reference): reference for reference in found}.values())
 
 
+def with_options(reference: Reference, options: dict[str, str]) -> Reference:
+    """The reference with more options. Raises PipebenchError for one that it has."""
+    for option in options:
+        if option in reference.options:
+            raise PipebenchError(f"{option!r} is said twice: in {str(reference)!r} and apart")
+    return Reference(reference.name, {**reference.options, **options})
+
+
 def typed_options(reference: Reference, options_type: type[T]) -> T:
     """The options of a reference as the component's options type.
 

@@ -1,5 +1,7 @@
 """The model that a profile is of: captured again where it was captured, else made of operators of known kinds."""
 
+from copy import copy
+
 import torch
 from msgspec import UNSET
 
@@ -28,3 +30,19 @@ def model_of(problem: Problem, seed: int, device: torch.device | None = None) ->
         raise PipebenchError(f"{origin.model} is not what it was when it was profiled", "profile it again")
     model.device = device or torch.device("cpu")
     return model
+
+
+def for_checking(model: Model) -> Model:
+    """The same model in numbers so fine that a wrong gradient cannot pass for rounding.
+
+    Operators of known kinds in float64. Captured modules in float32: their graphs may name it.
+    """
+    if isinstance(model, SyntheticModel):
+        return SyntheticModel(model.graph, model.seed, "fp64")
+    assert isinstance(model, CapturedModel)
+    if model.dtype == torch.float32:
+        return model
+    fine = copy(model)
+    fine.dtype = torch.float32
+    fine._constants = {}  # the others are of the other format
+    return fine

@@ -71,6 +71,8 @@ def _transfers(problem: Problem, layout: Layout, run: list[Tasks], zero: int) ->
     for piece in traffic_of(problem.profile.graph, layout).pieces:
         if piece.local or piece.tensor == TOKEN or layout.copy_of(piece.source):
             continue
+        if piece.tag not in run[piece.source].sent:  # torch.distributed.pipelining does not tell
+            continue
         key = (piece.kind, piece.sender, piece.receiver, piece.tensor, piece.sent)
         start, end = run[piece.source].sent[piece.tag] - zero, run[piece.target].got[piece.tag] - zero
         before = found.get(key, (start, end))

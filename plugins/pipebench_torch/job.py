@@ -1,20 +1,48 @@
-"""What the processes of a run are told, and what each reports: files in one folder."""
+"""What the processes of a run are told, and what each leaves: files in one folder of each node."""
 
+import time
 from pathlib import Path
 
 import msgspec
 
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.value import Value
+from pipebench_torch.nodes import Node
 from pipebench_torch.plugin import ExecutorOptions
 
 JOB, REPORT, ERROR, STATUS = "job.msgpack", "report-{}.msgpack", "error-{}.msgpack", "status-{}"
+START, ENDED, OUTPUT, PIDS = "start.msgpack", "ended-{}.msgpack", "output-{}", "pids"
+GRACE_S = 3.0
+"""How long the others may go on after one process failed: time to say why they stop."""
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """What the agent of a node is told. command: of each process. deadline_s: of time.monotonic(). parent: the
+    process that started it. facts: what must be the same on all nodes.
+    """
+
+    node: Node
+    command: tuple[str, ...]
+    deadline_s: float
+    parent: int
+    facts: dict[str, str] = {}
+
+
+class Ended(Value, frozen=True, kw_only=True):
+    """How the processes of a node ended. late: at the time limit. codes: rank and exit code (negative: signal) of
+    those that failed of themselves, the first first.
+    """
+
+    well: bool = False
+    late: bool = False
+    codes: tuple[tuple[int, int], ...] = ()
 
 
 class Job(Value, frozen=True, kw_only=True):
     """A plan with its problem and schedule. device, backend: decided, never `auto`. end_s: when to give up, in
     seconds from the start of the process. data_bytes: most private memory of a process beyond what it starts with
-    (0: no limit). verify: compare with a single process.
+    (0: no limit). verify: compare with a single process. chain: the stages in order where
+    torch.distributed.pipelining runs them, else empty.
     """
 
     planned: PlannedProblem
@@ -24,6 +52,7 @@ class Job(Value, frozen=True, kw_only=True):
     end_s: float
     data_bytes: tuple[int, ...] = ()
     verify: bool = False
+    chain: tuple[int, ...] = ()
     seed: int = 0
 
 
@@ -40,7 +69,8 @@ class Tasks(Value, frozen=True, kw_only=True):
 
 class Difference(Value, frozen=True, kw_only=True):
     """Gradients against those of a single process. exact: parameters equal bit by bit. worst: the largest
-    difference, relative to the largest gradient of its parameter. kind: what it was compared with.
+    difference, relative to the largest gradient of its parameter. kind: what it was compared with. numbers: the
+    format that was computed in. rounding: the distance from 1 to the next number.
     """
 
     parameters: int
@@ -48,10 +78,14 @@ class Difference(Value, frozen=True, kw_only=True):
     worst: float
     name: str = ""
     kind: str = ""
+    numbers: str = ""
+    rounding: float = 0.0
 
 
 class Report(Value, frozen=True, kw_only=True):
-    """What one process measured. memory: bytes during and after each task, above those at the start."""
+    """What one process measured. memory: bytes during and after each task, above those at the start.
+    clock_error_ns: by how much its instants may be off those of rank 0.
+    """
 
     rank: int
     runs: tuple[Tasks, ...]
@@ -59,6 +93,7 @@ class Report(Value, frozen=True, kw_only=True):
     held_bytes: int
     delay: int = 0
     rounds: int = 1
+    clock_error_ns: int = 0
     difference: Difference | None = None
     device: str = ""
 
@@ -78,7 +113,19 @@ def write(path: Path, value: Value) -> None:
     draft.rename(path)
 
 
-def read_failure(folder: Path, rank: int) -> Failure | None:
-    """Why a process gave up, None when it did not say."""
+def give_up(folder: Path, rank: int, failure: Failure) -> None:
+    """Say why a process gives up. One that only lost another waits, so that the other is the first to end."""
+    write(folder / ERROR.format(rank), failure)
+    if failure.kind == "peer":
+        time.sleep(GRACE_S)
+
+
+def read_failure(folder: Path, rank: int | str) -> Failure | None:
+    """Why a process (or `node-N`, a node) gave up, None when it did not say."""
     path = folder / ERROR.format(rank)
     return msgspec.msgpack.decode(path.read_bytes(), type=Failure) if path.exists() else None
+
+
+def read_ended(path: Path) -> Ended | None:
+    """How a node ended, None when all went well or it did not say."""
+    return msgspec.msgpack.decode(path.read_bytes(), type=Ended) if path.exists() else None

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,26 @@ def keep_freed_memory() -> None:
         library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """No TensorFloat-32, with which cards compute float32 by default in convolutions."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
 class Machine:
     """A CPU process: tensors in host memory, time of the monotonic clock, memory as the resident set."""
 
     device = torch.device("cpu")
+    staged = True
+    """Whether what is sent and received lies in host memory."""
+
+    def begin(self) -> None:
+        """A run begins: its marks are read before the next one begins."""
 
     def mark(self) -> Any:
         """This instant, to be read later."""
@@ -83,9 +100,8 @@ class Machine:
 
 
 class CudaMachine(Machine):
-    """One card; instants are events on the current stream, tied to the monotonic clock once a run.
-
-    staged: the backend sends host memory only.
+    """One card; instants are events on the current stream, tied to the monotonic clock when a run begins: the time
+    since then is a float32 of milliseconds, exact to 1 microsecond for 16 s.
     """
 
     def __init__(self, index: int, staged: bool) -> None:
@@ -95,14 +111,16 @@ class CudaMachine(Machine):
         self._base: Any = None
         self._base_ns = 0
 
+    def begin(self) -> None:
+        """Tie events to the clock."""
+        torch.cuda.synchronize()
+        self._base = torch.cuda.Event(enable_timing=True)
+        self._base.record()
+        self._base.synchronize()
+        self._base_ns = time.monotonic_ns()
+
     def mark(self) -> Any:
         """An event on the current stream."""
-        if self._base is None:
-            torch.cuda.synchronize()
-            self._base = torch.cuda.Event(enable_timing=True)
-            self._base.record()
-            torch.cuda.synchronize()
-            self._base_ns = time.monotonic_ns()
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event

@@ -10,13 +10,14 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.kinds import Call, compute_of
 from pipebench_torch.values import input_elements, model_input, weight
 
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Model(Protocol):
     """Operators by position, tensors by position, parameters by name."""
 
     graph: OperatorGraph
+    dtype: torch.dtype
 
     def weight(self, name: str) -> Tensor:
         """The first value of a parameter, the same in every process."""

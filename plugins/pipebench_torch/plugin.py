@@ -14,33 +14,47 @@ PIPEBENCH_WAIVED = {
 
 
 class ExecutorOptions(Value, frozen=True, kw_only=True):
-    """device: where tensors live; auto: cuda where every process finds a card of its own, else cpu. backend:
-    auto is nccl for cuda and gloo for cpu; gloo with cuda copies through the host, so that processes may share a
-    card. iterations: measured mini-batches after warmup (async: mini-batches of one long run). verify: compare
-    gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to the
-    largest gradient of the parameter. ahead: tasks whose receives are posted beforehand. timeout_s: for the whole
-    run. port: of the rendezvous (0: a free one). limit_memory: hold each process to the memory of its device
-    (cpu). threads: of each process.
+    """engine: who orders tasks and sends; own runs every plan and times every message, pipelining is
+    torch.distributed.pipelining, for chains of single stages. device: where tensors live; auto: cuda where
+    every process finds a card of its own, else cpu. backend: auto is nccl for cuda and gloo for cpu; gloo with
+    cuda copies through the host, so that processes may share a card. iterations: measured mini-batches after
+    warmup (async: mini-batches of one long run). verify: compare gradients with a single process; auto: when
+    the model is small. tolerance: largest difference, relative to the largest gradient of the parameter (0:
+    1000 roundings of the numbers that are compared: float64, float32 for captured modules). ahead: tasks whose
+    receives are posted beforehand. timeout_s: for the whole run. limit_memory: hold each process to the memory
+    of its device (cpu). threads: of each process. nnodes: run on so many machines, each of which is given the
+    same plan and options and its own node_rank, from 0. processes_per_node: ranks are dealt out in blocks of so
+    many (0: even ones). rendezvous: HOST:PORT of node 0, which all machines reach (empty: this machine, a free
+    port).
     """
 
+    engine: Literal["own", "pipelining"] = "own"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     backend: Literal["auto", "gloo", "nccl"] = "auto"
     iterations: int = 5
     warmup: int = 1
     verify: Literal["auto", "yes", "no"] = "auto"
-    tolerance: float = 1e-4
+    tolerance: float = 0.0
     ahead: int = 3
     timeout_s: float = 300.0
-    port: int = 0
     limit_memory: bool = False
     threads: int = 1
+    nnodes: int = 1
+    node_rank: int = 0
+    processes_per_node: int = 0
+    rendezvous: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "ahead", "threads"):
+        for name in ("iterations", "ahead", "threads", "nnodes"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
-        require(self.warmup >= 0, f"warmup is {self.warmup}, it must not be negative")
+        for name in ("warmup", "processes_per_node"):
+            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
+        require(self.tolerance >= 0, f"tolerance is {self.tolerance}, it must not be negative")
         require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
-        require(0 <= self.port < 65536, f"port is {self.port}, it must be from 0 to 65535")
+        require(
+            0 <= self.node_rank < self.nnodes,
+            f"node_rank is {self.node_rank}, it must be from 0 to {self.nnodes - 1} (nnodes is {self.nnodes})",
+        )
 
 
 class ProfilerOptions(Value, frozen=True, kw_only=True):

@@ -48,12 +48,11 @@ class Runner:
         rank: int,
         machine: Machine,
         status: Status,
-        delay: int = 0,
-        ahead: int = 3,
     ) -> None:
         self.model, self.layout, self.stages, self.tasks = model, layout, stages, tasks
         self.traffic, self.rank, self.machine, self.status = traffic, rank, machine, status
-        self.delay, self.ahead = delay, ahead
+        self.delay, self.ahead = 0, 3
+        self.chain: tuple[int, ...] = ()
         self.channels: dict[tuple[int, int], Any] = {}
         self.replicas: dict[int, Any] = {}
         self._inputs: dict[int, Tensor] = {}
@@ -105,6 +104,7 @@ class Runner:
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
         waits = [[] if task[2] in "WR" else self._needed(task) for task in self.tasks]
+        self.machine.begin()
         dist.barrier()
         record.begun = self.machine.mark()
         for position, task in enumerate(self.tasks):
@@ -142,7 +142,7 @@ class Runner:
         span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
         for piece in self._made(self.rank, task):
             if piece.tensor == TOKEN:
-                exchange.give(piece, torch.zeros(1))
+                exchange.give(piece, torch.zeros(1, device=self.machine.device))
             else:
                 exchange.give(piece, _cut(made[piece.tensor], piece, span))
 
@@ -173,7 +173,9 @@ class Runner:
                 held = run.gradients.setdefault(round_, {})
                 if name not in held:
                     held[name] = torch.zeros_like(run.versions[0][name], requires_grad=False)
-                dist.all_reduce(held[name], group=self.replicas[stage])
+                ready = self.machine.sending(held[name])
+                dist.all_reduce(ready, group=self.replicas[stage])
+                held[name].copy_(ready)
 
     def _update(self, run: StageRun, stage: int, round_: int) -> None:
         """Version round + 1 from the newest one; versions that no later mini-batch uses are dropped."""
@@ -191,11 +193,9 @@ class Runner:
         run.gradients.pop(round_ - 1, None)
 
     def _room(self, piece: Piece) -> Tensor:
-        if piece.tensor == TOKEN:
-            return torch.empty(1)
-        buffer = self.model.buffer(piece.tensor, piece.span[1] - piece.span[0])
-        staged = getattr(self.machine, "staged", True)
-        return buffer if staged else buffer.to(self.machine.device)
+        token = piece.tensor == TOKEN
+        buffer = torch.empty(1) if token else self.model.buffer(piece.tensor, piece.span[1] - piece.span[0])
+        return buffer if self.machine.staged else buffer.to(self.machine.device)
 
 
 def _cut(value: Tensor, piece: Piece, span: Span) -> Tensor:

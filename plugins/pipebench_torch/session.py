@@ -1,13 +1,18 @@
 """What a process does between meeting the others and its report."""
 
+from typing import Any
+
 import torch.distributed as dist
 
-from pipebench_torch.building import model_of
-from pipebench_torch.job import Job, Report, Tasks
+from pipebench.domain.graph import OperatorGraph
+from pipebench_torch.building import for_checking, model_of
+from pipebench_torch.clocks import clock_offset
+from pipebench_torch.job import Difference, Job, Report, Tasks
 from pipebench_torch.layout import Layout
-from pipebench_torch.machine import Machine, keep_freed_memory, machine_of
+from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, machine_of
+from pipebench_torch.models import Model
 from pipebench_torch.orders import Task, lane_orders
-from pipebench_torch.pieces import traffic_of
+from pipebench_torch.pieces import Traffic, traffic_of
 from pipebench_torch.rounds import rounds_of
 from pipebench_torch.runner import Record, Runner
 from pipebench_torch.stage import StageRun
@@ -18,45 +23,87 @@ from pipebench_torch.verify import compare_gradients
 def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     """Build, verify, measure. Raises UnsupportedProblem for an operator that cannot be built."""
     status.say("building the model")
-    problem, plan, schedule = job.planned.problem, job.planned.plan, job.planned.schedule
-    assert schedule is not None
-    layout, delay = rounds_of(problem, plan, schedule, job.options)
-    orders = lane_orders(problem, plan, schedule, layout)
     machine = machine_of(job.device, job.backend, local)
-    model = model_of(problem, job.seed, machine.device)
-    traffic = traffic_of(model.graph, layout)
-    stages = {s: StageRun(model, problem, plan, s, traffic) for s in layout.stages_of(rank)}
-    order_of = {each: _tasks_of(layout, orders, each) for each in range(layout.world)}
-    runner = Runner(
-        model, layout, stages, order_of[rank], traffic, rank, machine, status, delay=delay, ahead=job.options.ahead
-    )
-    _groups(runner, layout, rank, job.backend)
-    runner.prepare(order_of)
+    model = model_of(job.planned.problem, job.seed, machine.device)
+    session = Session(job, model.graph, rank, machine, status)
+    difference = session.checked(model) if job.verify else None
+    runner, layout = session.runner(model), session.layout
+    status.say("comparing clocks with rank 0")
+    offset_ns, clock_error_ns = clock_offset(job.backend)
     runner.run()
-    difference = None
-    if job.verify:
-        status.say("comparing gradients with a single process" if rank == 0 else "waiting for rank 0 to compare")
-        alone = model if job.device == "cpu" else model_of(problem, job.seed)
-        difference = compare_gradients(alone, layout, stages, rank, problem.mini_batch, delay, machine)
     held = runner.held_bytes()
     base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
     watched = runner.run(watch_memory=True)
     if job.device == "cpu":
         keep_freed_memory()
     wanted = 1 if layout.rounds > 1 else job.options.warmup + job.options.iterations
-    records = [runner.run() for _ in range(wanted)]
+    runs = [_read(machine, runner.run(), offset_ns) for _ in range(wanted)]
     if layout.rounds == 1:
-        records = records[job.options.warmup :]
+        runs = runs[job.options.warmup :]
     return Report(
         rank=rank,
-        runs=tuple(_read(machine, record) for record in records),
+        runs=tuple(runs),
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
         held_bytes=held,
-        delay=delay,
+        delay=session.delay,
         rounds=layout.rounds,
+        clock_error_ns=clock_error_ns,
         difference=difference,
         device=machine.name(),
     )
+
+
+class Session:
+    """What a process knows of the whole run."""
+
+    def __init__(self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status) -> None:
+        self.job, self.rank, self.machine, self.status = job, rank, machine, status
+        problem, plan, schedule = job.planned.problem, job.planned.plan, job.planned.schedule
+        assert schedule is not None
+        self.layout, self.delay = rounds_of(problem, plan, schedule, job.options)
+        orders = lane_orders(problem, plan, schedule, self.layout)
+        self.order_of = {each: _tasks_of(self.layout, orders, each) for each in range(self.layout.world)}
+        self.traffic = traffic_of(graph, self.layout)
+        self.replicas = _replicas(self.layout, rank)
+        self.channels = _channels(self.traffic, rank) if job.backend == "nccl" and not job.chain else {}
+
+    def runner(self, model: Model) -> Runner:
+        """This process's part of the run, with the weights of a model."""
+        job, layout = self.job, self.layout
+        plan = job.planned.plan
+        stages = {
+            position: StageRun(model, job.planned.problem, plan, position, self.traffic)
+            for position in layout.stages_of(self.rank)
+        }
+        own = self.order_of[self.rank]
+        runner = _kind(job)(model, layout, stages, own, self.traffic, self.rank, self.machine, self.status)
+        runner.delay, runner.ahead, runner.chain = self.delay, job.options.ahead, job.chain
+        runner.replicas, runner.channels = self.replicas, self.channels
+        runner.prepare(self.order_of)
+        return runner
+
+    def checked(self, model: Model) -> Difference | None:
+        """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
+        job = self.job
+        with full_precision():
+            runner = self.runner(for_checking(model))
+            runner.run()
+            waiting = (
+                "comparing gradients with a single process" if self.rank == 0 else "waiting for rank 0 to compare"
+            )
+            self.status.say(waiting)
+            alone = model if job.device == "cpu" else model_of(job.planned.problem, job.seed)
+            mini_batch = job.planned.problem.mini_batch
+            return compare_gradients(for_checking(alone), runner, mini_batch)
+
+
+def _kind(job: Job) -> type[Runner]:
+    """Who runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
+    if not job.chain:
+        return Runner
+    from pipebench_torch.pipelining import ChainRunner
+
+    return ChainRunner
 
 
 def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: int) -> list[Task]:
@@ -64,28 +111,39 @@ def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: in
     return next((tasks for devices, tasks in orders.items() if device in devices), [])
 
 
-def _groups(runner: Runner, layout: Layout, rank: int, backend: str) -> None:
-    """Process groups of replicas, and for NCCL one for each channel; every process makes all, in one order."""
+def _replicas(layout: Layout, rank: int) -> dict[int, Any]:
+    """Process groups of replicas by stage; every process makes all, in one order."""
+    found = {}
     for stage in range(len(layout.plan.stages)):
         ranks = layout.ranks_of(stage)
         if len(ranks) > 1:
             group = dist.new_group(list(ranks))
             if rank in ranks:
-                runner.replicas[stage] = group
-    if backend == "nccl":
-        pairs = sorted({(p.source, p.target) for p in runner.traffic.pieces if not p.local})
-        for pair in pairs:
-            group = dist.new_group(sorted(pair))
-            if rank in pair:
-                runner.channels[pair] = group
+                found[stage] = group
+    return found
 
 
-def _read(machine: Machine, record: Record) -> Tasks:
-    begins = machine.read([begin for _, begin, _ in record.tasks])
-    ends = machine.read([end for _, _, end in record.tasks])
-    begun, ended = machine.read([record.begun, record.ended])
-    sent = machine.read([mark for _, mark in record.sent])
-    got = machine.read([mark for _, mark in record.got])
+def _channels(traffic: Traffic, rank: int) -> dict[tuple[int, int], Any]:
+    """For NCCL a process group for each channel."""
+    found = {}
+    for pair in sorted({(piece.source, piece.target) for piece in traffic.pieces if not piece.local}):
+        group = dist.new_group(sorted(pair))
+        if rank in pair:
+            found[pair] = group
+    return found
+
+
+def _read(machine: Machine, record: Record, offset_ns: int) -> Tasks:
+    """The marks of a run as instants of rank 0's clock."""
+
+    def instants(marks: list[Any]) -> list[int]:
+        return [instant + offset_ns for instant in machine.read(marks)]
+
+    begins = instants([begin for _, begin, _ in record.tasks])
+    ends = instants([end for _, _, end in record.tasks])
+    begun, ended = instants([record.begun, record.ended])
+    sent = instants([mark for _, mark in record.sent])
+    got = instants([mark for _, mark in record.got])
     return Tasks(
         begun=begun,
         ended=ended,

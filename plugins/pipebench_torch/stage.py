@@ -75,13 +75,14 @@ class StageRun:
                 value.requires_grad_()
         keep = self.stage.recompute == "none"
         with torch.set_grad_enabled(keep):
-            outputs, loss = self._compute(inputs, version, first, groups)
+            outputs, loss = self.compute(inputs, version, first, groups)
         self.live[micro_batch] = Live(inputs, outputs if keep else {}, loss if keep else None, version, first)
         return {tensor: value.detach() for tensor, value in outputs.items()}
 
-    def _compute(
+    def compute(
         self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> tuple[dict[int, Tensor], Tensor | None]:
+        """What is sent, and what the model's outputs here add to the loss."""
         values, weights = dict(inputs), self.versions[version]
         for operator in self.operators:
             if operator in self._checkpointed:
@@ -121,7 +122,7 @@ class StageRun:
         live = self.live.pop(micro_batch)
         if self.stage.recompute == "stage":
             with torch.enable_grad():
-                live.outputs, live.loss = self._compute(live.inputs, live.version, live.first, groups)
+                live.outputs, live.loss = self.compute(live.inputs, live.version, live.first, groups)
         outputs = [value for tensor, value in live.outputs.items() if tensor in received and value.requires_grad]
         gradients = [
             received[tensor]

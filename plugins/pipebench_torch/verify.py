@@ -7,23 +7,19 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pipebench_torch.job import Difference
-from pipebench_torch.layout import Layout
 from pipebench_torch.machine import Machine
 from pipebench_torch.models import Model
 from pipebench_torch.reference import reference_gradients
+from pipebench_torch.runner import Runner
 from pipebench_torch.stage import StageRun
 
 
-def compare_gradients(
-    model: Model,
-    layout: Layout,
-    stages: dict[int, StageRun],
-    rank: int,
-    mini_batch: int,
-    delay: int,
-    machine: Machine,
-) -> Difference | None:
-    """What rank 0 finds; None elsewhere. A parameter that several stages use counts as the sum of its parts."""
+def compare_gradients(model: Model, runner: Runner, mini_batch: int) -> Difference | None:
+    """What rank 0 finds; None elsewhere. A parameter that several stages use counts as the sum of its parts.
+
+    model: for the single process, in host memory.
+    """
+    layout, stages, rank, machine, delay = runner.layout, runner.stages, runner.rank, runner.machine, runner.delay
     expected = reference_gradients(model, layout, mini_batch, delay) if rank == 0 else {}
     graph = model.graph
     last = layout.rounds - 1
@@ -55,7 +51,17 @@ def compare_gradients(
     if rank != 0:
         return None
     kind = "a single process" if layout.rounds == 1 else f"a single process with weights {delay} updates old"
-    return Difference(parameters=compared, exact=exact, worst=worst, name=worst_name, kind=kind)
+    numbers = str(model.dtype).removeprefix("torch.")
+    rounding = torch.finfo(model.dtype).eps
+    return Difference(
+        parameters=compared,
+        exact=exact,
+        worst=worst,
+        name=worst_name,
+        kind=kind,
+        numbers=numbers,
+        rounding=rounding,
+    )
 
 
 def _part(stage: StageRun | None, round_: int, name: str, owner: bool) -> Tensor | None:
@@ -66,7 +72,6 @@ def _part(stage: StageRun | None, round_: int, name: str, owner: bool) -> Tensor
 
 
 def _received(like: Tensor, owner: int, tag: int, machine: Machine) -> Tensor:
-    staged = getattr(machine, "staged", True)
-    buffer = torch.empty_like(like) if staged else torch.empty_like(like, device=machine.device)
+    buffer = torch.empty_like(like) if machine.staged else torch.empty_like(like, device=machine.device)
     dist.recv(buffer, src=owner, tag=tag)
     return buffer

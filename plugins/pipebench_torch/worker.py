@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
-from pipebench_torch.job import ERROR, JOB, REPORT, STATUS, Failure, Job, Report, write
+from pipebench_torch.job import JOB, REPORT, STATUS, Failure, Job, give_up, write
 from pipebench_torch.status import Status, read_status
 
 PEER = (
@@ -30,19 +30,17 @@ def main(folder: Path) -> int:
     status.say("starting")
     job = msgspec.msgpack.decode((folder / JOB).read_bytes(), type=Job)
     try:
-        report = _run(job, rank, local, status)
+        _run(folder, job, rank, local, status)
     except BaseException as error:  # whatever it is, the one who started this wants to know
         doing = read_status(folder / STATUS.format(rank))
-        failure = Failure(kind=_kind(error), message=_text(error), doing=doing)
-        write(folder / ERROR.format(rank), failure)
+        give_up(folder, rank, Failure(kind=_kind(error), message=_text(error), doing=doing))
         if not isinstance(error, PipebenchError):
             raise
         return 1
-    write(folder / REPORT.format(rank), report)
     return 0
 
 
-def _run(job: Job, rank: int, local: int, status: Status) -> Report:
+def _run(folder: Path, job: Job, rank: int, local: int, status: Status) -> None:
     status.say("importing torch")
     import torch
     import torch.distributed as dist
@@ -58,13 +56,11 @@ def _run(job: Job, rank: int, local: int, status: Status) -> Report:
     if job.backend == "nccl":
         more["device_id"] = torch.device("cuda", local % torch.cuda.device_count())
     dist.init_process_group(job.backend, timeout=timedelta(seconds=max(job.end_s, 1.0)), **more)
-    try:
-        report = run_session(job, rank, local, status)
-        status.say("waiting for the other ranks to end")
-        dist.barrier()
-        return report
-    finally:
-        dist.destroy_process_group()
+    report = run_session(job, rank, local, status)
+    write(folder / REPORT.format(rank), report)
+    status.say("waiting for the other ranks to end")
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def _kind(error: BaseException) -> str:

@@ -48,9 +48,9 @@ def cpu_cluster(devices: int, memory: int = 10**9) -> Cluster:
     return Cluster(
         name="processes",
         types=(
-            DeviceType(name="core", memory_bytes=memory, peak_flops={"fp32": 5e10}, memory_bandwidth_bytes_s=1e10),
+            DeviceType(name="cpu", memory_bytes=memory, peak_flops={"fp32": 5e10}, memory_bandwidth_bytes_s=1e10),
         ),
-        devices=("core",) * devices,
+        devices=("cpu",) * devices,
         levels=(LinkLevel(name="host", group=devices, latency_s=5e-5, bandwidth_bytes_s=1e9),),
     )
 

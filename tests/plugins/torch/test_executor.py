@@ -34,7 +34,7 @@ def scheduled_run(problem: Problem, plan: Plan, scheduler: str, **options: objec
 def test_a_diamond_of_stages_on_four_processes_is_exact() -> None:
     problem = problem_of(diamond(), 4, 8)
     plan = Plan(stages=stages([("a",), ("b0", "b"), ("c",), ("concat", "d", "e")], micro_batch=2))
-    assert scheduled_run(problem, plan, "1f1b").endswith("exactly")
+    assert scheduled_run(problem, plan, "1f1b").endswith("exactly, in float64")
 
 
 def test_non_contiguous_madpipe_on_four_processes_is_exact() -> None:
@@ -51,7 +51,9 @@ def test_non_contiguous_madpipe_on_four_processes_is_exact() -> None:
     assert result.plan.shared_devices
     assert result.schedule is not None
     trace, said = run(problem, result.plan, result.schedule, iterations=4)
-    assert said.startswith("gradients equal those of a single process with weights 1 updates old: exactly")
+    assert said.startswith(
+        "gradients equal those of a single process with weights 1 updates old: exactly, in float64"
+    )
     assert trace.period_ns is not None
     # a receive is seen when its process looks: instants tell nothing of who had the link
     free = replace(problem, cluster=replace(problem.cluster, link_mode="delay"))

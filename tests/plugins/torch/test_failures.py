@@ -20,6 +20,8 @@ from pipebench_torch import executor
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
 
+MARK = "PIPEBENCH_STARTED_BY"
+
 
 def chain(width: int = 8) -> Problem:
     graph = GraphBuilder("chain")
@@ -38,18 +40,29 @@ def failure(problem: Problem, **options: object) -> str:
     return str(caught.value)
 
 
-def worker_pids() -> list[int]:
-    """Processes that this one started and that run the worker."""
+@pytest.fixture(autouse=True)
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is started here knows by whom, also when its parent is gone."""
+    monkeypatch.setenv(MARK, str(os.getpid()))
+
+
+def started(module: str) -> list[int]:
+    """Processes of a module that this one started, at first or second hand."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            environment = (folder / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"pipebench_torch.worker" in words and parent == os.getpid():
+        if module.encode() in words and f"{MARK}={os.getpid()}".encode() in environment:
             found.append(int(folder.name))
     return sorted(found)
+
+
+def worker_pids() -> list[int]:
+    """The processes of a run."""
+    return started("pipebench_torch.worker")
 
 
 def signal_one(number: int) -> threading.Thread:
@@ -99,7 +112,7 @@ def test_a_port_in_use() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        message = failure(chain(), port=port)
+        message = failure(chain(), rendezvous=f"127.0.0.1:{port}")
     assert f"{port}" in message
     assert "in use" in message
 

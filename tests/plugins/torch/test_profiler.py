@@ -110,7 +110,7 @@ def test_a_captured_module_runs_in_stages() -> None:
     middle = names.index("layers.1.norm")
     plan = Plan(stages=stages([names[:middle], names[middle:]], micro_batch=2))
     _, said = run(problem, plan, services().schedule("1f1b", problem, plan))
-    assert said == "gradients equal those of a single process: exactly"
+    assert said == "gradients equal those of a single process: exactly, in float32"
 
 
 def replace_type(cluster):  # type: ignore[no-untyped-def]
