@@ -72,6 +72,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             options=ProfilerOptions,
             captures=True,
             links="pipebench_torch.links:links",
+            devices="pipebench_torch.profiler:device_types",
             reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
             deviations=("dropout is off in models that torch captures",),
         ),

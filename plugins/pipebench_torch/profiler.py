@@ -41,6 +41,12 @@ class Scratch(Value, frozen=True, kw_only=True):
     sizes: dict[int, Kept] = {}
 
 
+def device_types(options: ProfilerOptions) -> tuple[str, ...]:
+    """What this machine may have."""
+    del options
+    return ("cpu", "cuda")
+
+
 def profile(graph: OperatorGraph | None, context: Context) -> Profile:
     """Forward and backward seconds of every operator at every size, medians of repeats.
 

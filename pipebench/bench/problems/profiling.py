@@ -35,6 +35,18 @@ def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -
     return profiled(host, profiler, build_graph(host, reference), request)
 
 
+def known_devices(host: Host, profiler: str) -> tuple[str, ...]:
+    """Device types that a profiler with these options needs no facts of, the first by default; else none."""
+    reference = parse_reference(profiler)
+    component = host.find("profilers", reference.name).component
+    assert isinstance(component, Profiler)
+    if not component.devices:
+        return ()
+    options = typed_options(reference, component.options)
+    work, who = host.load(replace(component, load=component.devices)), f"profiler {component.name!r}"
+    return tuple(map(str, called(who, lambda: work(options))))
+
+
 def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
     """The cluster that a profiler measures. Raises PipebenchError for one that measures no links."""
     reference = parse_reference(profiler)
