@@ -52,7 +52,7 @@ def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tup
     """How far a simulated and a measured trace of one plan are apart."""
     problem, plan = planned.problem, planned.plan
     both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
-    times = [_stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
+    times = [stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
     return Execution(
         simulated=simulated,
         measured=measured,
@@ -64,7 +64,7 @@ def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tup
     )
 
 
-def _stage_seconds(trace: Trace, stages: int) -> list[float]:
+def stage_seconds(trace: Trace, stages: int) -> list[float]:
     """Medians of all forwards and of all backwards of a stage, added."""
     taken: dict[tuple[int, str], list[int]] = {}
     for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
