@@ -1,8 +1,10 @@
 """One plan, simulated and run by an executor: how far apart the two are."""
 
+import os
 import time
 from dataclasses import dataclass
 
+from pipebench.bench.conditions import busy_machine
 from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.domain.document import PlannedProblem
@@ -42,10 +44,11 @@ def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: floa
     schedule = planned.schedule or services.schedule(planned.scheduler or default, problem, plan)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
+    load = os.getloadavg()[0]
     measured = services.execute(executor, problem, plan, schedule, notices)
     if measured.origin != "measured":
         raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
-    return gap(planned, simulated, measured, tuple(notices))
+    return gap(planned, simulated, measured, (*notices, *busy_machine(load)))
 
 
 def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()) -> Execution:

@@ -53,7 +53,7 @@ class TimedPass:
         An operator's part begins where the one before it was done with: freeing what nobody reads any more counts.
         """
         marks = [self._clock.mark()]
-        order: list[int] = []
+        firsts: list[tuple[int, list[Any]]] = []
 
         def work(operator: int, read: dict[int, Tensor]) -> dict[int, Tensor]:
             return self._model.run(operator, read, self._weights, 0, (self._samples,))
@@ -63,23 +63,21 @@ class TimedPass:
                 made = work(operator, read)
             else:
                 made = storages.watch(operator, lambda: work(operator, read))
+            firsts.append((operator, [value.grad_fn for value in made.values()]))
             marks.append(self._clock.mark())
-            self._watch(operator, made)
-            marks.append(self._clock.mark())
-            order.append(operator)
             return made
 
         outputs = walk(self._model.graph, self._inputs, timed)
-        for operator, seconds in zip(order, self._clock.seconds(marks)[::2], strict=False):
+        for (operator, steps), seconds in zip(firsts, self._clock.seconds(marks), strict=True):
             self.forward[operator] = seconds
+            self._watch(operator, steps)
         return outputs
 
-    def _watch(self, operator: int, made: Mapping[int, Tensor]) -> None:
+    def _watch(self, operator: int, steps: list[Any]) -> None:
         """Look at the clock before autograd's first step of the operator. A step has one owner: the operator that
         made it, not one that hands its input on.
         """
-        for value in made.values():
-            step = value.grad_fn
+        for step in steps:
             if step is not None and step not in self._steps:
                 self._steps[step] = operator
                 step.register_prehook(lambda _, operator=operator: self._begin(operator))
