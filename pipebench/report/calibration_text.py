@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.domain.calibration import Calibration, Errors, FittedRates
-from pipebench.report.units import percent, seconds
+from pipebench.report.units import seconds
 
-ENDLESS = 1e18
+ENDLESS = 1e15
 """Rates from here on were not seen to bind anything."""
 
 
@@ -21,13 +21,13 @@ def print_calibration(console: Console, calibration: Calibration) -> None:
     made = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("kind", ""):
         made.add_column(title)
-    for title in ("GFLOP/s", "half at", "GB/s", "overhead", "times", "error", "90 %"):
-        made.add_column(title, justify="right")
-    for title in ("held out", "90 %") if left else ():
-        made.add_column(title, justify="right")
+    for title in ("GFLOP/s", "half at", "GB/s", "launch", "times", "error", *(("held out",) if left else ())):
+        made.add_column(title, justify="right", no_wrap=True)
     for fit in calibration.fits:
         made.add_row(*_cells(fit, bool(left)))
     console.print(made)
+    legend = "half at: rows at which half of the FLOP/s are reached; errors: median/90th percentile"
+    console.print(Text(legend), soft_wrap=True)
     console.print(Text(f"whole models: {_range(calibration.sums)} off what was measured"), soft_wrap=True)
     if left:
         said = f"held out: predicted without the {left} they belong to; whole models: "
@@ -35,18 +35,19 @@ def print_calibration(console: Console, calibration: Calibration) -> None:
 
 
 def _cells(fit: FittedRates, held_out: bool) -> list[str]:
-    kind = fit.kind or ("all contractions" if fit.contraction else "all others")
-    rows = f"{fit.r_half:.3g} rows" if fit.contraction else "-"
+    kind = fit.kind or ("contractions" if fit.contraction else "others")
+    rows = f"{fit.r_half:.3g}" if fit.contraction else "-"
     figures = [_giga(fit.flops_per_s), rows, _giga(fit.bytes_per_s), seconds(fit.launch_s), str(fit.points)]
-    return [kind, fit.direction, *figures, *_errors(fit.errors), *(_errors(fit.held_out) if held_out else ())]
+    held = [_errors(fit.held_out)] if held_out else []
+    return [kind, fit.direction[0].upper(), *figures, _errors(fit.errors), *held]
 
 
 def _giga(rate: float | None) -> str:
     return "-" if rate is None or rate >= ENDLESS else f"{rate / 1e9:.3g}"
 
 
-def _errors(errors: Errors | None) -> tuple[str, str]:
-    return ("-", "-") if errors is None else (percent(errors.median), percent(errors.p90))
+def _errors(errors: Errors | None) -> str:
+    return "-" if errors is None else f"{100 * errors.median:.0f}/{100 * errors.p90:.0f} %"
 
 
 def _range(sums: Mapping[str, float]) -> str:
