@@ -47,12 +47,15 @@ def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -
 
 
 def known_devices(host: Host, profiler: str) -> tuple[str, ...]:
-    """Device types that a profiler with these options needs no facts of, the first by default; else none."""
+    """Device types that a profiler with these options needs no facts of, the first by default; else none.
+
+    One that does not say measures this machine.
+    """
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component
     assert isinstance(component, Profiler)
     if not component.devices:
-        return ()
+        return ("cpu",)
     options = typed_options(reference, component.options)
     work, who = host.load(replace(component, load=component.devices)), f"profiler {component.name!r}"
     return tuple(map(str, called(who, lambda: work(options))))
