@@ -1,40 +1,60 @@
 """A run that somebody else launched, set beside a row: clocks aligned, iterations and stages compared."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pipebench.bench.clocks import clock_offsets
+from pipebench.bench.execution import stage_seconds
 from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.costs.lanes import lanes_of
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
-from pipebench.formats.chrome_trace import RankTrace
+from pipebench.formats.chrome_trace import RankTrace, Span, TaskSpan
 
 
 @dataclass(frozen=True, slots=True)
 class RankGap:
-    """One rank. offset_ns: to be added to its clock; None: no messages tie it to rank 0. busy: seconds of work in
-    an iteration, as simulated for its device and as measured.
+    """One rank. offset_ns: to be added to its clock; None: no messages tie it to rank 0. within_ns: how far the
+    true one may be from it; None: not bounded. busy: seconds of work in an iteration, as simulated for its device
+    and as measured.
     """
 
     rank: int
     offset_ns: int | None
+    within_ns: int | None
     iteration_s: float
     simulated_busy_s: float
     busy_s: float
 
 
 @dataclass(frozen=True, slots=True)
+class AttachedStage:
+    """Seconds of work of a micro-batch, forward and backward. marked: its tasks are marked in the traces; else it
+    is the work of an iteration over its micro-batches, on ranks that have no other stage.
+    """
+
+    stage: int
+    simulated_s: float
+    measured_s: float
+    error: float | None
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Attachment:
-    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin."""
+    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin.
+    stages: those of which the traces tell the time.
+    """
 
     measured_s: float
     simulated_s: float | None
     error: float | None
     start_skew_s: float | None
     ranks: tuple[RankGap, ...]
+    stages: tuple[AttachedStage, ...]
 
 
 def attached(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace], warmup: int) -> Attachment:
@@ -55,68 +75,61 @@ def attached(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace]
     ranks = tuple(
         RankGap(
             rank=trace.rank,
-            offset_ns=offset,
+            offset_ns=None if offset is None else offset.ns,
+            within_ns=None if offset is None else offset.within_ns,
             iteration_s=seconds,
             simulated_busy_s=simulated_busy[devices[trace.rank % len(devices)]],
             busy_s=median(_within(trace.busy, step) for step in steps) / NS_PER_S,
         )
         for trace, offset, seconds, steps in zip(ordered, offsets, iteration, kept, strict=True)
     )
-    begins = [steps[0][0] + offset for steps, offset in zip(kept, offsets, strict=True) if offset is not None]
+    begins = [steps[0][0] + offset.ns for steps, offset in zip(kept, offsets, strict=True) if offset is not None]
     return Attachment(
         measured_s=max(iteration),
         simulated_s=row.simulated_s,
         error=prediction_error(row.simulated_s, max(iteration)),
         start_skew_s=(max(begins) - min(begins)) / NS_PER_S if len(begins) == len(kept) else None,
         ranks=ranks,
+        stages=tuple(_stages(plan, simulated, row.mini_batch, ordered, kept, devices)),
     )
 
 
-def clock_offsets(traces: Sequence[RankTrace]) -> list[int | None]:
-    """What to add to each rank's clock to read that of the first.
-
-    The k-th message of a tag that r sends to s is the k-th that s gets from r. It ends after it began, whatever
-    the clocks say: the smallest difference each way bounds the offset, and half of their difference is its
-    estimate (Mills, Internet Time Synchronization, 1991). One way only: that bound itself. Ranks are reached over
-    others.
-    """
-    offsets: list[int | None] = [0] + [None] * (len(traces) - 1)
-    reached = [0]
-    for base in reached:
-        known = offsets[base]
-        assert known is not None
-        for other in range(len(traces)):
-            if offsets[other] is None:
-                ahead = _ahead(traces[base], traces[other])
-                if ahead is not None:
-                    offsets[other] = known - ahead
-                    reached.append(other)
-    return offsets
-
-
-def _ahead(base: RankTrace, other: RankTrace) -> int | None:
-    """By how much the other's clock is ahead of the base's."""
-    there, back = _least(base, other), _least(other, base)
-    if there is None or back is None:
-        return there if back is None else -back
-    return (there - back) // 2
-
-
-def _least(sender: RankTrace, receiver: RankTrace) -> int | None:
-    """The smallest time of a message, by the receiver's clock at its end and the sender's at its beginning."""
-    sent: dict[int, list[int]] = {}
-    got: dict[int, list[int]] = {}
-    for message in sender.sent:
-        if message.peer == receiver.rank:
-            sent.setdefault(message.tag, []).append(message.start_ns)
-    for message in receiver.got:
-        if message.peer == sender.rank:
-            got.setdefault(message.tag, []).append(message.end_ns)
-    pairs = [pair for tag, starts in sent.items() for pair in zip(starts, got.get(tag, ()), strict=False)]
-    return min((end - start for start, end in pairs), default=None)
+def _stages(
+    plan: Plan,
+    simulated: Trace,
+    mini_batch: int,
+    traces: Sequence[RankTrace],
+    kept: Sequence[Sequence[Span]],
+    devices: Sequence[int],
+) -> Iterator[AttachedStage]:
+    """Each stage over all ranks that run it."""
+    expected = stage_seconds(simulated, len(plan.stages))
+    held = [[s for s, stage in enumerate(plan.stages) if device in stage.devices] for device in devices]
+    for stage, described in enumerate(plan.stages):
+        tasks: dict[str, list[int]] = {}
+        iterations: list[int] = []
+        for trace, steps in zip(traces, kept, strict=True):
+            own = held[trace.rank % len(devices)]
+            if stage not in own:
+                continue
+            alone = len(own) == 1
+            for task in trace.tasks:
+                if (task.stage == stage or (task.stage is None and alone)) and _during(task, steps):
+                    tasks.setdefault(task.kind, []).append(_within(trace.busy, (task.start_ns, task.end_ns)))
+            iterations += [_within(trace.busy, step) for step in steps] if alone else []
+        marked = sum(median(times) for times in tasks.values()) / NS_PER_S
+        count = mini_batch // (described.micro_batch * plan.copies)
+        measured = marked or (median(iterations) / count / NS_PER_S if iterations else 0.0)
+        if measured:
+            error = prediction_error(expected[stage], measured)
+            yield AttachedStage(stage, expected[stage], measured, error, marked > 0)
 
 
-def _within(busy: Sequence[tuple[int, int]], step: tuple[int, int]) -> int:
+def _during(task: TaskSpan, steps: Sequence[Span]) -> bool:
+    return any(start <= task.start_ns < end for start, end in steps)
+
+
+def _within(busy: Sequence[Span], step: Span) -> int:
     return sum(max(0, min(end, step[1]) - max(start, step[0])) for start, end in busy)
 
 

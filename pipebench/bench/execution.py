@@ -1,8 +1,10 @@
 """One plan, simulated and run by an executor: how far apart the two are."""
 
+import os
 import time
 from dataclasses import dataclass
 
+from pipebench.bench.conditions import busy_machine
 from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.domain.document import PlannedProblem
@@ -42,17 +44,18 @@ def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: floa
     schedule = planned.schedule or services.schedule(planned.scheduler or default, problem, plan)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
+    load = os.getloadavg()[0]
     measured = services.execute(executor, problem, plan, schedule, notices)
     if measured.origin != "measured":
         raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
-    return gap(planned, simulated, measured, tuple(notices))
+    return gap(planned, simulated, measured, (*notices, *busy_machine(load)))
 
 
 def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()) -> Execution:
     """How far a simulated and a measured trace of one plan are apart."""
     problem, plan = planned.problem, planned.plan
     both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
-    times = [_stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
+    times = [stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
     return Execution(
         simulated=simulated,
         measured=measured,
@@ -64,7 +67,7 @@ def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tup
     )
 
 
-def _stage_seconds(trace: Trace, stages: int) -> list[float]:
+def stage_seconds(trace: Trace, stages: int) -> list[float]:
     """Medians of all forwards and of all backwards of a stage, added."""
     taken: dict[tuple[int, str], list[int]] = {}
     for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):

@@ -38,13 +38,12 @@ def command(
     """
     from typing import cast
 
-    from pipebench.bench.problems.profiling import measured_links, profile_of
+    from pipebench.bench.problems.profiling import known_devices, measured_links, profile_of
     from pipebench.domain.profile import Precision
     from pipebench.domain.units import readable_bytes, readable_seconds
     from pipebench.formats.cluster import DEFAULT_DEVICE_TYPE
     from pipebench.formats.native import write_document
     from pipebench.hooks.context import LinkRequest, ProfileRequest
-    from pipebench.hooks.syntax import parse_reference
     from pipebench.report.profile_text import print_profile
 
     if (model is None) == (links is None):
@@ -58,13 +57,13 @@ def command(
         click.echo(f"{cluster.name}: latency {readable_seconds(level.latency_s)}, bandwidth {rate}/s")
         return 0
     assert model is not None
-    measures = parse_reference(profiler).name != "analytic"
-    named = device or (("cpu",) if measures else (DEFAULT_DEVICE_TYPE,))
+    known = known_devices(host, profiler)
+    named = device or (known[:1] or (DEFAULT_DEVICE_TYPE,))
     scratch = output.with_name(output.name + ".partial")
     if not output.parent.is_dir():
         raise PipebenchError(f"there is no folder {str(output.parent)!r}")
     request = ProfileRequest(
-        devices=tuple(_device(name, measures) for name in named),
+        devices=tuple(_device(name, known) for name in named),
         micro_batches=_sizes(micro_batches),
         precision=cast(Precision, precision),
         scratch=str(scratch),
@@ -78,12 +77,12 @@ def command(
     return 0
 
 
-def _device(name: str, measures: bool) -> "DeviceType":
-    """A device type of the table; one that is measured needs no facts."""
+def _device(name: str, known: tuple[str, ...]) -> "DeviceType":
+    """A device type of the table; a profiler that knows devices itself needs no facts, and says which it knows."""
     from pipebench.domain.cluster import DeviceType
     from pipebench.formats.devices import device_names, load_device
 
-    if measures and name not in device_names():
+    if known and name not in device_names():
         return DeviceType(name=name, memory_bytes=1)
     return load_device(name)
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from pipebench.domain.calibration import Calibration
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.value import (
@@ -153,6 +154,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     """Where the figures come from: who measured, on what, when, with which versions and spread.
 
     setting: of a foreign file that carries one. model: what the profiler captured, so that it can be built again.
+    calibration: of a computed profile whose rates were fitted to measured ones.
     """
 
     profiler: str = ""
@@ -165,6 +167,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     setting: Setting | UnsetType = UNSET
     model: str | UnsetType = UNSET
+    calibration: Calibration | UnsetType = UNSET
 
 
 class Profile(Value, frozen=True, kw_only=True):

@@ -13,9 +13,12 @@ from pipebench.formats.files import read_file
 
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 _NCCL = re.compile(r"nccl:(send|recv) (\d+)(?:->|<-)(\d+)")
+_TASK = re.compile(r"PP:(?P<stage>\d+)(?P<kind>[FBIW])(?P<number>\d+)|(?P<word>Forward|Backward) (?P<count>\d+)")
+"""Marks of torch.distributed.pipelining: of schedules that run several stages, and of those that run one."""
 _COMMUNICATION = re.compile(r"(gloo:|nccl|c10d::|record_param_comms|ProfilerStep)", re.IGNORECASE)
 UNREADABLE = (msgspec.DecodeError, OSError, EOFError, KeyError, TypeError, AttributeError, ValueError)
 Event = Mapping[str, Any]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,30 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskSpan:
+    """A marked task: what one stage does for one micro-batch. stage: None where the mark does not say it. kind: F,
+    B, I or W.
+    """
+
+    stage: int | None
+    kind: str
+    micro_batch: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class RankTrace:
     """One rank, ns of its own clock. steps: start and end of each iteration. sent, got: in order of time. busy:
-    spans of work other than communication, merged.
+    spans of work other than communication, merged. tasks: those that torch's pipelines mark, or a user like them.
     """
 
     rank: int
-    steps: tuple[tuple[int, int], ...]
+    steps: tuple[Span, ...]
     sent: tuple[Message, ...]
     got: tuple[Message, ...]
-    busy: tuple[tuple[int, int], ...]
+    busy: tuple[Span, ...]
+    tasks: tuple[TaskSpan, ...] = ()
 
 
 def read_chrome_trace(path: str) -> RankTrace:
@@ -58,7 +75,9 @@ def read_chrome_trace(path: str) -> RankTrace:
         raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
     steps = {int(found[1]): span for span, event in events if (found := _STEP.fullmatch(str(event.get("name"))))}
     if not steps:
-        hint = "give the profiler a schedule, and call prof.step() after each mini-batch"
+        hint = (
+            "give the profiler a schedule, call its step() after each mini-batch, write the file in on_trace_ready"
+        )
         raise PipebenchError(f"{path}: it marks no iterations", hint)
     if rank < 0:
         raise PipebenchError(f"{path}: it does not say its rank", "profile after init_process_group")
@@ -68,10 +87,27 @@ def read_chrome_trace(path: str) -> RankTrace:
         sent=_messages(events, "send", "c10d::send"),
         got=_messages(events, "recv", "c10d::recv_"),
         busy=_merged([span for span, event in events if _works(event)]),
+        tasks=_tasks(events),
     )
 
 
-def _span(event: Event, base_ns: int) -> tuple[int, int]:
+def _tasks(events: Sequence[tuple[Span, Event]]) -> tuple[TaskSpan, ...]:
+    """Marked tasks; where the card's own spans of the marks are there, those."""
+    marked = [(span, event, found) for span, event in events if (found := _TASK.fullmatch(str(event.get("name"))))]
+    on_card = [each for each in marked if each[1].get("cat") == "gpu_user_annotation"]
+    return tuple(
+        TaskSpan(
+            stage=int(found["stage"]) if found["stage"] else None,
+            kind=found["kind"] or found["word"][0],
+            micro_batch=int(found["number"] or found["count"]),
+            start_ns=span[0],
+            end_ns=span[1],
+        )
+        for span, _, found in on_card or marked
+    )
+
+
+def _span(event: Event, base_ns: int) -> Span:
     start = base_ns + round(float(event["ts"]) * 1e3)
     return start, start + round(float(event["dur"]) * 1e3)
 
@@ -81,7 +117,7 @@ def _works(event: Event) -> bool:
     return event.get("cat") in ("kernel", "cpu_op") and not _COMMUNICATION.match(str(event.get("name")))
 
 
-def _messages(events: Sequence[tuple[tuple[int, int], Event]], way: str, call: str) -> tuple[Message, ...]:
+def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[Message, ...]:
     """Messages of NCCL by their names; of gloo the k-th call, which names the peer, with the k-th span."""
     named = [
         Message(int(found[3]), 0, *span)
@@ -98,7 +134,7 @@ def _messages(events: Sequence[tuple[tuple[int, int], Event]], way: str, call: s
     return tuple(Message(*peer, *span) for span, peer in known if peer is not None)
 
 
-def _peer(event: Event) -> tuple[int, int] | None:
+def _peer(event: Event) -> Span | None:
     """Rank and tag: the last two of a call's arguments."""
     inputs = (event.get("args") or {}).get("Concrete Inputs") or []
     try:
@@ -107,8 +143,8 @@ def _peer(event: Event) -> tuple[int, int] | None:
         return None
 
 
-def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    made: list[tuple[int, int]] = []
+def _merged(spans: list[Span]) -> tuple[Span, ...]:
+    made: list[Span] = []
     for start, end in sorted(spans):
         if made and start <= made[-1][1]:
             made[-1] = (made[-1][0], max(made[-1][1], end))

@@ -94,10 +94,13 @@ class Profiler(Component):
 
     links: "package.module:attribute" of links(context) -> Cluster, for one that measures links between devices.
     captures: it also takes models that it builds itself: graph is None and context.request.model names one.
+    devices: "package.module:attribute" of devices(options) -> names of device types that it needs no facts of, the
+    first by default; none of them: it takes those of the table. Not said: cpu, and any other.
     """
 
     captures: bool = False
     links: str = ""
+    devices: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.domain.profile import DeviceCosts, Profile
+from pipebench.report.calibration_text import print_calibration
 from pipebench.report.units import gigabytes, seconds
 
 SHOWN = 10
@@ -31,6 +32,8 @@ def print_profile(console: Console, profile: Profile) -> None:
         largest = costs.micro_batches[-1]
         console.print(Text(f"most expensive operators at micro-batch {largest}", style="bold"), soft_wrap=True)
         console.print(_dearest(costs))
+    if origin.calibration:
+        print_calibration(console, origin.calibration)
 
 
 def _totals(costs: DeviceCosts) -> Table:

@@ -7,12 +7,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pipebench.bench.standings.kendall import tau_b
 from pipebench.domain.row import Row
 from pipebench.report.notes import Notes, who_by_text
 from pipebench.report.rounds import merged_rounds, search_time
 from pipebench.report.units import percent, rate, seconds, with_readable_bytes
 from pipebench.report.width import full_width
 
+FEWEST_RANKED = 3
 STATUS_STYLE = {"ok": "green", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 
 
@@ -26,7 +28,7 @@ def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = 
     for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
         console.print(fitting_table(console, block, notes))
-        for line in failures(block):
+        for line in (*failures(block), *agreement(block)):
             console.print(Text(line), soft_wrap=True)
         console.print()
     for line in notes.lines():
@@ -106,3 +108,15 @@ def failures(rows: Sequence[Row]) -> list[str]:
     """One line for each reason of trials that failed, with all whom it concerns."""
     wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
     return [f"  {who}: {reason}" for reason, who in who_by_text(wrong).items()]
+
+
+def agreement(rows: Sequence[Row]) -> list[str]:
+    """Whether simulation and measurement rank the plans alike, where three or more were measured."""
+    both = [(row.simulated_s, row.measured_s) for row in rows]
+    known = [
+        (round(one * 1e9), round(other * 1e9)) for one, other in both if one is not None and other is not None
+    ]
+    tau = tau_b(*map(list, zip(*known, strict=True))) if len(known) >= FEWEST_RANKED else None
+    if tau is None:
+        return []
+    return [f"  rank agreement of simulated and measured times (Kendall's tau-b): {tau:.2f}, {len(known)} plans"]

@@ -14,7 +14,9 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     reaches half of that; rows are tokens, pixels or samples of the micro-batch. launch_s: overhead of each
     kernel. workspace_bytes: scratch memory that matrix and convolution libraries may use.
     max_tensor_parallel: degrees 2, 4, … up to this one are offered (1: none). recompute: offer to recompute
-    operators that save much more than their inputs.
+    operators that save much more than their inputs. calibrate: measured profiles of models with dims (files,
+    separated by colons) to which the rates of each operator kind are fitted; efficiency, r_half and launch_s are
+    then not used.
     """
 
     efficiency: float = 0.9
@@ -23,6 +25,7 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     workspace_bytes: int = 2**25
     max_tensor_parallel: int = 8
     recompute: bool = True
+    calibrate: str = ""
 
     def __post_init__(self) -> None:
         require(0.0 < self.efficiency <= 1.0, f"efficiency is {self.efficiency}, it must be in (0, 1]")
@@ -46,6 +49,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             summary="roofline: FLOP against memory traffic, efficiency growing with rows; no device needed",
             load="pipebench_analytic.profiler:profile",
             options=AnalyticOptions,
+            devices="pipebench_analytic.calibration:device_types",
             reference="Williams, Waterman and Patterson, Roofline, CACM 2009",
         ),
     )

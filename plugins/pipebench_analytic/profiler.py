@@ -2,8 +2,12 @@
 
 from typing import cast
 
+from msgspec import UNSET, UnsetType
+
 from pipebench.costs.precision import in_precision
+from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import (
     ELEMENT_BYTES,
@@ -15,12 +19,12 @@ from pipebench.domain.profile import (
 )
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
-from pipebench_analytic.kinds import kind_of
+from pipebench_analytic.kinds import KINDS, kind_of
 from pipebench_analytic.language import DEFINITION as LANGUAGE
 from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.regions import regions
-from pipebench_analytic.roofline import Roofline
+from pipebench_analytic.roofline import Fitted, Roofline
 from pipebench_analytic.rounding import significant
 from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
 from pipebench_analytic.splits import Split, linear_pairs, region_split, split_of
@@ -37,7 +41,8 @@ FORMULAS = "1"
 def profile(graph: OperatorGraph, context: Context) -> Profile:
     """A profile whose times follow from dims, bytes and the device's rates. Deterministic.
 
-    Raises PipebenchError: a kind without a rule, a device type without the rates that are needed.
+    Raises PipebenchError: a kind without a rule, a device type without the rates that are needed, profiles that
+    rates cannot be fitted to.
     """
     request = cast(ProfileRequest, context.request)
     options = cast(AnalyticOptions, context.options)
@@ -47,8 +52,9 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     saved = saved_bytes(graph, element_bytes)
     splits = _splits(graph, work)
     costs = []
+    fitted, said = _fitted(options, request)
     for device in request.devices:
-        roofline = Roofline(device, request.precision, options)
+        roofline = Roofline(device, request.precision, options, fitted)
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
         operators = map(_Costing(roofline, request.micro_batches, degrees).costs, work, saved, splits)
         costs.append(
@@ -59,8 +65,18 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         graph=graph,
         precision=request.precision,
         costs=tuple(costs),
-        provenance=_provenance(request.devices, options, any(is_language(each.kind) for each in graph.operators)),
+        provenance=_provenance(request.devices, options, {each.kind for each in graph.operators}, said),
     )
+
+
+def _fitted(options: AnalyticOptions, request: ProfileRequest) -> tuple[Fitted | None, Calibration | UnsetType]:
+    if not options.calibrate:
+        return None, UNSET
+    from pipebench_analytic.calibration import calibration
+
+    if len(request.devices) != 1:
+        raise PipebenchError("a measured profile teaches the rates of one device type", "name one with --device")
+    return calibration(options, request.devices[0].name, request.precision)
 
 
 class _Costing:
@@ -115,8 +131,13 @@ def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
     ]
 
 
-def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions, language: bool) -> Provenance:
-    settings = ",".join(f"{name}={getattr(options, name)}" for name in options.__struct_fields__)
+def _provenance(
+    devices: tuple[DeviceType, ...], options: AnalyticOptions, kinds: set[str], fitted: Calibration | UnsetType
+) -> Provenance:
+    language = any(map(is_language, kinds))
+    unused = ("calibrate",) if fitted is UNSET else ("efficiency", "r_half", "launch_s")
+    named = [name for name in options.__struct_fields__ if name not in unused]
+    settings = ",".join(f"{name}={getattr(options, name)}" for name in named)
     return Provenance(
         profiler=f"analytic[{settings}]",
         made_by="pipebench_analytic",
@@ -124,8 +145,20 @@ def _provenance(devices: tuple[DeviceType, ...], options: AnalyticOptions, langu
         versions={"pipebench_analytic": FORMULAS},
         saved=LANGUAGE if language else DEFINITION,
         notes=(
-            "computed from shapes and peak rates, nothing was run",
+            "computed from shapes and peak rates, nothing was run"
+            if fitted is UNSET
+            else "computed from shapes and rates that were fitted to measured times, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",
             *((WHOLE_TENSORS,) if language else ()),
+            *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),
+        calibration=fitted,
     )
+
+
+def _not_measured(kinds: set[str], fitted: Calibration) -> tuple[str, ...]:
+    """A note where kinds that take time have no rates of their own."""
+    known = {each.kind for each in fitted.fits}
+    others = sorted(kind for kind in kinds - known if KINDS[kind].contraction or KINDS[kind].forward is not None)
+    where = "priced with the rates of all measured contractions, or of all other kinds, together"
+    return (f"not measured, {where}: {', '.join(others)}",) if others else ()

@@ -5,6 +5,7 @@ from functools import cached_property
 from math import prod
 
 from pipebench.costs.flops import attention_core_flops, attention_projection_flops, forward_flops
+from pipebench.domain.calibration import Direction
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench_analytic.kinds import Passes, attention_internal_elements, kind_of
 from pipebench_analytic.roofline import Kernel
@@ -40,6 +41,17 @@ class Work:
 
     def kernels(self, ways: int = 1, *, split_inputs: bool = False, split_outputs: bool = False) -> Kernels:
         """Kernels on each of `ways` devices that share a contraction; inputs or outputs may be split over them."""
+        made = self._kernels(ways, split_inputs, split_outputs)
+        return Kernels(
+            self._named(made.forward, "forward"),
+            self._named(made.input_gradient, "backward"),
+            self._named(made.weight_gradient, "backward"),
+        )
+
+    def _named(self, kernel: Kernel | None, direction: Direction) -> Kernel | None:
+        return kernel and replace(kernel, kind=self.operator.kind, direction=direction)
+
+    def _kernels(self, ways: int, split_inputs: bool, split_outputs: bool) -> Kernels:
         kind = kind_of(self.operator)
         flops = float(forward_flops(self.operator))
         read = self.input_bytes / (ways if split_inputs else 1)

@@ -35,6 +35,7 @@ def export(source: Source, samples: int) -> Program:
         module = source.build().train()
         quiet(module)
         inputs = source.inputs(samples)
+    owner = tied(module)
     try:
         exported = torch.export.export(module, (), inputs, strict=False)
     except Exception as error:  # torch.export raises errors of many kinds
@@ -46,11 +47,18 @@ def export(source: Source, samples: int) -> Program:
         samples=samples,
         nodes=tuple(exported.graph.nodes),
         outputs=tuple(str(each) for each in signature.user_outputs),
-        parameters=dict(signature.inputs_to_parameters),
+        parameters={place: owner.get(name, name) for place, name in signature.inputs_to_parameters.items()},
         constants=constants,
         inputs=tuple(str(each) for each in signature.user_inputs),
         exported=exported,
     )
+
+
+def tied(module: nn.Module) -> dict[str, str]:
+    """Every name of a parameter to its first one: an embedding and a head may share a table."""
+    first: dict[int, str] = {}
+    names = list(module.named_parameters(remove_duplicate=False))
+    return {name: first.setdefault(id(parameter), name) for name, parameter in names}
 
 
 def quiet(module: nn.Module) -> None:

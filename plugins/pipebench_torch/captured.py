@@ -14,7 +14,6 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.capture import Group, Program, export, graph_of, grouped, quiet
 from pipebench_torch.catalog import Source
-from pipebench_torch.values import loss_of
 
 PROBED = (2, 3)
 """Numbers of samples from which bytes of a sample follow."""
@@ -130,15 +129,19 @@ class CapturedModel:
             settings["device"] = self.device
         return _pure(node.target)(*arguments, **settings)
 
-    def whole(self, samples: int, device: torch.device) -> Callable[[], Tensor]:
-        """The module itself, not its graph, as a function of nothing to its loss; weights are made up."""
+    def whole(self, samples: int, weights: dict[str, Tensor]) -> Callable[[], list[Tensor]]:
+        """The module itself with these weights, not its graph, as a function of nothing to its outputs."""
+        device = self.device
         with torch.device("meta"):
             module = self.source.build().train()
         quiet(module)
         module.to_empty(device=device)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
-                parameter.copy_(self.weight(name) if name in self._shapes else torch.zeros_like(parameter))
+                if name in weights:
+                    parameter.data, parameter.grad = weights[name].data, weights[name].grad
+                else:
+                    parameter.zero_()
             for buffer in module.buffers():
                 buffer.fill_(1 if buffer.dtype.is_floating_point else 0)
         graph = self.graph
@@ -148,10 +151,9 @@ class CapturedModel:
             if producer < 0
         }
 
-        def forward() -> Tensor:
+        def forward() -> list[Tensor]:
             outputs = [each for each in tree_leaves(_plain(module(**inputs))) if isinstance(each, Tensor)]
-            losses = [loss_of(each, samples) for each in outputs if each.is_floating_point()]
-            return sum(losses[1:], losses[0])
+            return [each for each in outputs if each.requires_grad]
 
         return forward
 

@@ -129,7 +129,7 @@ def _bert(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.M
 def _gpt2(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
     sequence = int(options.pop("sequence", 128))
     config = transformers.GPT2Config(use_cache=False, **_quiet(options, "resid_pdrop", "embd_pdrop", "attn_pdrop"))
-    return lambda: transformers.GPT2LMHeadModel(config), lambda n: {"input_ids": _ids(n, sequence)}
+    return lambda: _placed(transformers.GPT2LMHeadModel(config)), lambda n: {"input_ids": _ids(n, sequence)}
 
 
 def _vit(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
@@ -160,7 +160,21 @@ def _t5(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Mod
 def _llama(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
     sequence = int(options.pop("sequence", 128))
     config = transformers.LlamaConfig(use_cache=False, **options)
-    return lambda: transformers.LlamaForCausalLM(config), lambda n: {"input_ids": _ids(n, sequence)}
+    return lambda: _placed(transformers.LlamaForCausalLM(config)), lambda n: {"input_ids": _ids(n, sequence)}
+
+
+def _placed(module: nn.Module) -> nn.Module:
+    """A decoder that is told positions: it would repeat its own ones only where there are several samples, and its
+    graph would depend on their number.
+    """
+
+    def tell(_: nn.Module, arguments: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        ids = named["input_ids"]
+        positions = torch.arange(ids.shape[1], device=ids.device)[None].expand(ids.shape[0], -1)
+        return arguments, {**named, "position_ids": positions}
+
+    module.register_forward_pre_hook(tell, with_kwargs=True)
+    return module
 
 
 def _quiet(options: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -58,11 +58,13 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
 
 
 class ProfilerOptions(Value, frozen=True, kw_only=True):
-    """repeats: passes of which the median counts, after warmup. group: operators are calls of modules (to `depth`
-    levels of nesting; 0: the innermost) or single nodes; for models that torch captures. threads: of this process.
+    """repeats: passes after warmup, of which the middle half counts; more of them until they have taken least_s.
+    group: operators are calls of modules (to `depth` levels of nesting; 0: the innermost) or single nodes; for
+    models that torch captures. threads: of this process.
     """
 
     repeats: int = 5
+    least_s: float = 1.0
     warmup: int = 1
     group: Literal["module", "node"] = "module"
     depth: int = 0
@@ -71,13 +73,13 @@ class ProfilerOptions(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("repeats", "threads"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
-        for name in ("warmup", "depth"):
+        for name in ("warmup", "depth", "least_s"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
 
 
 @hookimpl
 def pipebench_profilers() -> tuple[Profiler, ...]:
-    """One profiler: operators run one after the other."""
+    """One profiler: operators are timed inside whole passes."""
     return (
         Profiler(
             name="torch",
@@ -86,6 +88,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             options=ProfilerOptions,
             captures=True,
             links="pipebench_torch.links:links",
+            devices="pipebench_torch.profiler:device_types",
             reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
             deviations=("dropout is off in models that torch captures",),
         ),

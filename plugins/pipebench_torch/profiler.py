@@ -41,6 +41,12 @@ class Scratch(Value, frozen=True, kw_only=True):
     sizes: dict[int, Kept] = {}
 
 
+def device_types(options: ProfilerOptions) -> tuple[str, ...]:
+    """What this machine may have."""
+    del options
+    return ("cpu", "cuda")
+
+
 def profile(graph: OperatorGraph | None, context: Context) -> Profile:
     """Forward and backward seconds of every operator at every size, medians of repeats.
 
@@ -119,7 +125,7 @@ def _measured(
         if size in found:
             continue
         try:
-            taken = measure(known, size, options.repeats, options.warmup, torch.device(device))
+            taken = measure(known, size, options.repeats, options.warmup, torch.device(device), options.least_s)
         except RuntimeError as error:
             first = str(error).strip().splitlines()[0][:200]
             raise PipebenchError(f"{known.graph.name} at micro-batch {size}: {first}") from error
@@ -182,7 +188,8 @@ def _provenance(
         saved=SAVED,
         notes=(
             *(_against_whole(size, each) for size, each in kept.items()),
-            "time of the thread that computes (cpu) or between events (cuda), median of the repeats",
+            "time of the thread that computes (cpu) or between events (cuda), operators inside whole passes, mean "
+            "over the middle half of the passes; the backward adds gradients of weights to those that are there",
             *(() if request.devices[0].name == "cuda" else ("workspace is not measured on a cpu",)),
         ),
         model=request.model if captured else UNSET,

@@ -6,10 +6,15 @@ from pipebench.domain.schedule import PeriodicSchedule, Schedule
 from pipebench_torch.layout import Layout, layout_of
 from pipebench_torch.orders import delay_of, lane_orders
 from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.shared_weights import refuse_split_weights
 
 
 def rounds_of(problem: Problem, plan: Plan, schedule: Schedule, options: ExecutorOptions) -> tuple[Layout, int]:
-    """The layout and the delay: a finite schedule is one mini-batch, a periodic one runs over several."""
+    """The layout and the delay: a finite schedule is one mini-batch, a periodic one runs over several.
+
+    Raises UnsupportedProblem where stages share a weight.
+    """
+    refuse_split_weights(problem.profile.graph, plan)
     if not isinstance(schedule, PeriodicSchedule):
         return layout_of(plan, problem.mini_batch), 0
     rounds = max(3, options.warmup + options.iterations)

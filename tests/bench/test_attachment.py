@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipebench.bench.attachment import attached, clock_offsets
+from pipebench.bench.attachment import attached
+from pipebench.bench.clocks import clock_offsets
 from pipebench.bench.score import prediction_error
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.row import Row
-from pipebench.formats.chrome_trace import read_chrome_trace
+from pipebench.domain.trace import Trace
+from pipebench.formats.chrome_trace import Message, RankTrace, TaskSpan, read_chrome_trace
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.plugins.running import services
 
@@ -58,6 +63,51 @@ def rank_file(folder: Path, rank: int, iterations: int = 4, zipped: bool = False
     return str(path)
 
 
+def exchange(rank: int, sent: dict[int, list[int]], got: dict[int, list[int]]) -> RankTrace:
+    """A rank that only sends and gets, one message of a tag 0 after the other, by peer."""
+    return RankTrace(
+        rank=rank,
+        steps=((0, 1),),
+        sent=tuple(Message(peer, 0, at, at + 1) for peer, times in sent.items() for at in times),
+        got=tuple(Message(peer, 0, at - 1, at) for peer, times in got.items() for at in times),
+        busy=(),
+    )
+
+
+@given(
+    ahead=st.integers(-(10**12), 10**12),
+    there=st.lists(st.integers(1, 10**6), min_size=1, max_size=5),
+    back=st.lists(st.integers(1, 10**6), min_size=1, max_size=5),
+)
+def test_a_clock_is_known_to_half_the_fastest_round_trip(ahead: int, there: list[int], back: list[int]) -> None:
+    """Whatever the messages take: the true offset is within what is said, and equal latencies give it exactly."""
+    starts, answers = [1000 * n for n in range(len(there))], [5 * 10**6 + n for n in range(len(back))]
+    first = exchange(0, {1: starts}, {1: [at + took for at, took in zip(answers, back, strict=True)]})
+    arrivals = [at + took + ahead for at, took in zip(starts, there, strict=True)]
+    second = exchange(1, {0: [at + ahead for at in answers]}, {0: arrivals})
+    offset = clock_offsets([first, second])[1]
+    assert offset is not None
+    assert offset.within_ns is not None
+    assert abs(offset.ns + ahead) <= offset.within_ns
+    assert offset.within_ns <= (min(there) + min(back) + 1) // 2
+    if min(there) == min(back):
+        assert offset.ns == -ahead
+
+
+def test_messages_one_way_bound_one_side_and_the_narrowest_way_is_taken() -> None:
+    """Rank 2 is tied to 0 by slow messages, and over 1 by fast ones."""
+    direct = clock_offsets([exchange(0, {1: [100]}, {}), exchange(1, {}, {0: [730]})])[1]
+    assert (direct and direct.ns, direct and direct.within_ns) == (-630, None)
+    ranks = [
+        exchange(0, {1: [0], 2: [0]}, {1: [20], 2: [900]}),
+        exchange(1, {0: [10], 2: [0]}, {0: [10], 2: [20]}),
+        exchange(2, {0: [0], 1: [10]}, {0: [100], 1: [10]}),
+    ]
+    found = clock_offsets(ranks)
+    assert [each and (each.ns, each.within_ns) for each in found] == [(0, 0), (0, 10), (0, 20)]
+    assert clock_offsets([exchange(0, {}, {}), exchange(1, {}, {})])[1] is None
+
+
 def row(simulated_s: float) -> Row:
     return Row(
         model="m", profile="m", cluster="flat", devices=3, mini_batch=2, regime="sync", problem_id="p",
@@ -67,7 +117,9 @@ def row(simulated_s: float) -> Row:
 
 def test_clocks_follow_from_messages_over_other_ranks(tmp_path: Path) -> None:
     traces = [read_chrome_trace(rank_file(tmp_path, rank, zipped=rank == 1)) for rank in range(3)]
-    assert clock_offsets(traces) == pytest.approx([0, -AHEAD_US[1] * 1000, -AHEAD_US[2] * 1000], abs=2)
+    assert [o and o.ns for o in clock_offsets(traces)] == pytest.approx(
+        [0, -AHEAD_US[1] * 1000, -AHEAD_US[2] * 1000], abs=2
+    )
 
 
 def test_the_slowest_ranks_median_after_warm_up_and_work_by_rank(tmp_path: Path) -> None:
@@ -81,6 +133,58 @@ def test_the_slowest_ranks_median_after_warm_up_and_work_by_rank(tmp_path: Path)
     assert [rank.busy_s for rank in made.ranks] == pytest.approx([100e-6, 300e-6, 200e-6])
     assert [rank.simulated_busy_s for rank in made.ranks] == pytest.approx([200e-9, 600e-9, 400e-9])
     assert made.start_skew_s == pytest.approx(0, abs=1e-8)
+
+
+def test_a_stage_alone_on_its_rank_is_the_work_of_an_iteration(tmp_path: Path) -> None:
+    problem = chain_problem([100, 300, 200], [0, 0, 0], cluster(3), mode="sync", mini_batch=2)
+    plan = stages_plan([[0], [1], [2]])
+    trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
+    files = [read_chrome_trace(rank_file(tmp_path, rank)) for rank in range(3)]
+    made = attached(row(2e-3), plan, trace, files, warmup=1)
+    assert [(each.stage, each.marked) for each in made.stages] == [(0, False), (1, False), (2, False)]
+    assert [each.measured_s for each in made.stages] == pytest.approx([50e-6, 150e-6, 100e-6])
+    assert [each.simulated_s for each in made.stages] == pytest.approx([100e-9, 300e-9, 200e-9])
+    assert made.stages[1].error == pytest.approx((300e-9 - 150e-6) / 150e-6)
+
+
+def test_marked_tasks_tell_stages_that_share_a_rank(tmp_path: Path) -> None:
+    """Names of torch.distributed.pipelining; what a task waits is not its work, nor does the warm-up count."""
+    events = [event(f"ProfilerStep#{step}", 1000 * step, 1000, "user_annotation") for step in range(2)]
+    for step in (0, 1):
+        for number, (name, lasts) in enumerate((("PP:0F0", 40), ("PP:1F0", 20), ("PP:1B0", 50), ("PP:0B0", 90))):
+            start = 1000 * step + 200 * number
+            events.append(event(name, start, 150, "user_annotation"))
+            events.append(event("aten::mm", start + 10, lasts if step else 5))
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": events, "distributedInfo": {"rank": 0}}))
+    found = read_chrome_trace(str(path))
+    assert found.tasks[0] == TaskSpan(stage=0, kind="F", micro_batch=0, start_ns=0, end_ns=150_000)
+    stages = [Stage(operators=(f"op{n}",), devices=(0,), data_parallel=1, micro_batch=1) for n in (0, 1)]
+    plan = Plan(stages=tuple(stages), shared_devices=True)
+    trace = Trace(
+        origin="simulated",
+        lanes=((0,),),
+        lane=(0, 0, 0, 0),
+        stage=(0, 1, 1, 0),
+        micro_batch=(0, 0, 0, 0),
+        kinds="FFBB",
+        start_ns=(0, 40, 60, 110),
+        end_ns=(40, 60, 110, 200),
+        total_ns=200,
+    )
+    made = attached(row(2e-3), plan, trace, [found], warmup=1)
+    assert [(each.stage, each.marked) for each in made.stages] == [(0, True), (1, True)]
+    assert [each.simulated_s for each in made.stages] == pytest.approx([130e-9, 70e-9])
+    assert [each.measured_s for each in made.stages] == pytest.approx([130e-6, 70e-6])
+
+
+def test_the_word_of_a_schedule_of_one_stage(tmp_path: Path) -> None:
+    events = [event("ProfilerStep#0", 0, 1000, "user_annotation"), event("Forward 3", 10, 30, "user_annotation")]
+    events.append(event("Backward 3", 50, 60, "user_annotation"))
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": events, "distributedInfo": {"rank": 0}}))
+    tasks = read_chrome_trace(str(path)).tasks
+    assert [(each.stage, each.kind, each.micro_batch) for each in tasks] == [(None, "F", 3), (None, "B", 3)]
 
 
 def test_bad_traces(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The profiles that ship are what the manifest makes, and small."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.models.zoo import model
 from tests.profiles.regenerate import documents
 
 NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
-MEASURED = ["bert-cpu", "tiny-mmt-cpu"]
+MEASURED = ["bert-cpu", "gpt2-cpu", "resnet50-cpu", "tiny-mmt-cpu"]
 LEAN = ["densenet121", "inception_v3", "resnet101"]
 
 
@@ -36,6 +37,13 @@ def test_measured_ones_say_where_and_how(name: str) -> None:
     assert origin.date
     assert origin.versions["torch"]
     assert origin.relative_spread is not None
+    assert len((Path(profiles.__file__).parents[2] / "profiles" / f"{name}.json").read_bytes()) < 300_000
+    # the project's bar: the sum of operators within 15 % of the whole model, at every size
+    whole = [note for note in origin.notes if "whole model took" in note]
+    assert len(whole) == len(profile.costs[0].micro_batches)
+    apart = [float(found) for note in whole for found in re.findall(r"([+-][0-9.]+) %", note)]
+    assert len(apart) == 2 * len(whole)
+    assert max(map(abs, apart)) < 15
     assert all(sum(costs.forward_s) > 0 for costs in profile.costs[0].operators if costs.saved_bytes_per_sample)
 
 

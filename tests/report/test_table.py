@@ -77,3 +77,14 @@ def test_planners_that_fail_for_the_same_reason_share_a_line() -> None:
     failed = {"status": "infeasible", "reason": "it needs 25378230784 bytes"}
     lines = lines_of(row("a", **failed), row("b", status="crashed", reason="boom"), row("c", **failed))
     assert [line for line in lines if line.startswith("  ")] == ["  a, c: it needs 25.4 GB", "  b: boom"]
+
+
+@pytest.mark.parametrize(("measured", "tau"), [((3.0, 2.0, 1.0), "-1.00"), ((1.0, 3.0, 2.0), "0.33")])
+def test_rank_agreement_stands_under_a_block_of_three_measured_plans(
+    measured: tuple[float, ...], tau: str
+) -> None:
+    rows = [row(name, simulated_s=1.0 + n, measured_s=measured[n]) for n, name in enumerate("abc")]
+    line = f"  rank agreement of simulated and measured times (Kendall's tau-b): {tau}, 3 plans"
+    assert line in lines_of(*rows)
+    assert not any("rank agreement" in each for each in lines_of(*rows[:2]))
+    assert not any("rank agreement" in each for each in lines_of(*(row(name) for name in "abc")))

@@ -49,6 +49,29 @@ def build(layers: int = 2) -> nn.Module:
     return Branches(layers)
 
 
+class Tied(nn.Module):
+    """An embedding whose table the head uses again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, WIDTH)
+        self.inner = nn.Linear(WIDTH, WIDTH)
+        self.head = nn.Linear(WIDTH, 11, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        made: Tensor = self.head(self.inner(self.table(ids)))
+        return made
+
+    def example_inputs(self, samples: int) -> dict[str, Tensor]:
+        return {"ids": torch.zeros(samples, SEQUENCE, dtype=torch.long)}
+
+
+def tied() -> nn.Module:
+    """A module with one table for two uses."""
+    return Tied()
+
+
 def without_inputs() -> nn.Module:
     """A module that does not say what it is called with."""
     return nn.Linear(2, 2)

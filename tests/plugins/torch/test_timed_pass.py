@@ -1,0 +1,114 @@
+"""Each operator is charged the time of its own steps: against operators that take known times on a made clock."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+import torch
+from torch import Tensor
+
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter
+from pipebench.domain.graph import Tensor as GraphTensor
+from pipebench_torch.clock import Clock
+from pipebench_torch.saved_storages import SavedStorages
+from pipebench_torch.timed_pass import TimedPass
+
+FORWARD, BACKWARD = 100, 1000
+"""An operator n takes n + 100 forward, and each step of its backward n + 1000."""
+
+
+class MadeClock(Clock):
+    """Stands still but for what operators say they take."""
+
+    now = 0.0
+
+    def __init__(self) -> None:
+        super().__init__(torch.device("cpu"))
+
+    def mark(self) -> Any:
+        return self.now
+
+
+class Step(torch.autograd.Function):
+    """Hands a tensor on; its two directions take time."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, operator: int, clock: MadeClock) -> Tensor:
+        ctx.operator, ctx.clock = operator, clock
+        clock.now += FORWARD + operator
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        ctx.clock.now += BACKWARD + ctx.operator
+        return gradient, None, None
+
+
+class Made:
+    """a reads the input and a weight; b and c read a, b in two steps; d hands b on untouched; e reads c and d and
+    the weight of a once more, and gives two tensors of which f reads one.
+    """
+
+    def __init__(self, clock: MadeClock) -> None:
+        self.clock = clock
+        reads = {"a": ["x"], "b": ["a0"], "c": ["a0"], "d": ["b0"], "e": ["c0", "d0"], "f": ["e0"]}
+        makes = {"a": ["a0"], "b": ["b0"], "c": ["c0"], "d": ["d0"], "e": ["e0", "e1"], "f": ["f0"]}
+        producer = {tensor: operator for operator, tensors in makes.items() for tensor in tensors}
+        size = {"forward_bytes_per_sample": 4.0, "gradient_bytes_per_sample": 4.0}
+        self.graph = OperatorGraph(
+            name="made",
+            operators=tuple(
+                Operator(name=name, kind="step", inputs=tuple(read), parameters=("w",) if name in "ae" else ())
+                for name, read in reads.items()
+            ),
+            tensors=tuple(
+                GraphTensor(name=name, producer=producer.get(name), **size) for name in ("x", *producer)
+            ),
+            parameters=(Parameter(name="w", bytes=4),),
+        )
+
+    def run(
+        self, operator: int, values: Mapping[int, Tensor], weights: Mapping[str, Tensor], first: int, groups: Any
+    ) -> dict[int, Tensor]:
+        del first, groups
+        described = self.graph.operators[operator]
+        read = [values[self.graph.tensor_index[name]] for name in described.inputs]
+        outputs = self.graph.outputs[operator]
+        if described.name == "d":
+            return {outputs[0]: read[0]}
+        value = sum(read[1:], read[0])
+        for name in described.parameters:
+            value = value * weights[name]
+        made = [Step.apply(value, operator, self.clock) for _ in outputs]
+        if described.name == "b":
+            made = [Step.apply(made[0], operator, self.clock)]
+        return dict(zip(outputs, made, strict=True))
+
+
+def passed(storages: bool = False) -> tuple[list[float], list[float], Tensor, Sequence[int]]:
+    clock = MadeClock()
+    model = Made(clock)
+    weight = torch.full((1,), 3.0, requires_grad=True)
+    one = TimedPass(model, {"w": weight}, {0: torch.ones(2, 1)}, 2, clock)  # type: ignore[arg-type]
+    kept = SavedStorages(6, [weight], torch.device("cpu")) if storages else None
+    one.run(kept)
+    assert weight.grad is not None
+    return one.forward, one.backward, weight.grad, kept.saved if kept else ()
+
+
+def test_every_step_is_charged_to_its_operator() -> None:
+    forward, backward, gradient, _ = passed()
+    assert forward == [100, 202, 102, 0, 208, 105]
+    # e gives two tensors, and both are outputs or lead to one; d has no step of its own
+    assert backward == [1000, 2002, 1002, 0, 2008, 1005]
+    # y = 2 w (w x) for both outputs, each half its mean square over two samples
+    assert float(gradient) == pytest.approx(2 * 18 * 12)
+
+
+def test_storages_are_charged_once_and_weights_never() -> None:
+    """a keeps x to learn w; e keeps the sum that it multiplies."""
+    saved = passed(storages=True)[3]
+    assert list(saved) == [8, 0, 0, 0, 8, 0]
