@@ -1,4 +1,4 @@
-"""Moves from one allocation to the next: every one, on no more GPUs than there are; improve ends where none helps."""
+"""Moves from an allocation to the next: each one, on no more GPUs than there are; improve ends where all fail."""
 
 from itertools import product
 
