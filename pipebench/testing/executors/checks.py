@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pipebench.hooks.manager import Host
-from pipebench.testing.asked import left_nothing
+from pipebench.testing.asked import left_nothing, printed_nothing
 from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import tried_options
 from pipebench.testing.executors.endings import cancel, dead_worker
@@ -55,12 +55,15 @@ def _determinism(runs: Runs) -> None:
 
 def _silence(runs: Runs) -> None:
     """Nothing reaches standard output."""
-    runs.asked.silence()
+    if _measured(runs):
+        printed_nothing(runs.asked.first.values())
+    else:
+        runs.asked.silence()
 
 
 def _state(runs: Runs) -> None:
-    """As everywhere; of measured traces only what is left behind."""
+    """As everywhere; of measured traces only what is left behind: a second process has nothing to compare."""
     if _measured(runs):
-        left_nothing(runs.asked.everything())
+        left_nothing(runs.asked.first.values())
     else:
         runs.asked.state()
