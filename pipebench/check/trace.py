@@ -25,7 +25,8 @@ def check_trace(
     """The verdict on a trace: tasks as scheduled, one at a time, precedences, transfers, links, memory.
 
     Simulated traces must have the durations of the cost model and every transfer that takes time; measured
-    ones may lack transfers. tolerance_ns: how far two clocks may disagree. A periodic schedule's trace holds
+    ones may lack transfers, and theirs last from the call that sends to the end of the one that receives, so that
+    they may share a link. tolerance_ns: how far two clocks may disagree. A periodic schedule's trace holds
     the same micro-batches 0, 1, … of every stage. The schedule's own memory is judged by `check_schedule`.
     """
     verdict = check_plan(problem, plan)
@@ -35,13 +36,14 @@ def check_trace(
     traced = _traced(problem, model, plan, schedule, trace)
     if isinstance(traced, Witness):
         return Verdict(status="invalid", witness=traced)
+    simulated = trace.origin == "simulated"
     witness = (
-        wrong_duration(model, plan, traced, trace.origin == "simulated")
+        wrong_duration(model, plan, traced, simulated)
         or overlap_in_lane(traced, tolerance_ns)
         or broken_precedence(plan, traced, waiting_stages(model, plan), tolerance_ns)
         or wrong_transfer(model, plan, traced, trace, tolerance_ns)
-        or crowded_link(plan, trace, problem.cluster.link_mode, tolerance_ns)
-        or crowded_port(model, plan, trace, tolerance_ns)
+        or (crowded_link(plan, trace, problem.cluster.link_mode, tolerance_ns) if simulated else None)
+        or (crowded_port(model, plan, trace, tolerance_ns) if simulated else None)
     )
     if witness is not None:
         return Verdict(status="invalid", witness=witness)

@@ -17,7 +17,7 @@ from pipebench_torch.pieces import TOKEN, traffic_of
 def trace_of(problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[Report]) -> Trace:
     """The run of median length. A task of several replicas begins with the last of them and ends with the last.
 
-    A transfer is there for the first copy of the pipeline, from its first piece sent to its last one received.
+    A transfer is there for the first copy of the pipeline, from its last piece sent to its last one received.
     """
     run = _median_run([[report.runs[i] for report in reports] for i in range(len(reports[0].runs))])
     zero = min(tasks.begun for tasks in run)
@@ -76,7 +76,7 @@ def _transfers(problem: Problem, layout: Layout, run: list[Tasks], zero: int) ->
         key = (piece.kind, piece.sender, piece.receiver, piece.tensor, piece.sent)
         start, end = run[piece.source].sent[piece.tag] - zero, run[piece.target].got[piece.tag] - zero
         before = found.get(key, (start, end))
-        found[key] = (min(before[0], start), max(before[1], start, end))
+        found[key] = (max(before[0], start), max(before[1], start, end))
     return found
 
 

@@ -1,5 +1,6 @@
 """Runs of an executor, and the suite's verdict on their traces."""
 
+import dataclasses
 from collections import Counter
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from pipebench.hooks.descriptors import Executor, ExecutorCapabilities
 from pipebench.hooks.manager import Host
 from pipebench.testing.asked import Asked, broken
 from pipebench.testing.calls import Answer, Call
+from pipebench.testing.executors.computable import computable
 from pipebench.testing.plans import CASES, Planned, case, slow
 from pipebench.testing.subject import Subject
 from pipebench.testing.verdicts import Failed, Waived, first_failure
@@ -45,7 +47,7 @@ class Runs:
         for kind in self.capabilities.schedules:
             mode, *names = SCHEDULERS[kind]
             for name in CASES:
-                planned = case(name, mode)
+                planned = _computable(case(name, mode))
                 if self._declared(planned) and name != ("mixed-sizes" if kind == "periodic" else "shared"):
                     scheduler = names[planned.needs in ("stage_graphs", "shared_devices") and kind == "periodic"]
                     schedule = self.services.schedule(scheduler, planned.problem, planned.plan)
@@ -78,7 +80,7 @@ class Runs:
     def slow(self) -> Call:
         """A run that would take more than a minute in real time."""
         mode, scheduler, _ = SCHEDULERS[self.capabilities.schedules[0]]
-        planned = slow(mode)
+        planned = _computable(slow(mode))
         return self.call("slow", planned, self.services.schedule(scheduler, planned.problem, planned.plan))
 
     @cached_property
@@ -109,13 +111,23 @@ class Runs:
                     found[name] = flaw
         return found
 
+    def need_traces(self) -> None:
+        """Raise Waived when no run left a trace: there is nothing to look at."""
+        if all(answer.trace is None for answer in self.asked.first.values()):
+            raise Waived("no run left a trace")
+
     def of_rules(self, rules: tuple[str, ...]) -> None:
         """Raise Failed for the first trace that breaks one of the rules, of those with the right tasks."""
+        self.need_traces()
         first_failure(
             f"{name}: {witness.rule}: {witness.message}"
             for name, witness in self.witnesses.items()
             if witness.rule in rules and name not in self.miscounted
         )
+
+
+def _computable(planned: Planned) -> Planned:
+    return dataclasses.replace(planned, problem=computable(planned.problem))
 
 
 def task_flaw(trace: Trace, schedule: Schedule) -> str | None:
@@ -137,6 +149,7 @@ def task_flaw(trace: Trace, schedule: Schedule) -> str | None:
 
 def counted(runs: Runs) -> None:
     """Every scheduled task ran exactly once."""
+    runs.need_traces()
     first_failure(f"{name}: {flaw}" for name, flaw in runs.miscounted.items())
 
 
