@@ -19,7 +19,7 @@ def named(kind, fault, **more):
 
 @hookimpl
 def pipebench_executors():
-    for fault in ("honest", "tasks", "clocks", "cancel", "runs"):
+    for fault in ("honest", "tasks", "clocks", "cancel", "runs", "refusing"):
         yield named(Executor, fault)
     yield named(Executor, "order", capabilities=ExecutorCapabilities(shared_devices=False))
     few = ExecutorCapabilities(schedules=("finite",), launch="processes", shared_devices=False)
@@ -74,6 +74,9 @@ def executor_runs(problem, plan, schedule, context):
     if plan.shared_devices:
         raise UnsupportedProblem("stages share devices")
     return simulate(problem, plan, schedule)
+
+def executor_refusing(problem, plan, schedule, context):
+    raise PipebenchError("there is no such device here")
 
 def executor_tasks(problem, plan, schedule, context):
     trace = simulate(problem, plan, schedule)

@@ -80,6 +80,11 @@ def test_the_fault_of_another_component_is_named(
     assert all(reason and "\n" not in reason for reason in failed.values())
 
 
+def test_nothing_is_said_of_traces_where_no_run_left_one(faulty_host: Host) -> None:
+    report = check_plugin(faulty_host, "executor-refusing", only=("runs", "tasks", "order", "clocks"))
+    assert [outcome.status for outcome in report.outcomes] == ["waived"] * 4
+
+
 def test_a_planner_that_never_looks_at_the_clock_is_killed(
     faulty_host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
