@@ -119,11 +119,11 @@ def _searched(task: _Task, chain: Chain, memory: int, below: int | None, context
     both_ways = not task.turns and task.problem.cluster.link_mode != "delay"
 
     def search(of: Chain, below: int | None, start: Scheduled | None = None) -> ClassSearch:
-        search = ClassSearch(of, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
-        search.run(below, start)
-        for name, amount in search.counts.items():
+        ran = ClassSearch(of, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
+        ran.run(below, start)
+        for name, amount in ran.counts.items():
             context.count(name, amount)
-        return search
+        return ran
 
     start = None
     layers = task.layers
