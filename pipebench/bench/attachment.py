@@ -6,7 +6,8 @@ from statistics import median
 
 from pipebench.bench.clocks import clock_offsets
 from pipebench.bench.execution import stage_seconds
-from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.bench.prediction import prediction_error
+from pipebench.bench.score import NS_PER_S
 from pipebench.costs.lanes import lanes_of
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan

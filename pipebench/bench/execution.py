@@ -5,10 +5,12 @@ import time
 from dataclasses import dataclass
 
 from pipebench.bench.conditions import busy_machine
-from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.bench.prediction import prediction_error
+from pipebench.bench.score import NS_PER_S, replayed_s
 from pipebench.bench.services import HostServices
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.manager import Host
 from pipebench.simulation.metrics import metrics
@@ -25,13 +27,17 @@ class StageGap:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Both traces; seconds of a mini-batch; error: (simulated - measured) / measured. notices: the executor's."""
+    """Both traces; seconds of a mini-batch; error: (simulated - measured) / measured; replayed_s: simulated with
+    the measured times of tasks, replayed_error: its error. notices: the executor's.
+    """
 
     simulated: Trace
     measured: Trace
     simulated_s: float
     measured_s: float
     error: float | None
+    replayed_s: float
+    replayed_error: float | None
     stages: tuple[StageGap, ...]
     notices: tuple[str, ...]
 
@@ -48,13 +54,16 @@ def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: floa
     measured = services.execute(executor, problem, plan, schedule, notices)
     if measured.origin != "measured":
         raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
-    return gap(planned, simulated, measured, (*notices, *busy_machine(load)))
+    return gap(planned, schedule, simulated, measured, (*notices, *busy_machine(load)))
 
 
-def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()) -> Execution:
+def gap(
+    planned: PlannedProblem, schedule: Schedule, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()
+) -> Execution:
     """How far a simulated and a measured trace of one plan are apart."""
     problem, plan = planned.problem, planned.plan
     both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
+    again = replayed_s(problem, plan, schedule, measured)
     times = [stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
     return Execution(
         simulated=simulated,
@@ -62,6 +71,8 @@ def gap(planned: PlannedProblem, simulated: Trace, measured: Trace, notices: tup
         simulated_s=both[0],
         measured_s=both[1],
         error=prediction_error(both[0], both[1]),
+        replayed_s=again,
+        replayed_error=prediction_error(again, both[1]),
         stages=tuple(StageGap(stage, one, other) for stage, (one, other) in enumerate(zip(*times, strict=True))),
         notices=notices,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipebench.bench.conditions import busy_machine
+from pipebench.bench.prediction import prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
@@ -19,6 +20,8 @@ from pipebench.domain.trace import Trace
 from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
 from pipebench.simulation.metrics import Metrics, metrics
+from pipebench.simulation.simulate import simulate
+from pipebench.simulation.task_times import mean_task_times
 
 NS_PER_S = 1e9
 
@@ -103,6 +106,8 @@ def time_fields(
         traces.append(trace)
         measured = metrics(problem, plan, trace)
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
+        if trace.origin == "measured":
+            fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)
     fields["executor"] = ",".join(ran)
     fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
     value = fields.get("simulated_s") or fields["estimated_s"]
@@ -126,11 +131,13 @@ def _metric_fields(measured: Metrics, origin: str, mini_batch: int) -> dict[str,
     }
 
 
-def prediction_error(simulated_s: float | None, measured_s: float | None) -> float | None:
-    """(simulated - measured) / measured: below zero where the simulator promised too much."""
-    if simulated_s is None or not measured_s:
-        return None
-    return (simulated_s - measured_s) / measured_s
+def replayed_s(problem: Problem, plan: Plan, schedule: Schedule, measured: Trace) -> float:
+    """Seconds of a mini-batch, simulated with the measured times of tasks in place of the profile's.
+
+    What is then left of the error lies in messages, all-reduces and idle time, and not in the profile.
+    """
+    again = simulate(problem, plan, schedule, mean_task_times(measured, len(plan.stages)))
+    return metrics(problem, plan, again).seconds
 
 
 def depth(problem: Problem, plan: Plan) -> int:

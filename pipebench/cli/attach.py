@@ -50,7 +50,7 @@ def command(row: str, traces: tuple[str, ...], warmup: int, output: Path | None,
     simulated = HostServices(open_host()).simulate(problem, plan, schedule)
     made = attached(chosen, plan, simulated, [read_chrome_trace(path) for path in traces], warmup)
     if output is not None:
-        figures = {"measured_s": made.measured_s, "measured_error": made.error}
+        figures = {"measured_s": made.measured_s, "measured_error": made.error, "replayed_s": None}
         rate = chosen.mini_batch / made.measured_s if made.measured_s else None
         write_document(output, "rows", Rows(rows=(replace(chosen, measured_throughput=rate, **figures),)))
     if as_json:

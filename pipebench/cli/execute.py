@@ -40,7 +40,13 @@ def command(
     if as_json:
         plain = {"simulated": done.simulated, "measured": done.measured}
         rest = {"stages": [asdict(stage) for stage in done.stages], "notices": list(done.notices)}
-        figures = {"simulated_s": done.simulated_s, "measured_s": done.measured_s, "error": done.error}
+        figures = {
+            "simulated_s": done.simulated_s,
+            "measured_s": done.measured_s,
+            "error": done.error,
+            "replayed_s": done.replayed_s,
+            "replayed_error": done.replayed_error,
+        }
         print_json({**figures, **rest, **plain})
         return 0
     for line in execution_lines(done, console().width):

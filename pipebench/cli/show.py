@@ -69,7 +69,9 @@ def _gap(kind: str, value: Any, trace: str) -> int:
         raise PipebenchError("--trace stands beside a plan file that holds a schedule", "make it with `plan -o`")
     services = HostServices(open_host())
     simulated = services.simulate(value.problem, value.plan, value.schedule)
-    for line in execution_lines(gap(value, simulated, read_document(trace, "trace")), console().width):
+    for line in execution_lines(
+        gap(value, value.schedule, simulated, read_document(trace, "trace")), console().width
+    ):
         click.echo(line)
     return 0
 

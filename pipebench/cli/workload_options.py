@@ -24,7 +24,9 @@ _OPTIONS = [
     click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
     click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
     click.option("--cluster", help="A cluster, by name or TOML file (default: flat, or the suite's)."),
-    click.option("--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's)."),
+    click.option(
+        "--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's or cluster file's)."
+    ),
     click.option("--memory", help="Memory of each device, such as 12GB or 16GiB."),
     click.option("--bandwidth", help="One-way link bandwidth of each device, such as 12GB/s."),
     click.option("--link-mode", type=click.Choice(["full", "half", "delay"]), help="How links are shared."),

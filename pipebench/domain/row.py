@@ -18,6 +18,7 @@ class Row(Value, frozen=True, kw_only=True):
     the planner expected of a partition that could not be scheduled. bound_s is the suite's proven
     bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
     device, memory_bytes the largest of them. measured_error: (simulated - measured) / measured.
+    replayed_s: simulated with the measured times of tasks in place of the profile's.
     measured_memory_bytes: the most that a process of an executor held.
 
     search_cpu_s, search_wall_s: medians of search_samples (CPU with children, wall), the warm repeats in
@@ -67,6 +68,7 @@ class Row(Value, frozen=True, kw_only=True):
     estimated_s: float | None = None
     simulated_s: float | None = None
     measured_s: float | None = None
+    replayed_s: float | None = None
     bound_s: float | None = None
     bound_kind: str | None = None
     gap: float | None = None

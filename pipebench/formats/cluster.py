@@ -55,6 +55,16 @@ def load_cluster(
     return cluster
 
 
+def size_of_document(name: str) -> int | None:
+    """How many devices the cluster of a cluster document has; None for one that ships or a TOML file, which have
+    as many as one asks for. Raises PipebenchError for a file that cannot be read.
+    """
+    if name in cluster_table().clusters or not Path(name).exists() or not looks_native(read_file(name)):
+        return None
+    cluster: Cluster = read_document(name, "cluster")
+    return cluster.size
+
+
 def _load(name: str, devices: int, memory_bytes: int | None, device_type: str, rates: Rates) -> Cluster:
     table = cluster_table().clusters
     if name in table:

@@ -17,6 +17,10 @@ def execution_lines(execution: Execution, columns: int) -> Iterator[str]:
         f"simulated {seconds(execution.simulated_s)}, measured {seconds(execution.measured_s)} a mini-batch: "
         f"the simulation is {percent(execution.error)} off"
     )
+    yield (
+        f"with the measured times of its tasks the simulation takes {seconds(execution.replayed_s)}: "
+        f"{percent(execution.replayed_error)} off, in messages, all-reduces and idle time"
+    )
     until_ns = max(_shown(execution.simulated), _shown(execution.measured))
     for name, trace in (("simulated", execution.simulated), ("measured", execution.measured)):
         yield f"{name}:"

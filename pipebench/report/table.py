@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pipebench.bench.prediction import prediction_error
 from pipebench.bench.standings.kendall import tau_b
 from pipebench.domain.row import Row
 from pipebench.report.notes import Notes, who_by_text
@@ -28,7 +29,7 @@ def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = 
     for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
         console.print(fitting_table(console, block, notes))
-        for line in (*failures(block), *agreement(block)):
+        for line in (*failures(block), *agreement(block), *replays(block)):
             console.print(Text(line), soft_wrap=True)
         console.print()
     for line in notes.lines():
@@ -120,3 +121,15 @@ def agreement(rows: Sequence[Row]) -> list[str]:
     if tau is None:
         return []
     return [f"  rank agreement of simulated and measured times (Kendall's tau-b): {tau:.2f}, {len(known)} plans"]
+
+
+def replays(rows: Sequence[Row]) -> list[str]:
+    """How far off simulations with the measured times of tasks are: the part of the errors that is not the
+    profile's.
+    """
+    errors = [prediction_error(row.replayed_s, row.measured_s) for row in rows]
+    known = sorted(error for error in errors if error is not None)
+    if not known:
+        return []
+    said = percent(known[0]) if len(known) == 1 else f"{percent(known[0])} to {percent(known[-1])}"
+    return [f"  with the measured times of tasks the simulation is {said} off (messages, all-reduces, idle time)"]

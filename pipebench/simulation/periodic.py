@@ -19,6 +19,7 @@ from pipebench.simulation.network import FlowTable, flow_table
 from pipebench.simulation.pace import exact_pace
 from pipebench.simulation.stages import StageTable, stage_table
 from pipebench.simulation.steady import mean_period, steady_period
+from pipebench.simulation.task_times import TaskTimes
 from pipebench.simulation.tasks import TaskTable, task_table
 from pipebench.simulation.unroll import link_orders, operation_order, transfers_of_flows, unrolled_columns
 
@@ -27,7 +28,11 @@ MOST_TASKS = 1 << 20
 
 
 def simulate_periodic(
-    model: CostModel, plan: Plan, schedule: PeriodicSchedule, memory: Sequence[StageMemory]
+    model: CostModel,
+    plan: Plan,
+    schedule: PeriodicSchedule,
+    memory: Sequence[StageMemory],
+    known: TaskTimes | None = None,
 ) -> Trace:
     """Unroll the pattern from cold start.
 
@@ -36,7 +41,8 @@ def simulate_periodic(
     settles to, rounded up where it is no integer: the exact pace (exact_pace), because a run may settle after
     thousands of micro-batches only. Ports serve first come, first served, for which no exact pace is known: with
     them the run is doubled until it has settled (steady_period) or has MOST_TASKS tasks and messages; then the
-    mean over its later half stands in, or the exact pace without ports if that is longer.
+    mean over its later half stands in, or the exact pace without ports if that is longer. known: times of tasks
+    that stand in for those of the cost model.
 
     Raises Deadlock, InvalidSchedule, and UnsupportedProblem for a sync regime or unequal micro-batches.
     """
@@ -44,7 +50,7 @@ def simulate_periodic(
     lag = _span(schedule)
     runs = FIRST_RUNS + 4 * lag
     while True:
-        stages = stage_table(model, plan, runs * plan.stages[0].micro_batch)
+        stages = stage_table(model, plan, runs * plan.stages[0].micro_batch, known)
         network = flow_table(model, plan, stages, queue_by_link=True)
         operations = operation_order(schedule, plan, stages, network)
         tasks = task_table(unrolled_columns(schedule, operations, stages), stages)

@@ -12,10 +12,11 @@ from pipebench.simulation.loop import run_loop
 from pipebench.simulation.network import flow_table
 from pipebench.simulation.periodic import simulate_periodic
 from pipebench.simulation.stages import samples_of_copy, stage_table
+from pipebench.simulation.task_times import TaskTimes
 from pipebench.simulation.tasks import columns_of, task_table
 
 
-def simulate(problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
+def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes | None = None) -> Trace:
     """Run a schedule: lanes in their static order, each task as soon as its lane is free and its inputs are there.
 
     An F needs all messages that cover its samples, a B its own F and all gradients that cover them; I sends the
@@ -28,6 +29,7 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
     simulated with its share of the mini-batch; what the copies' transfers cost each other is left out.
 
     A periodic schedule is unrolled (simulation.periodic). Traces name the devices of the first copy.
+    known: times of tasks that stand in for those of the cost model.
 
     Raises Deadlock, InvalidSchedule; InvalidValue for a plan whose micro-batches do not divide its share of the
     mini-batch or whose stages share only some devices; UnsupportedProblem for a periodic schedule of unequal
@@ -35,12 +37,12 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
     """
     model = CostModel(problem)
     if isinstance(schedule, PeriodicSchedule):
-        return simulate_periodic(model, plan, schedule, stage_memories(model, plan))
-    return _simulate_finite(model, plan, schedule)
+        return simulate_periodic(model, plan, schedule, stage_memories(model, plan), known)
+    return _simulate_finite(model, plan, schedule, known)
 
 
-def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule) -> Trace:
-    stages = stage_table(model, plan, samples_of_copy(model, plan))
+def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule, known: TaskTimes | None) -> Trace:
+    stages = stage_table(model, plan, samples_of_copy(model, plan), known)
     tasks = task_table(columns_of(schedule), stages)
     network = flow_table(model, plan, stages)
     instants = run_loop(stages, tasks, network)

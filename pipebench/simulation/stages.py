@@ -9,6 +9,8 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.plan import Plan
+from pipebench.domain.schedule import TASK_KINDS
+from pipebench.simulation.task_times import TaskTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ class StageTable:
         return int(self.offset[-1])
 
 
-def stage_table(model: CostModel, plan: Plan, samples: int) -> StageTable:
+def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | None = None) -> StageTable:
     """The table for `samples` samples that pass through every stage.
 
     An input-gradient task lasts the backward less its weight-gradient part, which the W task takes.
+    known: times that stand in for the model's.
     Raises InvalidValue when a micro-batch does not divide the samples, or stages share only some devices.
     """
     lanes, lane_of = lanes_of(plan)
@@ -48,6 +51,18 @@ def stage_table(model: CostModel, plan: Plan, samples: int) -> StageTable:
                 "choose a micro-batch that divides the mini-batch of one copy of the pipeline",
             )
     times = [model.stage_times(stage, plan) for stage in plan.stages]
+    duration = np.array(
+        [
+            [t.forward for t in times],
+            [t.backward for t in times],
+            [t.backward - t.weight_gradient for t in times],
+            [t.weight_gradient for t in times],
+            [t.all_reduce for t in times],
+        ],
+        np.int64,
+    )
+    for (kind, position), took in (known or {}).items():
+        duration[TASK_KINDS.index(kind), position] = took
     count = np.array([samples // size for size in sizes], np.int64)
     return StageTable(
         lanes=tuple(lanes),
@@ -55,16 +70,7 @@ def stage_table(model: CostModel, plan: Plan, samples: int) -> StageTable:
         micro_batch=np.array(sizes, np.int64),
         count=count,
         offset=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),
-        duration=np.array(
-            [
-                [t.forward for t in times],
-                [t.backward for t in times],
-                [t.backward - t.weight_gradient for t in times],
-                [t.weight_gradient for t in times],
-                [t.all_reduce for t in times],
-            ],
-            np.int64,
-        ),
+        duration=duration,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from pipebench_torch.job import JOB, REPORT, STATUS, write
+from pipebench_torch.leave import leave
 from pipebench_torch.links import LinkJob, LinkReport
 from pipebench_torch.machine import Machine, machine_of
 from pipebench_torch.status import Status
@@ -62,4 +63,4 @@ def _round_trip(dist: Any, buffer: Any, rank: int, one: int, other: int, machine
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    leave(main(Path(sys.argv[1])))

@@ -1,21 +1,17 @@
 """Times of operators inside whole passes of a model, and of the model in one piece, at one micro-batch size."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 import torch
-from torch import Tensor
 
-from pipebench_torch.clock import Clock
-from pipebench_torch.machine import keep_freed_memory
 from pipebench_torch.models import Model
+from pipebench_torch.passes import passes_of
+from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.saved_storages import SavedStorages
-from pipebench_torch.timed_pass import TimedPass, gradient_of, walk
-
-Forward = Callable[[], Sequence[Tensor]]
-"""The model in one piece, to those of its outputs that have a gradient."""
+from pipebench_torch.timed_pass import TimedPass
 
 MOST_PASSES = 200
 
@@ -35,9 +31,7 @@ class Measured:
     whole: tuple[float, float]
 
 
-def measure(
-    model: Model, samples: int, repeats: int, warmup: int, device: torch.device, least_s: float = 0.0
-) -> Measured:
+def measure(model: Model, samples: int, options: ProfilerOptions, device: torch.device) -> Measured:
     """Means over the middle half of the passes after `warmup`, in turn with passes of the model in one piece.
 
     Passes are ordered by their sum, forward and backward apart. A median of each operator would leave out
@@ -45,28 +39,19 @@ def measure(
     `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES).
     Gradients of weights are added to those that are there, as those of all micro-batches but the first are.
     """
-    model.ready(samples)
-    if device.type == "cpu":
-        keep_freed_memory()
-    weights = {p.name: model.weight(p.name).to(device).requires_grad_() for p in model.graph.parameters}
-    for weight in weights.values():
-        weight.grad = torch.zeros_like(weight)
-    producers = enumerate(model.graph.producers)
-    inputs = {t: model.input(t, samples).to(device) for t, producer in producers if producer < 0}
-    clock = Clock(device)
-    own: Callable[[int, dict[str, Tensor]], Forward] | None = getattr(model, "whole", None)
-    entire = own(samples, weights) if own is not None else whole_of(model, weights, inputs, samples)
-    storages = SavedStorages(len(model.graph.operators), weights.values(), device)
-    TimedPass(model, weights, inputs, samples, clock).run(storages)
+    ready = passes_of(model, samples, device)
+    storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
+    ready.timed().run(storages)
     passes: list[TimedPass] = []
     wholes: list[tuple[float, float]] = []
     number, until_s = 0, 0.0
-    while number < warmup + repeats or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
+    warmup, least = options.warmup, options.warmup + options.repeats
+    while number < least or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
         if number == warmup:
-            until_s = time.monotonic() + least_s
-        one = TimedPass(model, weights, inputs, samples, clock)
+            until_s = time.monotonic() + options.least_s
+        one = ready.timed()
         one.run()
-        spent = _whole(entire, samples, clock)
+        spent = ready.whole()
         if number >= warmup:
             passes.append(one)
             wholes.append(spent)
@@ -97,21 +82,3 @@ def _spread(every: Sequence[Sequence[float]]) -> float:
         ordered, cut = sorted(times), len(times) // 4
         width += (ordered[-1 - cut] - ordered[cut]) / 2
     return width / total if total else 0.0
-
-
-def whole_of(model: Model, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int) -> Forward:
-    """The operators one after the other without a look at the clock."""
-    return lambda: walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
-
-
-def _whole(forward: Forward, samples: int, clock: Clock) -> tuple[float, float]:
-    """Seconds of the forward and of one backward through all of it."""
-    begin = clock.mark()
-    outputs = forward()
-    end = clock.mark()
-    given = [gradient_of(value, samples) for value in outputs]
-    begin_backward = clock.mark()
-    if outputs:
-        torch.autograd.backward(outputs, given)
-    marks = clock.mark()
-    return clock.seconds([begin, end])[0], clock.seconds([begin_backward, marks])[0]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
@@ -58,9 +57,7 @@ class ChainRunner(Runner):
                 weight.grad = None
         record = self._record = Record()
         self._watching = watch_memory
-        self.machine.begin()
-        dist.barrier()
-        record.begun = self.machine.mark()
+        self._begin(record)
         self._runtime.step(target=torch.zeros(len(self.labels)), return_outputs=False)
         self.machine.settle()
         record.ended = self.machine.mark()

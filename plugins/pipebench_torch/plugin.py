@@ -18,20 +18,21 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     torch.distributed.pipelining, for chains of single stages. device: where tensors live; auto: cuda where
     every process finds a card of its own, else cpu. backend: auto is nccl for cuda and gloo for cpu; gloo with
     cuda copies through the host, so that processes may share a card. iterations: measured mini-batches after
-    warmup (async: mini-batches of one long run). verify: compare gradients with a single process; auto: when
-    the model is small. tolerance: largest difference, relative to the largest gradient of the parameter (0:
-    1000 roundings of the numbers that are compared: float64, float32 for captured modules). ahead: tasks whose
-    receives are posted beforehand. timeout_s: for the whole run. limit_memory: hold each process to the memory
-    of its device (cpu). threads: of each process. nnodes: run on so many machines, each of which is given the
-    same plan and options and its own node_rank, from 0. processes_per_node: ranks are dealt out in blocks of so
-    many (0: even ones). rendezvous: HOST:PORT of node 0, which all machines reach (empty: this machine, a free
-    port).
+    warmup, and more until they have taken least_s (async: mini-batches of one long run). verify: compare
+    gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to
+    the largest gradient of the parameter (0: 1000 roundings of the numbers that are compared: float64, float32
+    for captured modules). ahead: tasks whose receives are posted beforehand. timeout_s: for the whole run.
+    limit_memory: hold each process to the memory of its device (cpu). threads: of each process. nnodes: run on
+    so many machines, each of which is given the same plan and options and its own node_rank, from 0.
+    processes_per_node: ranks are dealt out in blocks of so many (0: even ones). rendezvous: HOST:PORT of node
+    0, which all machines reach (empty: this machine, a free port).
     """
 
     engine: Literal["own", "pipelining"] = "own"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     backend: Literal["auto", "gloo", "nccl"] = "auto"
     iterations: int = 5
+    least_s: float = 1.0
     warmup: int = 1
     verify: Literal["auto", "yes", "no"] = "auto"
     tolerance: float = 0.0
@@ -47,7 +48,7 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("iterations", "ahead", "threads", "nnodes"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
-        for name in ("warmup", "processes_per_node"):
+        for name in ("warmup", "least_s", "processes_per_node"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
         require(self.tolerance >= 0, f"tolerance is {self.tolerance}, it must not be negative")
         require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
@@ -60,20 +61,22 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
 class ProfilerOptions(Value, frozen=True, kw_only=True):
     """repeats: passes after warmup, of which the middle half counts; more of them until they have taken least_s.
     group: operators are calls of modules (to `depth` levels of nesting; 0: the innermost) or single nodes; for
-    models that torch captures. threads: of this process.
+    models that torch captures. threads: of each process. beside: so many other processes run the same model
+    meanwhile, as the other devices of a pipeline do: cores share caches, memory and power, processes a card.
     """
 
     repeats: int = 5
     least_s: float = 1.0
-    warmup: int = 1
+    warmup: int = 2
     group: Literal["module", "node"] = "module"
     depth: int = 0
     threads: int = 1
+    beside: int = 0
 
     def __post_init__(self) -> None:
         for name in ("repeats", "threads"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
-        for name in ("warmup", "depth", "least_s"):
+        for name in ("warmup", "depth", "least_s", "beside"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
 
 

@@ -5,40 +5,23 @@ import platform
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import msgspec
 from msgspec import UNSET
 
-from pipebench.costs.precision import in_precision
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
-from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, ProfileRequest
+from pipebench_torch.beside import Company, companions
 from pipebench_torch.executor import require_torch
 from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.scratch import Kept, Scratch
+
+if TYPE_CHECKING:
+    from pipebench_torch.models import Model
 
 SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first that keeps it"
-
-
-class Kept(Value, frozen=True, kw_only=True):
-    """What was measured at one size. spread: relative. whole: seconds of the model's forward and backward."""
-
-    forward: tuple[float, ...]
-    backward: tuple[float, ...]
-    spread: float
-    saved: tuple[int, ...]
-    workspace: tuple[int, ...]
-    whole: tuple[float, float]
-
-
-class Scratch(Value, frozen=True, kw_only=True):
-    """What a run that was stopped leaves. key: of what it was measuring."""
-
-    key: str
-    sizes: dict[int, Kept] = {}
 
 
 def device_types(options: ProfilerOptions) -> tuple[str, ...]:
@@ -56,23 +39,26 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
     require_torch()
     import torch
 
-    from pipebench_torch.captured import CapturedModel
-    from pipebench_torch.catalog import source_of
-    from pipebench_torch.models import DTYPES, Model, SyntheticModel
+    from pipebench_torch.subject import subject
 
     request = cast(ProfileRequest, context.request)
     options = cast(ProfilerOptions, context.options)
     device = _device(request)
     torch.set_num_threads(options.threads)
-    model: Model
-    if graph is None:
-        dtype = DTYPES[request.precision]
-        captured = CapturedModel(source_of(request.model), options.group, options.depth, dtype, context.seed)
-        captured.device = torch.device(device)
-        model = captured
-    else:
-        model = SyntheticModel(in_precision(graph, request.precision), context.seed, request.precision)
-    kept = _measured(model, request, options, device, context)
+    model = subject(graph, request.model, request.precision, options, context.seed, torch.device(device))
+    company = [
+        Company(
+            graph=graph,
+            model=request.model,
+            precision=request.precision,
+            device=device,
+            options=options,
+            seed=context.seed,
+            place=place,
+        )
+        for place in range(1, options.beside + 1)
+    ]
+    kept = _measured(model, company, device, context)
     name = _device_name(device)
     sizes = tuple(sorted(kept))
     costs = DeviceCosts(
@@ -106,52 +92,36 @@ def _device_name(device: str) -> str:
     return machine_of(device, "gloo", 0).name()
 
 
-def _measured(
-    model: object, request: ProfileRequest, options: ProfilerOptions, device: str, context: Context
-) -> dict[int, Kept]:
+def _measured(model: "Model", company: list[Company], device: str, context: Context) -> dict[int, Kept]:
     """By size; what the scratch file of the same run holds is not measured again."""
     import torch
 
     from pipebench_torch.measure import measure
-    from pipebench_torch.models import Model
 
-    known = cast(Model, model)
-    key = f"{options}|{request.precision}|{device}|{request.model}|{_versions()}|{known.graph.__hash__()}"
-    scratch = Path(request.scratch) if request.scratch else None
-    found = _read(scratch, key)
-    for number, size in enumerate(request.micro_batches):
-        context.report(number / len(request.micro_batches), f"micro-batch {size}")
-        context.check_deadline()
-        if size in found:
-            continue
-        try:
-            taken = measure(known, size, options.repeats, options.warmup, torch.device(device), options.least_s)
-        except RuntimeError as error:
-            first = str(error).strip().splitlines()[0][:200]
-            raise PipebenchError(f"{known.graph.name} at micro-batch {size}: {first}") from error
-        found[size] = Kept(
-            forward=tuple(taken.forward),
-            backward=tuple(taken.backward),
-            spread=taken.spread,
-            saved=tuple(taken.saved),
-            workspace=tuple(taken.workspace),
-            whole=taken.whole,
-        )
-        if scratch is not None:
-            draft = scratch.with_name(scratch.name + ".draft")
-            draft.write_bytes(msgspec.msgpack.encode(Scratch(key=key, sizes=found)))
-            draft.replace(scratch)
-    return {size: found[size] for size in request.micro_batches}
-
-
-def _read(scratch: Path | None, key: str) -> dict[int, Kept]:
-    if scratch is None or not scratch.exists():
-        return {}
-    try:
-        held = msgspec.msgpack.decode(scratch.read_bytes(), type=Scratch)
-    except (msgspec.DecodeError, OSError):
-        return {}
-    return dict(held.sizes) if held.key == key else {}
+    request, options = cast(ProfileRequest, context.request), cast(ProfilerOptions, context.options)
+    key = f"{options}|{request.precision}|{device}|{request.model}|{_versions()}|{model.graph.__hash__()}"
+    scratch = Scratch(request.scratch, key)
+    left = [size for size in request.micro_batches if size not in scratch.sizes]
+    with companions(company if left else []) as others:
+        for number, size in enumerate(left):
+            context.report(number / len(left), f"micro-batch {size}")
+            context.check_deadline()
+            others.turn_to(size)
+            try:
+                taken = measure(model, size, options, torch.device(device))
+            except RuntimeError as error:
+                first = str(error).strip().splitlines()[0][:200]
+                raise PipebenchError(f"{model.graph.name} at micro-batch {size}: {first}") from error
+            kept = Kept(
+                forward=tuple(taken.forward),
+                backward=tuple(taken.backward),
+                spread=taken.spread,
+                saved=tuple(taken.saved),
+                workspace=tuple(taken.workspace),
+                whole=taken.whole,
+            )
+            scratch.add(size, kept)
+    return {size: scratch.sizes[size] for size in request.micro_batches}
 
 
 def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> tuple[OperatorCosts, ...]:
@@ -190,10 +160,16 @@ def _provenance(
             *(_against_whole(size, each) for size, each in kept.items()),
             "time of the thread that computes (cpu) or between events (cuda), operators inside whole passes, mean "
             "over the middle half of the passes; the backward adds gradients of weights to those that are there",
+            *(_beside(options.beside) if options.beside else ()),
             *(() if request.devices[0].name == "cuda" else ("workspace is not measured on a cpu",)),
         ),
         model=request.model if captured else UNSET,
     )
+
+
+def _beside(others: int) -> tuple[str, ...]:
+    noun = "process" if others == 1 else "processes"
+    return (f"measured while {others} other {noun} ran the model",)
 
 
 def _against_whole(size: int, kept: Kept) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from pipebench.domain.errors import UnsupportedProblem
@@ -16,8 +15,10 @@ from pipebench_torch.machine import Machine
 from pipebench_torch.models import Model
 from pipebench_torch.orders import Task
 from pipebench_torch.pieces import TOKEN, Piece, Traffic
+from pipebench_torch.reduction import add_replicas
 from pipebench_torch.stage import StageRun
 from pipebench_torch.status import Status
+from pipebench_torch.together import start_together
 
 RATE = 0.5
 """Of the gradient steps of an asynchronous run."""
@@ -51,7 +52,7 @@ class Runner:
     ) -> None:
         self.model, self.layout, self.stages, self.tasks = model, layout, stages, tasks
         self.traffic, self.rank, self.machine, self.status = traffic, rank, machine, status
-        self.delay, self.ahead = 0, 3
+        self.delay, self.ahead, self.offset_ns = 0, 3, 0
         self.chain: tuple[int, ...] = ()
         self.channels: dict[tuple[int, int], Any] = {}
         self.replicas: dict[int, Any] = {}
@@ -104,9 +105,10 @@ class Runner:
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
         waits = [[] if task[2] in "WR" else self._needed(task) for task in self.tasks]
-        self.machine.begin()
-        dist.barrier()
-        record.begun = self.machine.mark()
+        if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
+            for pieces in waits[: self.ahead]:
+                exchange.expect(pieces)
+        self._begin(record)
         for position, task in enumerate(self.tasks):
             for pieces in waits[position : position + self.ahead + 1]:
                 exchange.expect(pieces)
@@ -117,6 +119,11 @@ class Runner:
         record.ended = self.machine.mark()
         record.sent, record.got = exchange.sent_at, exchange.got_at
         return record
+
+    def _begin(self, record: Record) -> None:
+        self.machine.begin()
+        start_together(self.machine, self.offset_ns)
+        record.begun = self.machine.mark()
 
     def _task(
         self, task: Task, pieces: list[Piece], exchange: Exchange, record: Record, watch_memory: bool
@@ -169,13 +176,11 @@ class Runner:
     def _reduce(self, run: StageRun, round_: int, stage: int) -> None:
         """Add the gradients of all replicas."""
         if stage in self.replicas:
+            held = run.gradients.setdefault(round_, {})
             for name in run.parameters:
-                held = run.gradients.setdefault(round_, {})
                 if name not in held:
                     held[name] = torch.zeros_like(run.versions[0][name], requires_grad=False)
-                ready = self.machine.sending(held[name])
-                dist.all_reduce(ready, group=self.replicas[stage])
-                held[name].copy_(ready)
+            add_replicas(held, run.parameters, self.replicas[stage], self.machine)
 
     def _update(self, run: StageRun, stage: int, round_: int) -> None:
         """Version round + 1 from the newest one; versions that no later mini-batch uses are dropped."""

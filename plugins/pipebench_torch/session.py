@@ -1,5 +1,6 @@
 """What a process does between meeting the others and its report."""
 
+from math import ceil
 from typing import Any
 
 import torch.distributed as dist
@@ -17,7 +18,11 @@ from pipebench_torch.rounds import rounds_of
 from pipebench_torch.runner import Record, Runner
 from pipebench_torch.stage import StageRun
 from pipebench_torch.status import Status
+from pipebench_torch.together import told
 from pipebench_torch.verify import compare_gradients
+
+MOST_RUNS = 100
+"""Mini-batches that are measured to fill `least_s`."""
 
 
 def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
@@ -25,24 +30,20 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     status.say("building the model")
     machine = machine_of(job.device, job.backend, local)
     model = model_of(job.planned.problem, job.seed, machine.device)
-    session = Session(job, model.graph, rank, machine, status)
-    difference = session.checked(model) if job.verify else None
-    runner, layout = session.runner(model), session.layout
     status.say("comparing clocks with rank 0")
     offset_ns, clock_error_ns = clock_offset(job.backend)
+    session = Session(job, model.graph, rank, machine, status, offset_ns)
+    difference = session.checked(model) if job.verify else None
+    runner, layout = session.runner(model), session.layout
     runner.run()
     held = runner.held_bytes()
     base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
     watched = runner.run(watch_memory=True)
     if job.device == "cpu":
         keep_freed_memory()
-    wanted = 1 if layout.rounds > 1 else job.options.warmup + job.options.iterations
-    runs = [_read(machine, runner.run(), offset_ns) for _ in range(wanted)]
-    if layout.rounds == 1:
-        runs = runs[job.options.warmup :]
     return Report(
         rank=rank,
-        runs=tuple(runs),
+        runs=session.measured(runner),
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
         held_bytes=held,
         delay=session.delay,
@@ -56,8 +57,11 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
 class Session:
     """What a process knows of the whole run."""
 
-    def __init__(self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status) -> None:
+    def __init__(
+        self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status, offset_ns: int
+    ) -> None:
         self.job, self.rank, self.machine, self.status = job, rank, machine, status
+        self.offset_ns = offset_ns
         problem, plan, schedule = job.planned.problem, job.planned.plan, job.planned.schedule
         assert schedule is not None
         self.layout, self.delay = rounds_of(problem, plan, schedule, job.options)
@@ -78,9 +82,25 @@ class Session:
         own = self.order_of[self.rank]
         runner = _kind(job)(model, layout, stages, own, self.traffic, self.rank, self.machine, self.status)
         runner.delay, runner.ahead, runner.chain = self.delay, job.options.ahead, job.chain
+        runner.offset_ns = self.offset_ns
         runner.replicas, runner.channels = self.replicas, self.channels
         runner.prepare(self.order_of)
         return runner
+
+    def measured(self, runner: Runner) -> tuple[Tasks, ...]:
+        """The mini-batches that count: of a flush each, or one run of many."""
+        if self.layout.rounds > 1:
+            return (self._timed(runner),)
+        options = self.job.options
+        for _ in range(options.warmup):
+            runner.run()
+        first = self._timed(runner)
+        enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / (first.ended - first.begun)))
+        wanted = told(max(options.iterations, enough), self.machine)
+        return (first, *(self._timed(runner) for _ in range(wanted - 1)))
+
+    def _timed(self, runner: Runner) -> Tasks:
+        return _read(self.machine, runner.run(), self.offset_ns)
 
     def checked(self, model: Model) -> Difference | None:
         """Gradients against those of a single process, in fine numbers; what rank 0 finds."""

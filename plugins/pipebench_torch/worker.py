@@ -10,6 +10,7 @@ import msgspec
 
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench_torch.job import JOB, REPORT, STATUS, Failure, Job, give_up, write
+from pipebench_torch.leave import leave
 from pipebench_torch.status import Status, read_status
 
 PEER = (
@@ -82,4 +83,4 @@ def _text(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    leave(main(Path(sys.argv[1])))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipebench.bench.attachment import attached
 from pipebench.bench.clocks import clock_offsets
-from pipebench.bench.score import prediction_error
+from pipebench.bench.prediction import prediction_error
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.row import Row

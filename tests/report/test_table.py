@@ -88,3 +88,15 @@ def test_rank_agreement_stands_under_a_block_of_three_measured_plans(
     assert line in lines_of(*rows)
     assert not any("rank agreement" in each for each in lines_of(*rows[:2]))
     assert not any("rank agreement" in each for each in lines_of(*(row(name) for name in "abc")))
+
+
+def test_what_is_left_with_the_measured_times_stands_under_a_block() -> None:
+    rows = [
+        row("a", simulated_s=1.0, measured_s=2.0, replayed_s=1.9),
+        row("b", simulated_s=1.0, measured_s=1.0, replayed_s=1.1),
+        row("c", simulated_s=1.0),
+    ]
+    start, end = "  with the measured times of tasks the simulation is ", " off (messages, all-reduces, idle time)"
+    assert f"{start}-5.0 % to 10.0 %{end}" in lines_of(*rows)
+    assert f"{start}-5.0 %{end}" in lines_of(rows[0], rows[2])
+    assert not any(line.startswith(start) for line in lines_of(rows[2]))

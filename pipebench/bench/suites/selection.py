@@ -14,7 +14,7 @@ from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Recompute
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import require_count
-from pipebench.formats.cluster import load_cluster
+from pipebench.formats.cluster import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list
@@ -131,6 +131,8 @@ def _said(asked: Selection) -> dict[str, Any]:
         for name in Selection.__slots__
         if name in Wanted.__slots__ and (value := getattr(asked, name)) is not None
     }
+    if asked.cluster is not None and (size := size_of_document(asked.cluster)) is not None:
+        said.setdefault("devices", size)
     if asked.sequence is not None and not asked.configs:
         raise PipebenchError("a sequence length is for a config.json", "name one with --config")
     for name, valid in CHOICES.items():

@@ -68,6 +68,7 @@ def ladder(row: Row) -> list[tuple[str, str, str]]:
         ("claimed", row.claimed_s),
         ("estimated", row.estimated_s),
         ("simulated", row.simulated_s),
+        ("replayed", row.replayed_s),
         ("measured", row.measured_s),
     )
     known = [(name, value) for name, value in rungs if value is not None]

@@ -11,6 +11,8 @@ from pipebench.bench.suites.selection import Selection, select
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Pins
+from pipebench.formats.cluster import load_cluster
+from pipebench.formats.native import write_document
 from pipebench.hooks.manager import Host
 from tests.bench.suite_files import HEAD, selected, workload, write
 
@@ -56,6 +58,16 @@ def test_each_option_replaces_its_own_key_in_every_workload() -> None:
     assert {w.pins for w in found} == {Pins(micro_batch=2, data_parallel=1, reserve=0.1)}
     assert {w.optimizer for w in found} == {"sgd"}
     assert {w.cluster.name for w in found} == {"summit"}
+
+
+def test_a_cluster_document_has_the_devices_that_it_has(tmp_path: Path) -> None:
+    """Unless fewer are asked for."""
+    file = tmp_path / "links.json"
+    write_document(file, "cluster", load_cluster("summit", devices=4))
+    assert [w.cluster.size for w in selected("quick", cluster=str(file))] == [4, 4]
+    assert {w.cluster.size for w in selected("quick", cluster=str(file), devices=2)} == {2}
+    with pytest.raises(PipebenchError, match="has 4 devices, not 8"):
+        selected("quick", cluster=str(file), devices=8)
 
 
 def test_a_pin_that_is_not_said_stays_the_suites() -> None:

@@ -67,7 +67,7 @@ def test_a_run_that_somebody_else_launched(
     assert other["within_ns"] < 50_000_000
     first, second = told["stages"]
     assert (first["marked"], second["marked"]) == (True, True)
-    assert 1.2 < second["measured_s"] / first["measured_s"] < 3.5
+    assert second["measured_s"] / first["measured_s"] > 1.5  # six times the work, and others work on the machine
 
 
 def test_a_clock_that_is_ahead_is_found(pipebench: CommandLine, store: str, traced: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 from pipebench.formats.native import read_document
 from tests.cli.command_line import CommandLine
 
-QUICK = "torch[device=cpu,iterations=1,warmup=0,verify=yes,timeout_s=100]"
+QUICK = "torch[device=cpu,iterations=1,least_s=0,warmup=0,verify=yes,timeout_s=100]"
 
 
 def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_same_command_on_two_nodes(tmp_path: Path) -> None:
     """Both tell the same trace, and gradients equal as on one node."""
     problem = problem_of(diamond(), 3, 8)
     write_document(tmp_path / "plan.json", "plan", PlannedProblem(problem=problem, plan=PLAN, scheduler="1f1b"))
-    options = "torch[device=cpu,iterations=2,warmup=0,verify=yes]"
+    options = "torch[device=cpu,iterations=2,least_s=0,warmup=0,verify=yes]"
     command = [sys.executable, "-m", "pipebench", "execute", "plan.json", "--executor", options, "--json"]
     command += ["--timeout", "120", "--nnodes", "2", "--rendezvous", f"127.0.0.1:{free_port()}"]
     nodes = [

@@ -1,0 +1,52 @@
+"""What processes agree on: when a mini-batch begins, how many are measured."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+from pipebench_torch import together
+from pipebench_torch.job import Tasks
+from pipebench_torch.machine import Machine
+from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.session import MOST_RUNS, Session
+
+
+@pytest.mark.parametrize("ahead_ns", [-3_000_000, 0, 3_000_000])
+def test_a_clock_that_is_off_starts_at_the_same_instant(monkeypatch: pytest.MonkeyPatch, ahead_ns: int) -> None:
+    """The clock of this process is ahead of rank 0's; rank 0 said when."""
+    instant = time.monotonic_ns() - ahead_ns + 10_000_000
+    monkeypatch.setattr(together.dist, "barrier", lambda: None)
+    monkeypatch.setattr(together.dist, "broadcast", lambda box, src: box.fill_(instant))
+    together.start_together(Machine(), -ahead_ns)
+    late_ns = time.monotonic_ns() - ahead_ns - instant
+    assert 0 <= late_ns < 1_000_000_000
+
+
+def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, **options: Any) -> tuple[int, int]:
+    """Mini-batches that were run, and those that count; the n-th takes so long, the rest as the last."""
+    session: Any = Session.__new__(Session)
+    session.job = SimpleNamespace(options=ExecutorOptions(**options))
+    session.layout, session.machine = SimpleNamespace(rounds=rounds), Machine()
+    done: list[int] = []
+
+    def timed(_: Any) -> Tasks:
+        took = took_s[min(len(done), len(took_s) - 1)]
+        done.append(1)
+        return Tasks(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
+
+    session._timed = timed
+    monkeypatch.setattr("pipebench_torch.session.told", lambda value, machine: value)
+    counted = session.measured(SimpleNamespace(run=lambda: timed(None)))
+    return len(done), len(counted)
+
+
+def test_short_mini_batches_are_measured_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert runs([9.0, 0.1], monkeypatch, least_s=0.95) == (11, 10)  # the warm-up tells nothing
+    assert runs([9.0, 0.5], monkeypatch) == (6, 5)
+    assert runs([0.5], monkeypatch, warmup=0, iterations=1, least_s=0.0) == (1, 1)
+    assert runs([1e-6], monkeypatch, warmup=2) == (MOST_RUNS + 2, MOST_RUNS)
+    assert runs([1e-6], monkeypatch, rounds=7) == (1, 1)
