@@ -1,10 +1,9 @@
 """One plan, simulated and run by an executor: how far apart the two are."""
 
-import os
 import time
 from dataclasses import dataclass
 
-from pipebench.bench.conditions import busy_machine
+from pipebench.bench.conditions import disturbance, usage
 from pipebench.bench.prediction import prediction_error
 from pipebench.bench.score import NS_PER_S, replayed_s
 from pipebench.bench.services import HostServices
@@ -50,11 +49,11 @@ def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: floa
     schedule = planned.schedule or services.schedule(planned.scheduler or default, problem, plan)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
-    load = os.getloadavg()[0]
+    before = usage()
     measured = services.execute(executor, problem, plan, schedule, notices)
     if measured.origin != "measured":
         raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
-    return gap(planned, schedule, simulated, measured, (*notices, *busy_machine(load)))
+    return gap(planned, schedule, simulated, measured, (*notices, *disturbance(before, usage())))
 
 
 def gap(

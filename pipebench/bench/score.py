@@ -1,10 +1,9 @@
 """What a plan is worth: the suite's own figures, never the planner's."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from pipebench.bench.conditions import busy_machine
+from pipebench.bench.conditions import disturbance, usage
 from pipebench.bench.prediction import prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.bounds import memory_bound, time_bound
@@ -93,14 +92,14 @@ def time_fields(
     ran: list[str] = []
     for name in executors:
         noted: list[str] = []
-        load = os.getloadavg()[0]
+        before = usage()
         try:
             trace = services.execute(name, problem, plan, schedule, noted)
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue
         if trace.origin == "measured":
-            noted += busy_machine(load)
+            noted += disturbance(before, usage())
         notices += [f"executor {name}: {line}" for line in noted]
         ran.append(name)
         traces.append(trace)
