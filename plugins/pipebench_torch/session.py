@@ -3,17 +3,16 @@
 from math import ceil
 from typing import Any
 
-import torch.distributed as dist
-
 from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.building import for_checking, model_of
+from pipebench_torch.channels import connected, replica_groups
 from pipebench_torch.clocks import clock_offset
 from pipebench_torch.job import Difference, Job, Report, Tasks
 from pipebench_torch.layout import Layout
 from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, machine_of
 from pipebench_torch.models import Model
 from pipebench_torch.orders import Task, lane_orders
-from pipebench_torch.pieces import Traffic, traffic_of
+from pipebench_torch.pieces import traffic_of
 from pipebench_torch.rounds import rounds_of
 from pipebench_torch.runner import Record, Runner
 from pipebench_torch.stage import StageRun
@@ -68,8 +67,8 @@ class Session:
         orders = lane_orders(problem, plan, schedule, self.layout)
         self.order_of = {each: _tasks_of(self.layout, orders, each) for each in range(self.layout.world)}
         self.traffic = traffic_of(graph, self.layout)
-        self.replicas = _replicas(self.layout, rank)
-        self.channels = _channels(self.traffic, rank) if job.backend == "nccl" and not job.chain else {}
+        self.replicas = replica_groups(self.layout, rank)
+        self.channels = connected(self.traffic, rank, machine) if job.backend == "nccl" and not job.chain else {}
 
     def runner(self, model: Model) -> Runner:
         """This process's part of the run, with the weights of a model."""
@@ -129,28 +128,6 @@ def _kind(job: Job) -> type[Runner]:
 def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: int) -> list[Task]:
     device = layout.device_of(rank)
     return next((tasks for devices, tasks in orders.items() if device in devices), [])
-
-
-def _replicas(layout: Layout, rank: int) -> dict[int, Any]:
-    """Process groups of replicas by stage; every process makes all, in one order."""
-    found = {}
-    for stage in range(len(layout.plan.stages)):
-        ranks = layout.ranks_of(stage)
-        if len(ranks) > 1:
-            group = dist.new_group(list(ranks))
-            if rank in ranks:
-                found[stage] = group
-    return found
-
-
-def _channels(traffic: Traffic, rank: int) -> dict[tuple[int, int], Any]:
-    """For NCCL a process group for each channel."""
-    found = {}
-    for pair in sorted({(piece.source, piece.target) for piece in traffic.pieces if not piece.local}):
-        group = dist.new_group(sorted(pair))
-        if rank in pair:
-            found[pair] = group
-    return found
 
 
 def _read(machine: Machine, record: Record, offset_ns: int) -> Tasks:
