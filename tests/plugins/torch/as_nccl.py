@@ -1,8 +1,9 @@
 """A worker that takes gloo for NCCL and host memory for cards: `python as_nccl.py FOLDER`.
 
-It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that a channel's must come in one order; two
-processes that exchange something for the first time wait for each other; every message needs a group of its own two.
-The instants are those of events, read at the end. A run over gloo, in which processes share a card, keeps gloo's ways.
+It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that a channel's
+must come in one order; two processes that exchange something for the first time wait for each other; every message
+needs a group of its own two. The instants are those of events, read at the end. A run over gloo, in which processes
+share a card, keeps gloo's ways.
 """
 
 import sys
@@ -71,18 +72,18 @@ class Wire:
     def __getattr__(self, name: str) -> Any:
         return getattr(dist, name)
 
-    def isend(self, tensor: Any, dst: int, group: Any = None, tag: int = 0) -> Any:
+    def isend(self, tensor: Any, dst: int, group: Any = None, **_: Any) -> Any:
         self.meet(dist.get_rank(), dst, group)
         return dist.isend(tensor, dst=dst, group=group)
 
-    def irecv(self, tensor: Any, src: int, group: Any = None, tag: int = 0) -> Any:
+    def irecv(self, tensor: Any, src: int, group: Any = None, **_: Any) -> Any:
         self.meet(src, dist.get_rank(), group)
         return dist.irecv(tensor, src=src, group=group)
 
-    def send(self, tensor: Any, dst: int, group: Any = None, tag: int = 0) -> None:
+    def send(self, tensor: Any, dst: int, group: Any = None, **_: Any) -> None:
         self.isend(tensor, dst, group).wait()
 
-    def recv(self, tensor: Any, src: int, group: Any = None, tag: int = 0) -> None:
+    def recv(self, tensor: Any, src: int, group: Any = None, **_: Any) -> None:
         self.irecv(tensor, src, group).wait()
 
     def meet(self, source: int, target: int, group: Any) -> None:
