@@ -1,9 +1,9 @@
 """A worker that takes gloo for NCCL and host memory for cards: `python as_nccl.py FOLDER`.
 
-It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that a channel's
-must come in one order; two processes that exchange something for the first time wait for each other; every message
-needs a group of its own two. The instants are those of events, read at the end. A run over gloo, in which processes
-share a card, keeps gloo's ways.
+It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that those
+of a channel must come in one order; two processes that exchange something for the first time wait for each
+other; every message needs a group of its own two. The instants are those of events, read at the end. A run over
+gloo, in which processes share a card, keeps gloo's ways.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What is said to NCCL, said to gloo with its ways: no tags, pairs that wait for each other, instants of events."""
+"""What is said to NCCL, said to gloo with its ways: no tags, pairs that wait for each other, events."""
 
 from collections.abc import Callable
 from pathlib import Path
