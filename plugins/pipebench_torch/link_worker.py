@@ -29,7 +29,8 @@ def main(folder: Path) -> int:
     torch.set_num_threads(1)
     machine = machine_of(job.device, job.backend, local)
     status.say("meeting the other ranks")
-    dist.init_process_group(job.backend, timeout=timedelta(seconds=job.end_s))
+    more = {"device_id": machine.device} if job.backend == "nccl" else {}
+    dist.init_process_group(job.backend, timeout=timedelta(seconds=job.end_s), **more)
     found: dict[str, tuple[float, ...]] = {}
     for one, other in combinations(range(dist.get_world_size()), 2):
         status.say(f"measuring ranks {one} and {other}")
@@ -53,13 +54,26 @@ def _round_trip(dist: Any, buffer: Any, rank: int, one: int, other: int, machine
     machine.settle()
     start = time.perf_counter()
     if rank == one:
-        dist.send(buffer, dst=other)
-        dist.recv(buffer, src=other)
+        _send(dist, buffer, other, machine)
+        _receive(dist, buffer, other, machine)
     elif rank == other:
-        dist.recv(buffer, src=one)
-        dist.send(buffer, dst=one)
+        _receive(dist, buffer, one, machine)
+        _send(dist, buffer, one, machine)
     machine.settle()
     return time.perf_counter() - start
+
+
+def _send(dist: Any, buffer: Any, target: int, machine: Machine) -> None:
+    dist.send(machine.sending(buffer), dst=target)
+
+
+def _receive(dist: Any, buffer: Any, source: int, machine: Machine) -> None:
+    """Into the buffer, or into host memory first."""
+    through_host = machine.staged and machine.device.type != "cpu"
+    room = buffer.new_empty(buffer.shape, device="cpu") if through_host else buffer
+    dist.recv(room, src=source)
+    if room is not buffer:
+        buffer.copy_(room)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class LinkReport(Value, frozen=True, kw_only=True):
 
 
 def links(context: Context) -> Cluster:
-    """A cluster of processes of this machine: every pair is measured, the median pair stands for all.
+    """A cluster of processes of this machine: every pair is measured, the median pair stands for all. Processes
+    that share cards send through the host, over gloo, and have a share of a card's memory.
 
     Raises PipebenchError: torch is not installed, fewer than two devices, no CUDA device, a process failed.
     """
@@ -50,9 +51,10 @@ def links(context: Context) -> Cluster:
     request = cast(LinkRequest, context.request)
     if request.devices < 2:
         raise PipebenchError(f"links between {request.devices} devices cannot be measured", "give 2 or more")
-    if request.device == "cuda" and torch.cuda.device_count() < request.devices:
-        raise PipebenchError(f"there are {torch.cuda.device_count()} CUDA devices, not {request.devices}")
-    backend = "nccl" if request.device == "cuda" else "gloo"
+    cards = torch.cuda.device_count() if request.device == "cuda" else 0
+    if request.device == "cuda" and not cards:
+        raise PipebenchError("torch finds no CUDA device", "say --device cpu")
+    backend = "nccl" if cards >= request.devices else "gloo"
     job = LinkJob(backend=backend, device=request.device)
     with tempfile.TemporaryDirectory(prefix="pipebench-") as name:
         folder = Path(name)
@@ -61,11 +63,12 @@ def links(context: Context) -> Cluster:
         run_ranks(command, request.devices, folder, time.monotonic() + LIMIT_S)
         report = msgspec.msgpack.decode((folder / REPORT.format(0)).read_bytes(), type=LinkReport)
     latency_s, rate = fitted(job.sizes, report.seconds.values())
-    memory = _memory_bytes(request.device) // (request.devices if request.device == "cpu" else 1)
+    sharing = -(-request.devices // max(1, cards))
+    through = f"{backend}, {sharing} processes on a card" if cards and backend == "gloo" else backend
     kind = DeviceType(
-        name=request.device if backend == "gloo" else report.device,
-        memory_bytes=memory,
-        source=f"measured over {backend}",
+        name=report.device if cards else request.device,
+        memory_bytes=_memory_bytes(request.device) // sharing,
+        source=f"measured over {through}",
     )
     level = LinkLevel(name=backend, group=request.devices, latency_s=latency_s, bandwidth_bytes_s=rate)
     return Cluster(

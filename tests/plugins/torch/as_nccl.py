@@ -1,4 +1,4 @@
-"""A worker that takes gloo for NCCL and host memory for cards: `python as_nccl.py FOLDER`.
+"""A worker that takes gloo for NCCL and host memory for cards: `python as_nccl.py FOLDER [links]`.
 
 It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that those
 of a channel must come in one order; two processes that exchange something for the first time wait for each
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from pipebench_torch import channels, exchange, session, worker
+from pipebench_torch import channels, exchange, link_worker, session, worker
 from pipebench_torch.machine import CudaMachine
 
 CARDS = 4
@@ -102,21 +102,27 @@ class Wire:
             time.sleep(0.001)
 
 
-def main(folder: Path) -> int:
-    """Run the worker."""
+def main(folder: Path, links: bool) -> int:
+    """Run the worker, or that of a link measurement."""
     cards()
     start = dist.init_process_group
 
     def as_gloo(backend: str, timeout: Any, device_id: Any = None) -> None:
+        assert (device_id is None) == (backend == "gloo")
         if backend == "nccl":
-            assert device_id.type == "cuda"
             exchange.dist = channels.dist = Wire()
         start("gloo", timeout=timeout)
 
     dist.init_process_group = as_gloo
-    session.machine_of = lambda device, backend, local: Card(local % CARDS, staged=backend == "gloo")
-    return worker.main(folder)
+    session.machine_of = link_worker.machine_of = card
+    return link_worker.main(folder) if links else worker.main(folder)
+
+
+def card(device: str, backend: str, local: int) -> Card:
+    """Of a process."""
+    assert device == "cuda"
+    return Card(local % CARDS, staged=backend == "gloo")
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), "links" in sys.argv))

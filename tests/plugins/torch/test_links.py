@@ -1,0 +1,85 @@
+"""What messages between processes cost: the line through their times, and the cluster that is made of it."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+import torch
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.context import Context, LinkRequest
+from pipebench_torch import links as measured_links
+from pipebench_torch.links import SIZES, fitted, links
+
+WORKER = Path(__file__).with_name("as_nccl.py")
+
+
+def times(latency_s: float, bytes_s: float) -> list[float]:
+    return [latency_s + size / bytes_s for size in SIZES]
+
+
+def test_times_on_a_line_give_it_back() -> None:
+    latency, rate = fitted(SIZES, [times(50e-6, 2e9)])
+    assert latency == pytest.approx(50e-6, rel=1e-6)
+    assert rate == pytest.approx(2e9, rel=1e-6)
+
+
+def test_the_median_pair_stands_for_all() -> None:
+    slow, middle, fast = times(1e-3, 1e8), times(2e-5, 3e9), times(1e-6, 9e10)
+    assert fitted(SIZES, [slow, fast, middle])[1] == pytest.approx(3e9, rel=1e-6)
+
+
+def test_latency_is_not_negative_and_small_messages_decide_it() -> None:
+    late = [time * (1.2 if size > 10**6 else 1.0) for time, size in zip(times(0.0, 1e9), SIZES, strict=True)]
+    assert fitted(SIZES, [late])[0] == 0.0
+    slow_large = [
+        time + (5e-3 if size > 10**7 else 0.0) for time, size in zip(times(1e-4, 1e9), SIZES, strict=True)
+    ]
+    assert fitted(SIZES, [slow_large])[0] == pytest.approx(1e-4, rel=0.2)
+
+
+def test_processes_of_this_machine() -> None:
+    cluster = links(Context(options=None, request=LinkRequest(devices=2, device="cpu")))
+    (level,) = cluster.levels
+    assert (cluster.size, level.group, level.name) == (2, 2, "gloo")
+    assert 1e-6 < level.latency_s < 0.1
+    assert 1e6 < level.bandwidth_bytes_s < 1e12
+    (kind,) = cluster.types
+    assert (kind.name, kind.source) == ("cpu", "measured over gloo")
+
+
+@pytest.mark.parametrize(
+    ("cards", "backend", "source", "memory"),
+    [(1, "gloo", "measured over gloo, 2 processes on a card", 500), (2, "nccl", "measured over nccl", 1000)],
+)
+def test_processes_on_cards_of_their_own_and_on_one(
+    cards: int, backend: str, source: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = measured_links.run_ranks
+
+    def other(command: list[str], *rest: object) -> None:
+        start([sys.executable, str(WORKER), command[-1], "links"], *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measured_links, "run_ranks", other)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=1000))
+    cluster = links(Context(options=None, request=LinkRequest(devices=2, device="cuda")))
+    (kind,) = cluster.types
+    assert (kind.name, kind.memory_bytes, kind.source) == ("a made card", memory, source)
+    assert cluster.levels[0].name == backend
+    assert cluster.levels[0].bandwidth_bytes_s > 1e6
+
+
+def test_what_cannot_be_measured() -> None:
+    for request, reason in (
+        (LinkRequest(devices=1, device="cpu"), "links between 1 devices cannot be measured"),
+        (LinkRequest(devices=2, device="cuda"), "torch finds no CUDA device"),
+    ):
+        if request.device == "cuda" and torch.cuda.device_count():
+            continue
+        with pytest.raises(PipebenchError, match=reason):
+            links(Context(options=None, request=request))
