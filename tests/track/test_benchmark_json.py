@@ -1,6 +1,7 @@
 """What pytest-benchmark writes, as it is and as it should not be."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -77,8 +78,8 @@ def test_what_the_real_plugin_writes_here_is_read(tmp_path: Path) -> None:
     )
     made = tmp_path / "made.json"
     words = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "--benchmark-max-time=0.01"]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *words, f"--benchmark-json={made}", str(test)], check=True, cwd=tmp_path
-    )
+    command = [sys.executable, "-m", "pytest", *words, f"--benchmark-json={made}", str(test)]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    subprocess.run(command, check=True, cwd=tmp_path, env=alone)  # under xdist the plugin measures nothing
     found = read_benchmarks(made, this_machine(), datetime.now(UTC) + timedelta(seconds=1))
     assert found.benchmarks[0].counters == {"n": 3}
