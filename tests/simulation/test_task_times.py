@@ -44,6 +44,9 @@ def test_one_stage_alone_and_stages_that_are_not_there() -> None:
     schedule = one_f_one_b_schedule(problem, plan)
     trace = simulate(problem, plan, schedule)
     assert mean_task_times(trace, 1) == {("F", 0): 3, ("B", 0): 5}
+    foreign = replace(trace, stage=(-1, *trace.stage[1:]), end_ns=tuple(-end for end in trace.end_ns))
+    assert mean_task_times(foreign, 2) == {}
+    assert mean_task_times(replace(trace, end_ns=(2**60,) * len(trace.end_ns)), 2) == {}
     faster = simulate(problem, plan, schedule, {("B", 1): 1})
     lasted = {
         (stage, kind): end - start
