@@ -8,10 +8,10 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
-from pipebench_torch.job import Report, Tasks
-from pipebench_torch.layout import Layout
-from pipebench_torch.orders import Task, lane_orders
-from pipebench_torch.pieces import TOKEN, traffic_of
+from pipebench_torch.placing.layout import Layout
+from pipebench_torch.placing.orders import Task, lane_orders
+from pipebench_torch.placing.pieces import TOKEN, traffic_of
+from pipebench_torch.processes.job import Report, Tasks
 
 
 def trace_of(problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[Report]) -> Trace:

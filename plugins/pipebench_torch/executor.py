@@ -1,7 +1,6 @@
 """execute(problem, plan, schedule, context): the plan on real processes, and what they measured."""
 
 import hashlib
-import importlib.util
 import sys
 import tempfile
 import time
@@ -20,15 +19,16 @@ from pipebench.domain.profile import OperatorCosts
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
-from pipebench_torch.chains import chain_of
 from pipebench_torch.collect import trace_of
-from pipebench_torch.hardware import device_and_backend, memory_limits
-from pipebench_torch.job import JOB, REPORT, Job, Report, write
-from pipebench_torch.launch import run_ranks
-from pipebench_torch.nodes import node_of
+from pipebench_torch.installed import require_torch
+from pipebench_torch.placing.chains import chain_of
+from pipebench_torch.placing.rounds import rounds_of
 from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.processes.hardware import device_and_backend, memory_limits
+from pipebench_torch.processes.job import JOB, REPORT, Job, Report, write
+from pipebench_torch.processes.launch import run_ranks
+from pipebench_torch.processes.nodes import node_of
 from pipebench_torch.remarks import judge_gradients, note_other_device
-from pipebench_torch.rounds import rounds_of
 
 MOST_VERIFIED_BYTES = 2 * 10**9
 MOST_VERIFIED_S = 20.0
@@ -75,7 +75,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
     with tempfile.TemporaryDirectory(prefix="pipebench-") as name:
         folder = Path(name)
         write(folder / JOB, job)
-        command = [sys.executable, "-m", "pipebench_torch.worker", str(folder)]
+        command = [sys.executable, "-m", "pipebench_torch.running.worker", str(folder)]
         run_ranks(command, layout.world, folder, deadline_s, node, _facts(job))
         reports = [_report(folder, rank) for rank in range(layout.world)]
     judge_gradients(reports[0].difference, options.tolerance, context)
@@ -108,12 +108,6 @@ def _report(folder: Path, rank: int) -> Report:
     except FileNotFoundError:
         raise PipebenchError(f"rank {rank} left no report: its node was gone before it could be read") from None
     return msgspec.msgpack.decode(content, type=Report)
-
-
-def require_torch() -> None:
-    """Raises PipebenchError with the remedy when torch is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        raise PipebenchError("torch is not installed", "pip install 'pipebench[torch]'")
 
 
 def refuse_sharded(problem: Problem, plan: Plan) -> None:

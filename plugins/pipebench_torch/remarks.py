@@ -3,8 +3,8 @@
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
-from pipebench_torch.job import Difference
-from pipebench_torch.layout import Layout
+from pipebench_torch.placing.layout import Layout
+from pipebench_torch.processes.job import Difference
 
 ROUNDINGS = 1000
 """Most roundings by which a gradient may differ: 2e-13 in float64, 1e-4 in float32."""

@@ -1,9 +1,9 @@
 """A worker that takes gloo for NCCL and host memory for cards: `python as_nccl.py FOLDER [links]`.
 
-It is `pipebench_torch.worker` but for what NCCL does otherwise than gloo: messages have no tags, so that those
-of a channel must come in one order; two processes that exchange something for the first time wait for each
-other; every message needs a group of its own two. The instants are those of events, read at the end. A run over
-gloo, in which processes share a card, keeps gloo's ways.
+It is `pipebench_torch.running.worker` but for what NCCL does otherwise than gloo: messages have no tags, so
+that those of a channel must come in one order; two processes that exchange something for the first time wait
+for each other; every message needs a group of its own two. The instants are those of events, read at the end. A
+run over gloo, in which processes share a card, keeps gloo's ways.
 """
 
 import sys
@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from pipebench_torch import channels, exchange, link_worker, session, worker
 from pipebench_torch.machine import CudaMachine
+from pipebench_torch.profiling import link_worker
+from pipebench_torch.running import channels, exchange, session, worker
 
 CARDS = 4
 CONNECT_S = 20.0

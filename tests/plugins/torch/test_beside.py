@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.errors import PipebenchError
-from pipebench_torch.beside import Company, companions
 from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.profiling.beside import Company, companions
 from tests.plugins.torch.small import diamond
 from tests.plugins.torch.test_profiler import measured
 

@@ -16,7 +16,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench_models.graph_builder import GraphBuilder
 from pipebench_models.shared_operators import linear
-from pipebench_torch import executor
+from pipebench_torch import executor, installed
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
 
@@ -62,7 +62,7 @@ def started(module: str) -> list[int]:
 
 def worker_pids() -> list[int]:
     """The processes of a run."""
-    return started("pipebench_torch.worker")
+    return started("pipebench_torch.running.worker")
 
 
 def signal_one(number: int) -> threading.Thread:
@@ -118,7 +118,7 @@ def test_a_port_in_use() -> None:
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: None)
     assert failure(chain()) == "torch is not installed (pip install 'pipebench[torch]')"
 
 

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.errors import PipebenchError
-from pipebench_torch.failures import RanksFailed
-from pipebench_torch.launch import run_ranks
+from pipebench_torch.processes.failures import RanksFailed
+from pipebench_torch.processes.launch import run_ranks
 
 PRELUDE = """
 import os, sys, time, signal
@@ -22,7 +22,7 @@ rank = int(os.environ["RANK"])
 def say(text):
     (folder / f"status-{rank}").write_text(text)
 def give_up(kind, message):
-    from pipebench_torch import job
+    from pipebench_torch.processes import job
     job.give_up(folder, rank, job.Failure(kind=kind, message=message, doing="running F of stage 0, micro-batch 2"))
     sys.exit(1)
 """
@@ -120,7 +120,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     program = """
 import sys, time
 from pathlib import Path
-from pipebench_torch.launch import run_ranks
+from pipebench_torch.processes.launch import run_ranks
 run_ranks([sys.executable, "-c", *sys.argv[2:0:-1]], 2, Path(sys.argv[1]), time.monotonic() + 60)
 """
     starter = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), PRELUDE + "time.sleep(60)"])

@@ -12,8 +12,8 @@ import torch
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.context import Context, LinkRequest
-from pipebench_torch import links as measured_links
-from pipebench_torch.links import SIZES, fitted, links
+from pipebench_torch.profiling import links as measured_links
+from pipebench_torch.profiling.links import SIZES, fitted, links
 
 WORKER = Path(__file__).with_name("as_nccl.py")
 

@@ -17,10 +17,10 @@ from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.formats.native import write_document
-from pipebench_torch.failures import RanksFailed
-from pipebench_torch.launch import run_ranks
-from pipebench_torch.nodes import Node, node_of
 from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.processes.failures import RanksFailed
+from pipebench_torch.processes.launch import run_ranks
+from pipebench_torch.processes.nodes import Node, node_of
 from tests.plugins.torch.small import diamond, problem_of, stages
 from tests.plugins.torch.test_launch import PRELUDE, alive
 

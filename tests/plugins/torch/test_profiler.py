@@ -80,7 +80,7 @@ def test_a_name_of_both_is_captured_where_the_project_s_operators_cannot_be_comp
 
 
 def test_a_stopped_measurement_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipebench_torch import measure
+    from pipebench_torch.profiling import measure
 
     scratch = tmp_path / "p.json.partial"
     asked: list[int] = []

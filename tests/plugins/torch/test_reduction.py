@@ -6,8 +6,8 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from pipebench_torch import reduction
 from pipebench_torch.machine import Machine
+from pipebench_torch.running import reduction
 
 
 def messages(gradients: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, object]]:

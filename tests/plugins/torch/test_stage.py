@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.plan import Plan
-from pipebench_torch.building import model_of
-from pipebench_torch.layout import layout_of
-from pipebench_torch.pieces import traffic_of
-from pipebench_torch.stage import StageRun
+from pipebench_torch.modules.building import model_of
+from pipebench_torch.placing.layout import layout_of
+from pipebench_torch.placing.pieces import traffic_of
+from pipebench_torch.running.stage import StageRun
 from tests.plugins.torch.small import diamond, problem_of, stages
 
 

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench_torch import together
-from pipebench_torch.job import Tasks
 from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ExecutorOptions
-from pipebench_torch.session import MOST_RUNS, Session
+from pipebench_torch.processes.job import Tasks
+from pipebench_torch.running import together
+from pipebench_torch.running.session import MOST_RUNS, Session
 
 
 @pytest.mark.parametrize("ahead_ns", [-3_000_000, 0, 3_000_000])
@@ -39,7 +39,7 @@ def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, 
         return Tasks(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
 
     session._timed = timed
-    monkeypatch.setattr("pipebench_torch.session.told", lambda value, machine: value)
+    monkeypatch.setattr("pipebench_torch.running.session.told", lambda value, machine: value)
     counted = session.measured(SimpleNamespace(run=lambda: timed(None)))
     return len(done), len(counted)
 

@@ -1,0 +1,1 @@
+"""What is computed: operators of known kinds, and modules that torch captures."""

@@ -1,0 +1,48 @@
+"""The model that a profile is of: captured again where it was captured, else made of operators of known kinds."""
+
+from copy import copy
+
+import torch
+from msgspec import UNSET
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import Problem
+from pipebench.hooks.syntax import parse_reference, typed_options
+from pipebench_torch.modules.captured import CapturedModel
+from pipebench_torch.modules.catalog import source_of
+from pipebench_torch.modules.models import DTYPES, Model, SyntheticModel
+from pipebench_torch.plugin import ProfilerOptions
+
+
+def model_of(problem: Problem, seed: int, device: torch.device | None = None) -> Model:
+    """The model, the same in every process. device: where its constants are made (None: the CPU).
+
+    Raises UnsupportedProblem for a kind without an implementation, PipebenchError when the captured module is
+    no longer the one that was profiled.
+    """
+    graph, origin = problem.profile.graph, problem.profile.provenance
+    if origin.model is UNSET or not origin.model:
+        return SyntheticModel(graph, seed, problem.regime.precision)
+    options = typed_options(parse_reference(origin.profiler), ProfilerOptions)
+    dtype = DTYPES[problem.regime.precision]
+    model = CapturedModel(source_of(origin.model), options.group, options.depth, dtype, seed)
+    if model.graph != graph:
+        raise PipebenchError(f"{origin.model} is not what it was when it was profiled", "profile it again")
+    model.device = device or torch.device("cpu")
+    return model
+
+
+def for_checking(model: Model) -> Model:
+    """The same model in numbers so fine that a wrong gradient cannot pass for rounding.
+
+    Operators of known kinds in float64. Captured modules in float32: their graphs may name it.
+    """
+    if isinstance(model, SyntheticModel):
+        return SyntheticModel(model.graph, model.seed, "fp64")
+    assert isinstance(model, CapturedModel)
+    if model.dtype == torch.float32:
+        return model
+    fine = copy(model)
+    fine.dtype = torch.float32
+    fine._constants = {}  # the others are of the other format
+    return fine

@@ -1,0 +1,217 @@
+"""A module as a graph of operators: captured by torch.export on the meta device, nodes grouped by module."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Node
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter
+from pipebench.domain.graph import Tensor as GraphTensor
+from pipebench_torch.modules.catalog import Source
+
+Group = Literal["node", "module"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What torch.export gives for one number of samples. parameters, buffers, inputs: placeholder to name."""
+
+    samples: int
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    parameters: dict[str, str]
+    constants: dict[str, str]
+    inputs: tuple[str, ...]
+    exported: Any
+
+
+def export(source: Source, samples: int) -> Program:
+    """The program for so many samples. Raises PipebenchError when torch.export cannot capture the module."""
+    with torch.device("meta"):
+        module = source.build().train()
+        quiet(module)
+        inputs = source.inputs(samples)
+    owner = tied(module)
+    try:
+        exported = torch.export.export(module, (), inputs, strict=False)
+    except Exception as error:  # torch.export raises errors of many kinds
+        first = str(error).strip().splitlines()[:1]
+        raise PipebenchError(f"{source.name}: torch.export cannot capture it: {' '.join(first)[:200]}") from error
+    signature = exported.graph_signature
+    constants = dict(signature.inputs_to_buffers) | dict(signature.inputs_to_lifted_tensor_constants)
+    return Program(
+        samples=samples,
+        nodes=tuple(exported.graph.nodes),
+        outputs=tuple(str(each) for each in signature.user_outputs),
+        parameters={place: owner.get(name, name) for place, name in signature.inputs_to_parameters.items()},
+        constants=constants,
+        inputs=tuple(str(each) for each in signature.user_inputs),
+        exported=exported,
+    )
+
+
+def tied(module: nn.Module) -> dict[str, str]:
+    """Every name of a parameter to its first one: an embedding and a head may share a table."""
+    first: dict[int, str] = {}
+    names = list(module.named_parameters(remove_duplicate=False))
+    return {name: first.setdefault(id(parameter), name) for name, parameter in names}
+
+
+def quiet(module: nn.Module) -> None:
+    """Turn dropout off: two runs must give the same."""
+    for each in module.modules():
+        if isinstance(each, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d):
+            each.p = 0.0
+
+
+def calls(program: Program) -> list[Node]:
+    """The nodes that compute something, in order."""
+    return [node for node in program.nodes if node.op == "call_function"]
+
+
+def grouped(program: Program, group: Group, depth: int) -> list[list[Node]]:
+    """Runs of nodes that belong together, in the order of the graph, so that the groups have no cycle.
+
+    node: each by itself, results picked from a tuple with what made the tuple. module: of one call of a module,
+    to `depth` levels (0: the innermost).
+    """
+    found: list[list[Node]] = []
+    last: object = None
+    for node in calls(program):
+        key: object = node.name if group == "node" else module_path(node, depth)
+        if found and (key == last or _picks(node)):
+            found[-1].append(node)
+            continue
+        found.append([node])
+        last = key
+    return found
+
+
+def _picks(node: Node) -> bool:
+    return getattr(node.target, "__name__", "") == "getitem"
+
+
+def module_path(node: Node, depth: int = 0) -> str:
+    """The module that a node came from, to so many levels."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = str(stack[-1][0]) if stack else ""
+    return ".".join(path.split(".")[:depth]) if depth else path
+
+
+def graph_of(source: Source, small: Program, large: Program, group: Group, depth: int) -> OperatorGraph:
+    """The operator graph; bytes of a sample and fixed bytes from two sizes.
+
+    Nodes that depend on no input (masks, positions) are constant. Raises PipebenchError when the two programs
+    differ in more than sizes.
+    """
+    if [node.name for node in small.nodes] != [node.name for node in large.nodes]:
+        raise PipebenchError(f"{source.name}: its graph depends on the number of samples")
+    groups = grouped(small, group, depth)
+    home = {node.name: position for position, nodes in enumerate(groups) for node in nodes}
+    names = _names(groups, group)
+    sizes = {node.name: node for node in large.nodes}
+    dynamic = _dynamic(small)
+    constant = [not any(node.name in dynamic for node in nodes) for nodes in groups]
+    crossing = _crossing(small, home)
+    tensors = []
+    for node in small.nodes:
+        if node.name in crossing:
+            producer = names[home[node.name]] if node.name in home else None
+            tensors.append(_tensor(node, sizes[node.name], producer, (small.samples, large.samples)))
+    operators = []
+    for position, nodes in enumerate(groups):
+        used = dict.fromkeys(read.name for node in nodes for read in node.all_input_nodes)
+        path = module_path(nodes[0], depth)
+        operators.append(
+            Operator(
+                name=names[position],
+                kind=_kind(nodes, small.parameters),
+                inputs=tuple(name for name in used if name in crossing and home.get(name, -1) != position),
+                parameters=tuple(
+                    dict.fromkeys(small.parameters[name] for name in used if name in small.parameters)
+                ),
+                layer=_layer(path),
+                path=path,
+                constant=constant[position],
+            )
+        )
+    held = {name: _bytes(node.meta["val"]) for node in small.nodes if (name := small.parameters.get(node.name))}
+    return OperatorGraph(
+        name=source.name,
+        operators=tuple(operators),
+        tensors=tuple(tensors),
+        parameters=tuple(Parameter(name=name, bytes=size) for name, size in held.items()),
+    )
+
+
+def _names(groups: Sequence[Sequence[Node]], group: Group) -> list[str]:
+    if group == "node":
+        return [nodes[0].name for nodes in groups]
+    count: dict[str, int] = {}
+    found = []
+    for nodes in groups:
+        name = module_path(nodes[0]) or nodes[0].name
+        count[name] = count.get(name, 0) + 1
+        found.append(name if count[name] == 1 else f"{name}#{count[name]}")
+    return found
+
+
+def _dynamic(program: Program) -> set[str]:
+    """Nodes that depend on an input of the model or on a parameter."""
+    found = set(program.inputs) | set(program.parameters)
+    for node in program.nodes:
+        if any(read.name in found for read in node.all_input_nodes):
+            found.add(node.name)
+    return found
+
+
+def _crossing(program: Program, home: dict[str, int]) -> set[str]:
+    """Names of tensors that one group makes and another reads, of the model's inputs and its outputs."""
+    found = {name for name in program.inputs if _is_tensor(program, name)}
+    by_name = {node.name: node for node in program.nodes}
+    for node in calls(program):
+        for read in node.all_input_nodes:
+            if read.name in home and home[read.name] != home[node.name]:
+                found.add(read.name)
+    return found | {
+        name for name in program.outputs if name in home and isinstance(by_name[name].meta["val"], Tensor)
+    }
+
+
+def _is_tensor(program: Program, name: str) -> bool:
+    node = next(node for node in program.nodes if node.name == name)
+    return isinstance(node.meta.get("val"), Tensor) and len(node.users) > 0
+
+
+def _tensor(node: Node, larger: Node, producer: str | None, sizes: tuple[int, int]) -> GraphTensor:
+    first, second = _bytes(node.meta["val"]), _bytes(larger.meta["val"])
+    each = max(0.0, (second - first) / (sizes[1] - sizes[0]))
+    learns = producer is not None and node.meta["val"].dtype.is_floating_point
+    return GraphTensor(
+        name=node.name,
+        producer=producer,
+        forward_bytes_per_sample=each,
+        gradient_bytes_per_sample=each if learns else 0.0,
+        fixed_bytes=max(0, round(first - each * sizes[0])),
+    )
+
+
+def _bytes(value: Any) -> int:
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return sum(part.numel() * part.element_size() for part in parts if isinstance(part, Tensor))
+
+
+def _kind(nodes: Sequence[Node], parameters: dict[str, str]) -> str:
+    """The name of the call that reads a parameter, else of the first."""
+    best = next((node for node in nodes if any(r.name in parameters for r in node.all_input_nodes)), nodes[0])
+    name = getattr(best.target, "__name__", str(best.target))
+    return name.split(".")[0].rstrip("_") or "op"
+
+
+def _layer(path: str) -> int | None:
+    """The first number in a path of modules."""
+    return next((int(part) for part in path.split(".") if part.isdigit()), None)

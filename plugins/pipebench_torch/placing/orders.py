@@ -1,0 +1,67 @@
+"""The order of the tasks of each process, and how many mini-batches an asynchronous weight lags behind."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import BACKWARD, FORWARD, WEIGHT_GRADIENT, PeriodicSchedule, Schedule
+from pipebench.simulation.network import flow_table
+from pipebench.simulation.stages import stage_table
+from pipebench.simulation.tasks import LETTERS
+from pipebench.simulation.unroll import operation_order, unrolled_columns
+from pipebench_torch.placing.layout import Layout
+
+Task = tuple[int, int, str]
+"""Stage, micro-batch, kind (a letter of TASK_KINDS)."""
+
+
+def lane_orders(
+    problem: Problem, plan: Plan, schedule: Schedule, layout: Layout
+) -> dict[frozenset[int], list[Task]]:
+    """For each set of devices its tasks in order; a periodic pattern is unrolled over the rounds."""
+    if isinstance(schedule, PeriodicSchedule):
+        return _unrolled(problem, plan, schedule, layout)
+    return {
+        frozenset(lane.devices): list(zip(lane.stage, lane.micro_batch, lane.kinds, strict=True))
+        for lane in schedule.lanes
+    }
+
+
+def _unrolled(
+    problem: Problem, plan: Plan, schedule: PeriodicSchedule, layout: Layout
+) -> dict[frozenset[int], list[Task]]:
+    model = CostModel(problem)
+    stages = stage_table(model, plan, layout.rounds * layout.samples)
+    network = flow_table(model, plan, stages, queue_by_link=True)
+    columns = unrolled_columns(schedule, operation_order(schedule, plan, stages, network), stages)
+    letters = LETTERS[columns.kind].tobytes().decode()
+    found: dict[frozenset[int], list[Task]] = {}
+    for lane, devices in enumerate(columns.devices):
+        rows = np.arange(columns.first[lane], columns.first[lane + 1])
+        found[frozenset(devices)] = [
+            (int(columns.stage[row]), int(columns.micro_batch[row]), letters[row]) for row in rows
+        ]
+    return found
+
+
+def delay_of(layout: Layout, orders: Sequence[list[Task]]) -> int:
+    """The fewest mini-batches by which weights must lag so that all stages can use the same version.
+
+    Mini-batch t runs on the weights after t - delay updates; the update after mini-batch u can be made once the
+    last backward of u is done, which on every stage must be before the first forward of mini-batch u + 1 + delay
+    (Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.1: delay 1).
+    """
+    delay = 0
+    for tasks in orders:
+        done: dict[int, int] = {}
+        finished: dict[int, int] = {}
+        for stage, micro_batch, kind in tasks:
+            if kind in (BACKWARD, WEIGHT_GRADIENT):
+                done[stage] = done.get(stage, 0) + 1
+                finished[stage] = done[stage] * layout.plan.stages[stage].micro_batch // layout.samples
+            elif kind == FORWARD:
+                delay = max(delay, layout.round_of(stage, micro_batch) - finished.get(stage, 0))
+    return delay

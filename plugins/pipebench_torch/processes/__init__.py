@@ -1,0 +1,1 @@
+"""Processes are started, watched and ended, on one machine or many."""

@@ -1,0 +1,131 @@
+"""What the processes of a run are told, and what each leaves: files in one folder of each node."""
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.value import Value
+from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.processes.nodes import Node
+
+JOB, REPORT, ERROR, STATUS = "job.msgpack", "report-{}.msgpack", "error-{}.msgpack", "status-{}"
+START, ENDED, OUTPUT, PIDS = "start.msgpack", "ended-{}.msgpack", "output-{}", "pids"
+GRACE_S = 3.0
+"""How long the others may go on after one process failed: time to say why they stop."""
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """What the agent of a node is told. command: of each process. deadline_s: of time.monotonic(). parent: the
+    process that started it. facts: what must be the same on all nodes.
+    """
+
+    node: Node
+    command: tuple[str, ...]
+    deadline_s: float
+    parent: int
+    facts: dict[str, str] = {}
+
+
+class Ended(Value, frozen=True, kw_only=True):
+    """How the processes of a node ended. late: at the time limit. codes: rank and exit code (negative: signal) of
+    those that failed of themselves, the first first.
+    """
+
+    well: bool = False
+    late: bool = False
+    codes: tuple[tuple[int, int], ...] = ()
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """A plan with its problem and schedule. device, backend: decided, never `auto`. end_s: when to give up, in
+    seconds from the start of the process. data_bytes: most private memory of a process beyond what it starts with
+    (0: no limit). verify: compare with a single process. chain: the stages in order where
+    torch.distributed.pipelining runs them, else empty.
+    """
+
+    planned: PlannedProblem
+    options: ExecutorOptions
+    device: str
+    backend: str
+    end_s: float
+    data_bytes: tuple[int, ...] = ()
+    verify: bool = False
+    chain: tuple[int, ...] = ()
+    seed: int = 0
+
+
+class Tasks(Value, frozen=True, kw_only=True):
+    """One run of one process, ns of the monotonic clock; tasks in the order of the lane. sent, got: by tag."""
+
+    begun: int
+    ended: int
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    sent: dict[int, int]
+    got: dict[int, int]
+
+
+class Difference(Value, frozen=True, kw_only=True):
+    """Gradients against those of a single process. exact: parameters equal bit by bit. worst: the largest
+    difference, relative to the largest gradient of its parameter. kind: what it was compared with. numbers: the
+    format that was computed in. rounding: the distance from 1 to the next number.
+    """
+
+    parameters: int
+    exact: int
+    worst: float
+    name: str = ""
+    kind: str = ""
+    numbers: str = ""
+    rounding: float = 0.0
+
+
+class Report(Value, frozen=True, kw_only=True):
+    """What one process measured. memory: bytes during and after each task, above those at the start.
+    clock_error_ns: by how much its instants may be off those of rank 0.
+    """
+
+    rank: int
+    runs: tuple[Tasks, ...]
+    memory: tuple[tuple[int, int], ...]
+    held_bytes: int
+    delay: int = 0
+    rounds: int = 1
+    clock_error_ns: int = 0
+    difference: Difference | None = None
+    device: str = ""
+
+
+class Failure(Value, frozen=True, kw_only=True):
+    """Why a process gave up. kind: `memory`, `unsupported`, `port`, `peer` (another one is gone) or `other`."""
+
+    kind: str
+    message: str
+    doing: str = ""
+
+
+def write(path: Path, value: Value) -> None:
+    """Write a value so that a reader never sees half of it."""
+    draft = path.with_suffix(".draft")
+    draft.write_bytes(msgspec.msgpack.encode(value))
+    draft.rename(path)
+
+
+def give_up(folder: Path, rank: int, failure: Failure) -> None:
+    """Say why a process gives up. One that only lost another waits, so that the other is the first to end."""
+    write(folder / ERROR.format(rank), failure)
+    if failure.kind == "peer":
+        time.sleep(GRACE_S)
+
+
+def read_failure(folder: Path, rank: int | str) -> Failure | None:
+    """Why a process (or `node-N`, a node) gave up, None when it did not say."""
+    path = folder / ERROR.format(rank)
+    return msgspec.msgpack.decode(path.read_bytes(), type=Failure) if path.exists() else None
+
+
+def read_ended(path: Path) -> Ended | None:
+    """How a node ended, None when all went well or it did not say."""
+    return msgspec.msgpack.decode(path.read_bytes(), type=Ended) if path.exists() else None

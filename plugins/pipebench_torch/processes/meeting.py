@@ -1,0 +1,113 @@
+"""Where the nodes of a run meet: a store that node 0 keeps, told of failures and of what each node has to give."""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import torch.distributed as dist
+
+from pipebench_torch.processes.job import ENDED, ERROR, OUTPUT, REPORT, STATUS, Failure
+from pipebench_torch.processes.nodes import Node
+
+LEFT = tuple(name.format("*") for name in (REPORT, ERROR, STATUS, OUTPUT, ENDED))
+"""What processes leave in their folder for the one who started them."""
+SHARE_S = 5.0
+"""How long a node waits for what another has to give once the run is over."""
+
+
+class NodeFailed(Exception):
+    """The nodes did not come together."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(kind=kind, message=message)
+
+
+class Meeting:
+    """The store, as one node sees it."""
+
+    def __init__(self, node: Node, deadline_s: float) -> None:
+        """Open it, or find it. Raises NodeFailed when the port is in use or node 0 does not answer."""
+        self.node = node
+        where = f"{node.host}:{node.port}"
+        left = timedelta(seconds=max(1.0, deadline_s - time.monotonic()))
+        try:
+            self.store = dist.TCPStore(
+                node.host, node.port, None, node.rank == 0, left, wait_for_workers=False, multi_tenant=True
+            )
+        except RuntimeError as error:
+            if node.rank:
+                raise NodeFailed("other", f"node 0 does not answer at {where}: {first_line(error)}") from error
+            if "EADDRINUSE" in str(error) or "in use" in str(error):
+                raise NodeFailed("port", f"port {node.port} is in use") from error
+            raise NodeFailed("other", f"no rendezvous at {where}: {first_line(error)}") from error
+        self.port = self.store.port
+
+    def agree(self, facts: Mapping[str, str], deadline_s: float) -> None:
+        """Wait for all nodes. Raises NodeFailed when one does not come or would run something else."""
+        node = self.node
+        if self.store.add(f"came/{node.rank}", 1) > 1:
+            raise NodeFailed("other", f"two nodes say that they are node {node.rank}")
+        self.store.set(f"facts/{node.rank}", msgspec.json.encode(facts))
+        for other in range(node.count):
+            try:
+                self.store.wait([f"facts/{other}"], timedelta(seconds=max(0.1, deadline_s - time.monotonic())))
+            except RuntimeError as error:
+                message = f"node {other} of {node.count} did not come to {node.host}:{node.port} in time"
+                raise NodeFailed("other", message) from error
+            theirs = msgspec.json.decode(self.store.get(f"facts/{other}"), type=dict[str, str])
+            for name, value in facts.items():
+                if theirs.get(name) != value:
+                    said = f"its {name} is {theirs.get(name)}, that of node {node.rank} is {value}"
+                    raise NodeFailed("other", f"node {other} runs something else: {said}")
+
+    def fail(self) -> None:
+        """Tell the others that a process of this node failed."""
+        with contextlib.suppress(RuntimeError):
+            self.store.set("failed", b"1")
+
+    def answers(self) -> bool:
+        """Whether the store is still there."""
+        try:
+            self.store.check(["failed"])
+        except RuntimeError:
+            return False
+        return True
+
+    def failed(self) -> bool:
+        """Whether another node said so, or node 0 is gone."""
+        try:
+            return bool(self.store.check(["failed"]))
+        except RuntimeError:
+            return True
+
+    def share(self, folder: Path) -> None:
+        """Give the others what the processes of this node left, and take theirs, but of nodes that are gone."""
+        with contextlib.suppress(RuntimeError):
+            mine = {path.name: path.read_bytes() for name in LEFT for path in folder.glob(name)}
+            self.store.set(f"left/{self.node.rank}", msgspec.msgpack.encode(mine))
+            until = time.monotonic() + SHARE_S
+            for other in range(self.node.count):
+                if other != self.node.rank:
+                    self._take(folder, other, until)
+            self.store.add("shared", 1)
+            while self.node.rank == 0 and self.store.add("shared", 0) < self.node.count:
+                if time.monotonic() >= until:
+                    return
+                time.sleep(0.05)
+
+    def _take(self, folder: Path, other: int, until: float) -> None:
+        with contextlib.suppress(RuntimeError):
+            self.store.wait([f"left/{other}"], timedelta(seconds=max(0.1, until - time.monotonic())))
+            theirs = msgspec.msgpack.decode(self.store.get(f"left/{other}"), type=dict[str, bytes])
+            for name, content in theirs.items():
+                (folder / Path(name).name).write_bytes(content)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of its message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""Operators and links, measured on this machine."""

@@ -1,0 +1,193 @@
+"""profile(graph, context): the costs of operators as they run on this machine."""
+
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from msgspec import UNSET
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
+from pipebench.hooks.context import Context, ProfileRequest
+from pipebench_torch.installed import require_torch
+from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.profiling.beside import Company, companions
+from pipebench_torch.profiling.scratch import Kept, Scratch
+
+if TYPE_CHECKING:
+    from pipebench_torch.modules.models import Model
+
+SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first that keeps it"
+
+
+def device_types(options: ProfilerOptions) -> tuple[str, ...]:
+    """What this machine may have."""
+    del options
+    return ("cpu", "cuda")
+
+
+def profile(graph: OperatorGraph | None, context: Context) -> Profile:
+    """Forward and backward seconds of every operator at every size, medians of repeats.
+
+    graph None: the model that context.request names is captured. Raises PipebenchError: torch is not installed,
+    a device that is not there, a model that cannot be captured or run.
+    """
+    require_torch()
+    import torch
+
+    from pipebench_torch.modules.subject import subject
+
+    request = cast(ProfileRequest, context.request)
+    options = cast(ProfilerOptions, context.options)
+    device = _device(request)
+    torch.set_num_threads(options.threads)
+    model = subject(graph, request.model, request.precision, options, context.seed, torch.device(device))
+    company = [
+        Company(
+            graph=graph,
+            model=request.model,
+            precision=request.precision,
+            device=device,
+            options=options,
+            seed=context.seed,
+            place=place,
+        )
+        for place in range(1, options.beside + 1)
+    ]
+    kept = _measured(model, company, device, context)
+    name = _device_name(device)
+    sizes = tuple(sorted(kept))
+    costs = DeviceCosts(
+        device_type=device if device == "cpu" else name,
+        micro_batches=sizes,
+        operators=_costs(model.graph, [kept[size] for size in sizes], sizes),
+    )
+    return Profile(
+        name=model.graph.name,
+        graph=model.graph,
+        precision=request.precision,
+        costs=(costs,),
+        provenance=_provenance(request, options, name, kept, captured=graph is None),
+    )
+
+
+def _device(request: ProfileRequest) -> str:
+    import torch
+
+    if len(request.devices) != 1 or request.devices[0].name not in ("cpu", "cuda"):
+        raise PipebenchError("the profiler torch measures this machine", "say --device cpu or --device cuda")
+    name = request.devices[0].name
+    if name == "cuda" and not torch.cuda.is_available():
+        raise PipebenchError("torch finds no CUDA device", "say --device cpu")
+    return name
+
+
+def _device_name(device: str) -> str:
+    from pipebench_torch.machine import machine_of
+
+    return machine_of(device, "gloo", 0).name()
+
+
+def _measured(model: "Model", company: list[Company], device: str, context: Context) -> dict[int, Kept]:
+    """By size; what the scratch file of the same run holds is not measured again."""
+    import torch
+
+    from pipebench_torch.profiling.measure import measure
+
+    request, options = cast(ProfileRequest, context.request), cast(ProfilerOptions, context.options)
+    key = f"{options}|{request.precision}|{device}|{request.model}|{_versions()}|{model.graph.__hash__()}"
+    scratch = Scratch(request.scratch, key)
+    left = [size for size in request.micro_batches if size not in scratch.sizes]
+    with companions(company if left else []) as others:
+        for number, size in enumerate(left):
+            context.report(number / len(left), f"micro-batch {size}")
+            context.check_deadline()
+            others.turn_to(size)
+            try:
+                taken = measure(model, size, options, torch.device(device))
+            except RuntimeError as error:
+                first = str(error).strip().splitlines()[0][:200]
+                raise PipebenchError(f"{model.graph.name} at micro-batch {size}: {first}") from error
+            kept = Kept(
+                forward=tuple(taken.forward),
+                backward=tuple(taken.backward),
+                spread=taken.spread,
+                saved=tuple(taken.saved),
+                workspace=tuple(taken.workspace),
+                whole=taken.whole,
+            )
+            scratch.add(size, kept)
+    return {size: scratch.sizes[size] for size in request.micro_batches}
+
+
+def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> tuple[OperatorCosts, ...]:
+    first, last = kept[0], kept[-1]
+    found = []
+    for position, operator in enumerate(graph.operators):
+        if len(sizes) > 1:
+            saved = max(0.0, (last.saved[position] - first.saved[position]) / (sizes[-1] - sizes[0]))
+        else:
+            saved = last.saved[position] / sizes[-1]
+        found.append(
+            OperatorCosts(
+                operator=operator.name,
+                forward_s=tuple(round(each.forward[position], 9) for each in kept),
+                backward_s=tuple(round(each.backward[position], 9) for each in kept),
+                saved_bytes_per_sample=round(saved, 3),
+                workspace_bytes=max(each.workspace[position] for each in kept),
+            )
+        )
+    return tuple(found)
+
+
+def _provenance(
+    request: ProfileRequest, options: ProfilerOptions, name: str, kept: dict[int, Kept], *, captured: bool
+) -> Provenance:
+    settings = ",".join(f"{each}={getattr(options, each)}" for each in options.__struct_fields__)
+    return Provenance(
+        profiler=f"torch[{settings}]",
+        made_by="pipebench_torch",
+        device=name,
+        date=datetime.now(UTC).date().isoformat(),
+        versions=_versions(),
+        relative_spread=round(max(each.spread for each in kept.values()), 4),
+        saved=SAVED,
+        notes=(
+            *(_against_whole(size, each) for size, each in kept.items()),
+            "time of the thread that computes (cpu) or between events (cuda), operators inside whole passes, mean "
+            "over the middle half of the passes; the backward adds gradients of weights to those that are there",
+            *(_beside(options.beside) if options.beside else ()),
+            *(() if request.devices[0].name == "cuda" else ("workspace is not measured on a cpu",)),
+        ),
+        model=request.model if captured else UNSET,
+    )
+
+
+def _beside(others: int) -> tuple[str, ...]:
+    noun = "process" if others == 1 else "processes"
+    return (f"measured while {others} other {noun} ran the model",)
+
+
+def _against_whole(size: int, kept: Kept) -> str:
+    forward, backward = kept.whole
+    apart = [
+        f"{100 * (sum(times) / whole - 1):+.1f} %"
+        for times, whole in ((kept.forward, forward), (kept.backward, backward))
+        if whole
+    ]
+    return (
+        f"micro-batch {size}: the whole model took {forward:.4g} s forward and {backward:.4g} s backward; "
+        f"the sum of its operators is {' and '.join(apart)} apart"
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("torch", "torchvision", "transformers"):
+        if package == "torch" or package in sys.modules:
+            found[package] = importlib.metadata.version(package)
+    return found

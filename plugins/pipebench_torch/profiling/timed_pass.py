@@ -1,0 +1,110 @@
+"""One forward and one backward of a whole model, and when each operator's part of them began.
+
+Operators are not run alone: each reads what the one before it has just made, and the backward is one walk of
+autograd, in which a hook before the first step of each operator looks at the clock. Autograd takes the steps that
+are ready in the reverse of the order in which they were recorded, so those of one operator follow each other.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipebench.domain.graph import OperatorGraph
+from pipebench_torch.modules.models import Model
+from pipebench_torch.profiling.clock import Clock
+from pipebench_torch.profiling.saved_storages import SavedStorages
+
+
+class TimedPass:
+    """forward, backward: seconds by operator, once `run` has returned."""
+
+    def __init__(
+        self, model: Model, weights: Mapping[str, Tensor], inputs: Mapping[int, Tensor], samples: int, clock: Clock
+    ) -> None:
+        self._model, self._weights, self._inputs = model, weights, inputs
+        self._samples, self._clock = samples, clock
+        self._steps: dict[Any, int] = {}
+        self._began: list[tuple[int, Any]] = []
+        self.forward = [0.0] * len(model.graph.operators)
+        self.backward = [0.0] * len(model.graph.operators)
+
+    def run(self, storages: SavedStorages | None = None) -> None:
+        """Both directions. storages: count what is kept, in place of a time that means something."""
+        outputs = self._forward(storages)
+        given = [gradient_of(value, self._samples) for value in outputs]
+        self._steps.clear()
+        if not outputs:
+            return
+        start = self._clock.mark()
+        torch.autograd.backward(outputs, given)
+        spent = self._clock.seconds([start, *(mark for _, mark in self._began), self._clock.mark()])
+        order = [operator for operator, _ in self._began]
+        for operator, seconds in zip(
+            order[:1] + order, spent, strict=True
+        ):  # starting autograd is the first one's
+            self.backward[operator] += seconds
+
+    def _forward(self, storages: SavedStorages | None) -> list[Tensor]:
+        """The model's outputs that have a gradient.
+
+        An operator's part begins where the one before it was done with: freeing what nobody reads any more counts.
+        """
+        marks = [self._clock.mark()]
+        firsts: list[tuple[int, list[Any]]] = []
+
+        def work(operator: int, read: dict[int, Tensor]) -> dict[int, Tensor]:
+            return self._model.run(operator, read, self._weights, 0, (self._samples,))
+
+        def timed(operator: int, read: dict[int, Tensor]) -> dict[int, Tensor]:
+            if storages is None:
+                made = work(operator, read)
+            else:
+                made = storages.watch(operator, lambda: work(operator, read))
+            firsts.append((operator, [value.grad_fn for value in made.values()]))
+            marks.append(self._clock.mark())
+            return made
+
+        outputs = walk(self._model.graph, self._inputs, timed)
+        for (operator, steps), seconds in zip(firsts, self._clock.seconds(marks), strict=True):
+            self.forward[operator] = seconds
+            self._watch(operator, steps)
+        return outputs
+
+    def _watch(self, operator: int, steps: list[Any]) -> None:
+        """Look at the clock before autograd's first step of the operator. A step has one owner: the operator that
+        made it, not one that hands its input on.
+        """
+        for step in steps:
+            if step is not None and step not in self._steps:
+                self._steps[step] = operator
+                step.register_prehook(lambda _, operator=operator: self._begin(operator))
+
+    def _begin(self, operator: int) -> None:
+        self._began.append((operator, self._clock.mark()))
+
+
+def walk(
+    graph: OperatorGraph,
+    inputs: Mapping[int, Tensor],
+    run: Callable[[int, dict[int, Tensor]], dict[int, Tensor]],
+) -> list[Tensor]:
+    """Run every operator; the outputs that have a gradient. Tensors go when their last reader has run."""
+    values = dict(inputs)
+    left = Counter({tensor: len(readers) for tensor, readers in enumerate(graph.consumers)})
+    for operator in graph.topological:
+        read = [graph.tensor_index[name] for name in graph.operators[operator].inputs]
+        values.update(run(operator, {tensor: values[tensor] for tensor in read}))
+        for tensor in read:
+            left[tensor] -= 1
+            if not left[tensor]:
+                del values[tensor]
+    return [value for value in values.values() if value.requires_grad]
+
+
+def gradient_of(output: Tensor, samples: int) -> Tensor:
+    """The gradient of half the mean square of an output."""
+    value = output.detach()
+    return value / (max(value.numel() // max(value.shape[0], 1), 1) * samples)

@@ -1,0 +1,227 @@
+"""One process's part of a run: its tasks in order, what they wait for and what they send."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench_torch.machine import Machine
+from pipebench_torch.modules.models import Model
+from pipebench_torch.placing.layout import Layout, Span
+from pipebench_torch.placing.orders import Task
+from pipebench_torch.placing.pieces import TOKEN, Piece, Traffic
+from pipebench_torch.processes.status import Status
+from pipebench_torch.running.exchange import Exchange
+from pipebench_torch.running.reduction import add_replicas
+from pipebench_torch.running.stage import StageRun
+from pipebench_torch.running.together import start_together
+
+RATE = 0.5
+"""Of the gradient steps of an asynchronous run."""
+
+
+@dataclass
+class Record:
+    """Marks of one run: begin and end of each task, of sends and receives by tag; bytes at task boundaries."""
+
+    begun: Any = None
+    tasks: list[tuple[Task, Any, Any]] = field(default_factory=list)
+    sent: list[tuple[int, Any]] = field(default_factory=list)
+    got: list[tuple[int, Any]] = field(default_factory=list)
+    memory: list[tuple[int, int]] = field(default_factory=list)
+    ended: Any = None
+
+
+class Runner:
+    """The stages of one process and how they run."""
+
+    def __init__(
+        self,
+        model: Model,
+        layout: Layout,
+        stages: dict[int, StageRun],
+        tasks: Sequence[Task],
+        traffic: Traffic,
+        rank: int,
+        machine: Machine,
+        status: Status,
+    ) -> None:
+        self.model, self.layout, self.stages, self.tasks = model, layout, stages, tasks
+        self.traffic, self.rank, self.machine, self.status = traffic, rank, machine, status
+        self.delay, self.ahead, self.offset_ns = 0, 3, 0
+        self.chain: tuple[int, ...] = ()
+        self.channels: dict[tuple[int, int], Any] = {}
+        self.replicas: dict[int, Any] = {}
+        self._inputs: dict[int, Tensor] = {}
+        self._incoming: dict[int, list[Piece]] = {}
+        self._exchange: Exchange | None = None
+
+    def prepare(self, order_of: Mapping[int, Sequence[Task]]) -> None:
+        """Weights, inputs and the order in which each other process sends. order_of: the tasks of every rank."""
+        for stage in self.stages.values():
+            weights = {name: self.model.weight(name) for name in stage.parameters}
+            stage.versions = {0: {n: w.to(self.machine.device).requires_grad_() for n, w in weights.items()}}
+            for tensor in stage.model_inputs:
+                if tensor not in self._inputs:
+                    whole = self.model.input(tensor, self.layout.samples * self.layout.plan.copies)
+                    self._inputs[tensor] = whole.to(self.machine.device)
+        incoming: dict[int, list[Piece]] = defaultdict(list)
+        for source, tasks in order_of.items():
+            for task in tasks:
+                incoming[source] += [p for p in self._made(source, task) if p.target == self.rank and not p.local]
+        self._incoming = dict(incoming)
+
+    def _made(self, rank: int, task: Task) -> list[Piece]:
+        stage, micro_batch, kind = task
+        letter = "B" if kind in "BI" else kind
+        return self.traffic.made_by.get((rank, stage, micro_batch, letter), [])
+
+    def _needed(self, task: Task) -> list[Piece]:
+        stage, micro_batch, kind = task
+        letter = "B" if kind in "BI" else kind
+        return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
+
+    def held_bytes(self) -> int:
+        """Weights and inputs, which stay from run to run; gradients and later versions are dropped."""
+        self._forget()
+        kept = [weight for stage in self.stages.values() for weight in stage.versions[0].values()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in (*kept, *self._inputs.values()))
+
+    def _forget(self) -> None:
+        for stage in self.stages.values():
+            stage.gradients.clear()
+            stage.live.clear()
+            for version in [version for version in stage.versions if version > 0]:
+                del stage.versions[version]
+
+    def run(self, watch_memory: bool = False) -> Record:
+        """Run all tasks once. Gradients of the stages are replaced."""
+        self._forget()
+        record = Record()
+        exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
+        self._exchange = exchange
+        waits = [[] if task[2] in "WR" else self._needed(task) for task in self.tasks]
+        if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
+            for pieces in waits[: self.ahead]:
+                exchange.expect(pieces)
+        self._begin(record)
+        for position, task in enumerate(self.tasks):
+            for pieces in waits[position : position + self.ahead + 1]:
+                exchange.expect(pieces)
+            self._task(task, waits[position], exchange, record, watch_memory)
+        self.status.say("waiting until its messages are received")
+        exchange.finish()
+        self.machine.settle()
+        record.ended = self.machine.mark()
+        record.sent, record.got = exchange.sent_at, exchange.got_at
+        return record
+
+    def _begin(self, record: Record) -> None:
+        self.machine.begin()
+        start_together(self.machine, self.offset_ns)
+        record.begun = self.machine.mark()
+
+    def _task(
+        self, task: Task, pieces: list[Piece], exchange: Exchange, record: Record, watch_memory: bool
+    ) -> None:
+        stage, micro_batch, kind = task
+        name = f"{kind} of stage {stage}, micro-batch {micro_batch}"
+        for piece in pieces:
+            if not piece.local:
+                self.status.say(f"waiting for rank {piece.source}: {name}")
+        received = [(piece, exchange.take(piece)) for piece in pieces]
+        self.status.say(f"running {name}")
+        if watch_memory:
+            self.machine.reset_peak()
+            before = self.machine.memory_bytes()
+        begin = self.machine.mark()
+        made = self._compute(task, received)
+        record.tasks.append((task, begin, self.machine.mark()))
+        if watch_memory:
+            self.machine.settle()
+            record.memory.append((max(before, self.machine.peak_bytes()), self.machine.memory_bytes()))
+        if kind in "WR":
+            return
+        span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
+        for piece in self._made(self.rank, task):
+            if piece.tensor == TOKEN:
+                exchange.give(piece, torch.zeros(1, device=self.machine.device))
+            else:
+                exchange.give(piece, _cut(made[piece.tensor], piece, span))
+
+    def _compute(self, task: Task, received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
+        stage, micro_batch, kind = task
+        run, layout = self.stages[stage], self.layout
+        if kind == "R":
+            self._reduce(run, 0, stage)
+            return {}
+        round_ = layout.round_of(stage, micro_batch)
+        span = layout.span(stage, micro_batch, layout.replica_of(stage, self.rank))
+        groups = (span[1] - span[0],)
+        tensors = _assembled(received)
+        if kind == "F":
+            first = layout.copy_of(self.rank) * layout.samples + span[0] % layout.samples
+            for tensor in run.model_inputs:
+                tensors[tensor] = self._inputs[tensor][first : first + groups[0]].detach().clone()
+            return run.forward(micro_batch, tensors, max(0, round_ - self.delay), first, groups)
+        gradients = run.backward(micro_batch, tensors, kind, round_, groups)
+        if layout.rounds > 1 and (micro_batch + 1) * run.stage.micro_batch % layout.samples == 0:
+            self._update(run, stage, round_)
+        return gradients
+
+    def _reduce(self, run: StageRun, round_: int, stage: int) -> None:
+        """Add the gradients of all replicas."""
+        if stage in self.replicas:
+            held = run.gradients.setdefault(round_, {})
+            for name in run.parameters:
+                if name not in held:
+                    held[name] = torch.zeros_like(run.versions[0][name], requires_grad=False)
+            add_replicas(held, run.parameters, self.replicas[stage], self.machine)
+
+    def _update(self, run: StageRun, stage: int, round_: int) -> None:
+        """Version round + 1 from the newest one; versions that no later mini-batch uses are dropped."""
+        self._reduce(run, round_, stage)
+        newest = run.versions[round_]
+        with torch.no_grad():
+            run.versions[round_ + 1] = {
+                name: (value - RATE * run.gradients[round_][name]).requires_grad_()
+                if name in run.gradients[round_]
+                else value
+                for name, value in newest.items()
+            }
+        for old in [v for v in run.versions if 0 < v <= round_ - self.delay]:
+            del run.versions[old]
+        run.gradients.pop(round_ - 1, None)
+
+    def _room(self, piece: Piece) -> Tensor:
+        token = piece.tensor == TOKEN
+        buffer = torch.empty(1) if token else self.model.buffer(piece.tensor, piece.span[1] - piece.span[0])
+        return buffer if self.machine.staged else buffer.to(self.machine.device)
+
+
+def _cut(value: Tensor, piece: Piece, span: Span) -> Tensor:
+    """The samples of a piece. Raises UnsupportedProblem where samples are not the first axis."""
+    if piece.span == span:
+        return value
+    if value.shape[0] != span[1] - span[0]:
+        raise UnsupportedProblem(f"tensor {piece.tensor} of shape {tuple(value.shape)} cannot be cut by samples")
+    return value[piece.span[0] - span[0] : piece.span[1] - span[0]]
+
+
+def _assembled(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
+    """The tensors of a task from their pieces: joined along the samples, gradients of several readers added."""
+    parts: dict[int, dict[int, list[tuple[int, Tensor]]]] = {}
+    for piece, value in received:
+        if piece.tensor != TOKEN:
+            parts.setdefault(piece.tensor, {}).setdefault(piece.sender, []).append((piece.span[0], value))
+    found: dict[int, Tensor] = {}
+    for tensor, senders in parts.items():
+        for sender in sorted(senders, reverse=True):  # as autograd adds them, the last reader first
+            pieces = [value for _, value in sorted(senders[sender], key=lambda part: part[0])]
+            whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+            found[tensor] = found[tensor] + whole if tensor in found else whole
+    return found

@@ -1,0 +1,151 @@
+"""What a process does between meeting the others and its report."""
+
+from math import ceil
+from typing import Any
+
+from pipebench.domain.graph import OperatorGraph
+from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, machine_of
+from pipebench_torch.modules.building import for_checking, model_of
+from pipebench_torch.modules.models import Model
+from pipebench_torch.placing.layout import Layout
+from pipebench_torch.placing.orders import Task, lane_orders
+from pipebench_torch.placing.pieces import traffic_of
+from pipebench_torch.placing.rounds import rounds_of
+from pipebench_torch.processes.job import Difference, Job, Report, Tasks
+from pipebench_torch.processes.status import Status
+from pipebench_torch.running.channels import connected, replica_groups
+from pipebench_torch.running.clocks import clock_offset
+from pipebench_torch.running.runner import Record, Runner
+from pipebench_torch.running.stage import StageRun
+from pipebench_torch.running.together import told
+from pipebench_torch.running.verify import compare_gradients
+
+MOST_RUNS = 100
+"""Mini-batches that are measured to fill `least_s`."""
+
+
+def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
+    """Build, verify, measure. Raises UnsupportedProblem for an operator that cannot be built."""
+    status.say("building the model")
+    machine = machine_of(job.device, job.backend, local)
+    model = model_of(job.planned.problem, job.seed, machine.device)
+    status.say("comparing clocks with rank 0")
+    offset_ns, clock_error_ns = clock_offset(job.backend)
+    session = Session(job, model.graph, rank, machine, status, offset_ns)
+    difference = session.checked(model) if job.verify else None
+    runner, layout = session.runner(model), session.layout
+    runner.run()
+    held = runner.held_bytes()
+    base = machine.settled_bytes() - held  # what was loaded with the first run is not the plan's
+    watched = runner.run(watch_memory=True)
+    if job.device == "cpu":
+        keep_freed_memory()
+    return Report(
+        rank=rank,
+        runs=session.measured(runner),
+        memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
+        held_bytes=held,
+        delay=session.delay,
+        rounds=layout.rounds,
+        clock_error_ns=clock_error_ns,
+        difference=difference,
+        device=machine.name(),
+    )
+
+
+class Session:
+    """What a process knows of the whole run."""
+
+    def __init__(
+        self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status, offset_ns: int
+    ) -> None:
+        self.job, self.rank, self.machine, self.status = job, rank, machine, status
+        self.offset_ns = offset_ns
+        problem, plan, schedule = job.planned.problem, job.planned.plan, job.planned.schedule
+        assert schedule is not None
+        self.layout, self.delay = rounds_of(problem, plan, schedule, job.options)
+        orders = lane_orders(problem, plan, schedule, self.layout)
+        self.order_of = {each: _tasks_of(self.layout, orders, each) for each in range(self.layout.world)}
+        self.traffic = traffic_of(graph, self.layout)
+        self.replicas = replica_groups(self.layout, rank)
+        self.channels = connected(self.traffic, rank, machine) if job.backend == "nccl" and not job.chain else {}
+
+    def runner(self, model: Model) -> Runner:
+        """This process's part of the run, with the weights of a model."""
+        job, layout = self.job, self.layout
+        plan = job.planned.plan
+        stages = {
+            position: StageRun(model, job.planned.problem, plan, position, self.traffic)
+            for position in layout.stages_of(self.rank)
+        }
+        own = self.order_of[self.rank]
+        runner = _kind(job)(model, layout, stages, own, self.traffic, self.rank, self.machine, self.status)
+        runner.delay, runner.ahead, runner.chain = self.delay, job.options.ahead, job.chain
+        runner.offset_ns = self.offset_ns
+        runner.replicas, runner.channels = self.replicas, self.channels
+        runner.prepare(self.order_of)
+        return runner
+
+    def measured(self, runner: Runner) -> tuple[Tasks, ...]:
+        """The mini-batches that count: of a flush each, or one run of many."""
+        if self.layout.rounds > 1:
+            return (self._timed(runner),)
+        options = self.job.options
+        for _ in range(options.warmup):
+            runner.run()
+        first = self._timed(runner)
+        enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / (first.ended - first.begun)))
+        wanted = told(max(options.iterations, enough), self.machine)
+        return (first, *(self._timed(runner) for _ in range(wanted - 1)))
+
+    def _timed(self, runner: Runner) -> Tasks:
+        return _read(self.machine, runner.run(), self.offset_ns)
+
+    def checked(self, model: Model) -> Difference | None:
+        """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
+        job = self.job
+        with full_precision():
+            runner = self.runner(for_checking(model))
+            runner.run()
+            waiting = (
+                "comparing gradients with a single process" if self.rank == 0 else "waiting for rank 0 to compare"
+            )
+            self.status.say(waiting)
+            alone = model if job.device == "cpu" else model_of(job.planned.problem, job.seed)
+            mini_batch = job.planned.problem.mini_batch
+            return compare_gradients(for_checking(alone), runner, mini_batch)
+
+
+def _kind(job: Job) -> type[Runner]:
+    """Who runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
+    if not job.chain:
+        return Runner
+    from pipebench_torch.running.pipelining import ChainRunner
+
+    return ChainRunner
+
+
+def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: int) -> list[Task]:
+    device = layout.device_of(rank)
+    return next((tasks for devices, tasks in orders.items() if device in devices), [])
+
+
+def _read(machine: Machine, record: Record, offset_ns: int) -> Tasks:
+    """The marks of a run as instants of rank 0's clock."""
+
+    def instants(marks: list[Any]) -> list[int]:
+        return [instant + offset_ns for instant in machine.read(marks)]
+
+    begins = instants([begin for _, begin, _ in record.tasks])
+    ends = instants([end for _, _, end in record.tasks])
+    begun, ended = instants([record.begun, record.ended])
+    sent = instants([mark for _, mark in record.sent])
+    got = instants([mark for _, mark in record.got])
+    return Tasks(
+        begun=begun,
+        ended=ended,
+        begin=tuple(begins),
+        end=tuple(ends),
+        sent=dict(zip((tag for tag, _ in record.sent), sent, strict=True)),
+        got=dict(zip((tag for tag, _ in record.got), got, strict=True)),
+    )

@@ -1,0 +1,173 @@
+"""One stage of a plan in one process: forward, backward in one piece or two, gradients by mini-batch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench_torch.modules.models import Model
+from pipebench_torch.modules.values import loss_of
+from pipebench_torch.placing.pieces import TOKEN, Traffic
+
+
+@dataclass(slots=True)
+class Live:
+    """A micro-batch between its forward and its backward.
+
+    outputs: tensors whose gradients come from other stages. loss: of the model's outputs among them.
+    """
+
+    inputs: dict[int, Tensor]
+    outputs: dict[int, Tensor]
+    loss: Tensor | None
+    version: int
+    first: int
+
+
+class StageRun:
+    """The operators of one stage with their weights; weights by version, the latest last."""
+
+    def __init__(self, model: Model, problem: Problem, plan: Plan, position: int, traffic: Traffic) -> None:
+        self.model = model
+        self.stage = plan.stages[position]
+        self.mini_batch = problem.mini_batch
+        graph = model.graph
+        self.operators = _in_order(graph, self.stage.operators)
+        moved = {(p.sender, p.receiver, p.tensor) for p in traffic.pieces if p.kind == "F" and p.tensor != TOKEN}
+        self.received = sorted({tensor for _, receiver, tensor in moved if receiver == position})
+        self.sent = sorted({tensor for sender, _, tensor in moved if sender == position})
+        held = set(self.operators)
+        read = {graph.tensor_index[name] for op in held for name in graph.operators[op].inputs}
+        self.model_inputs = sorted(tensor for tensor in read if graph.producers[tensor] < 0)
+        self.sinks = sorted(
+            tensor
+            for op in held
+            for tensor in graph.outputs[op]
+            if not graph.consumers[tensor] and not graph.operators[op].constant
+        )
+        self.parameters = list(
+            dict.fromkeys(name for op in self.operators for name in graph.operators[op].parameters)
+        )
+        self.versions: dict[int, dict[str, Tensor]] = {}
+        self.gradients: dict[int, dict[str, Tensor]] = {}
+        self.live: dict[int, Live] = {}
+        self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
+        self._checkpointed = self._recomputed(problem)
+
+    def _recomputed(self, problem: Problem) -> frozenset[int]:
+        graph, found = self.model.graph, set()
+        costs = problem.profile.on(problem.cluster.devices[self.stage.devices[0]]).operators
+        for name, choice in zip(self.stage.operators, self.stage.choice, strict=False):
+            if choice and costs[graph.index[name]].alternative(choice).recompute:
+                found.add(graph.index[name])
+        return frozenset(found)
+
+    def forward(
+        self, micro_batch: int, inputs: dict[int, Tensor], version: int, first: int, groups: Sequence[int]
+    ) -> dict[int, Tensor]:
+        """Run the forward and keep what the backward needs; the tensors that others wait for.
+
+        Inputs of the model have no gradient: nobody asks for it, and computing it would take a tenth of the time.
+        """
+        for tensor in self.received:
+            value = inputs[tensor]
+            if self.model.graph.tensors[tensor].gradient_bytes_per_sample > 0 and value.is_floating_point():
+                value.requires_grad_()
+        keep = self.stage.recompute == "none"
+        with torch.set_grad_enabled(keep):
+            outputs, loss = self.compute(inputs, version, first, groups)
+        self.live[micro_batch] = Live(inputs, outputs if keep else {}, loss if keep else None, version, first)
+        return {tensor: value.detach() for tensor, value in outputs.items()}
+
+    def compute(
+        self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
+    ) -> tuple[dict[int, Tensor], Tensor | None]:
+        """What is sent, and what the model's outputs here add to the loss."""
+        values, weights = dict(inputs), self.versions[version]
+        for operator in self.operators:
+            if operator in self._checkpointed:
+                values.update(self._checkpoint(operator, values, weights, first, groups))
+            else:
+                values.update(self.model.run(operator, values, weights, first, groups))
+        losses = [
+            loss_of(values[tensor], self.mini_batch) for tensor in self.sinks if values[tensor].is_floating_point()
+        ]
+        return {tensor: values[tensor] for tensor in self.sent}, sum(losses[1:], losses[0]) if losses else None
+
+    def _checkpoint(
+        self,
+        operator: int,
+        values: Mapping[int, Tensor],
+        weights: Mapping[str, Tensor],
+        first: int,
+        groups: Sequence[int],
+    ) -> dict[int, Tensor]:
+        from torch.utils.checkpoint import checkpoint
+
+        made: dict[int, Tensor] = checkpoint(
+            self.model.run, operator, values, weights, first, groups, use_reentrant=False
+        )
+        return made
+
+    def backward(
+        self, micro_batch: int, received: dict[int, Tensor], kind: str, round_: int, groups: Sequence[int]
+    ) -> dict[int, Tensor]:
+        """B, or I and W: gradients of the stage's inputs to send, those of its weights added to the round's."""
+        if kind == "W":
+            outputs, gradients, live = self._pending.pop(micro_batch)
+            if outputs and self.parameters:
+                own = torch.autograd.grad(outputs, self._weights(live), gradients, allow_unused=True)
+                self._add(round_, own)
+            return {}
+        live = self.live.pop(micro_batch)
+        if self.stage.recompute == "stage":
+            with torch.enable_grad():
+                live.outputs, live.loss = self.compute(live.inputs, live.version, live.first, groups)
+        outputs = [value for tensor, value in live.outputs.items() if tensor in received and value.requires_grad]
+        gradients = [
+            received[tensor]
+            for tensor, value in live.outputs.items()
+            if tensor in received and value.requires_grad
+        ]
+        if live.loss is not None and live.loss.requires_grad:
+            outputs.append(live.loss)
+            gradients.append(torch.ones_like(live.loss))
+        wanted = [tensor for tensor, value in live.inputs.items() if value.requires_grad]
+        sources = [live.inputs[tensor] for tensor in wanted]
+        weights = self._weights(live) if kind == "B" else []
+        found: tuple[Tensor | None, ...] = (None,) * (len(sources) + len(weights))
+        if outputs and sources + weights:
+            found = torch.autograd.grad(
+                outputs, sources + weights, gradients, allow_unused=True, retain_graph=kind == "I"
+            )
+        if kind == "I":
+            self._pending[micro_batch] = (outputs, gradients, live)
+        else:
+            self._add(round_, found[len(sources) :])
+        return {
+            tensor: torch.zeros_like(live.inputs[tensor]) if gradient is None else gradient
+            for tensor, gradient in zip(wanted, found, strict=False)
+            if tensor in self.received
+        }
+
+    def _weights(self, live: Live) -> list[Tensor]:
+        return [self.versions[live.version][name] for name in self.parameters]
+
+    def _add(self, round_: int, found: Sequence[Tensor | None]) -> None:
+        held = self.gradients.setdefault(round_, {})
+        for name, gradient in zip(self.parameters, found, strict=True):
+            if gradient is None:
+                continue
+            if name in held:
+                held[name] += gradient
+            else:
+                held[name] = gradient.clone(memory_format=torch.contiguous_format)
+
+
+def _in_order(graph: OperatorGraph, names: tuple[str, ...]) -> list[int]:
+    held = {graph.index[name] for name in names}
+    return [operator for operator in graph.topological if operator in held]
