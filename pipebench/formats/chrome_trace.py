@@ -118,7 +118,10 @@ def _works(event: Event) -> bool:
 
 
 def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[Message, ...]:
-    """Messages of NCCL by their names; of gloo the k-th call, which names the peer, with the k-th span."""
+    """Messages of NCCL by their names; of gloo the k-th call, which names the peer, with the k-th span.
+
+    A message of gloo begins with its call: what is sent may be there before the span of it begins.
+    """
     named = [
         Message(int(found[3]), 0, *span)
         for span, event in events
@@ -130,8 +133,8 @@ def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tupl
     spans = [span for span, event in events if event.get("name") == f"gloo:{way}"]
     if len(spans) != len(calls):
         spans = [span for span, _ in calls]
-    known = zip(spans, (peer for _, peer in calls), strict=True)
-    return tuple(Message(*peer, *span) for span, peer in known if peer is not None)
+    known = zip(calls, spans, strict=True)
+    return tuple(Message(*peer, call[0], span[1]) for (call, peer), span in known if peer is not None)
 
 
 def _peer(event: Event) -> Span | None:

@@ -31,11 +31,11 @@ def event(name: str, start: float, lasts: float, category: str = "cpu_op", **arg
 
 
 def message(way: str, call: str, peer: int, tag: int, start: float, lasts: float) -> list[dict[str, Any]]:
-    """As gloo's are recorded: the call, which returns at once, and what lasts until it is done."""
-    inputs = ["", "", str(peer), str(tag)]
+    """As gloo's are recorded: the call, and a span that begins later, maybe when all is sent, until it is done."""
+    inputs, late = ["", "", str(peer), str(tag)], 6 if way == "send" and tag < 100 else 1
     return [
-        event(call, start - 5, 10, **{"Concrete Inputs": inputs}),
-        event(f"gloo:{way}", start, lasts, "user_annotation"),
+        event(call, start, 10, **{"Concrete Inputs": inputs}),
+        event(f"gloo:{way}", start + late, lasts - late, "user_annotation"),
     ]
 
 
