@@ -75,3 +75,10 @@ def loss_of(output: Tensor, mini_batch: int) -> Tensor:
         * (output.float() if output.dtype != torch.float64 else output).square().sum()
         / (elements * mini_batch)
     )
+
+
+def learnt_from(graph: OperatorGraph, tensor: int, value: Tensor) -> bool:
+    """Whether a tensor that comes from elsewhere gets a gradient: from another stage, or from what the graph says
+    stands before the model (an embedding that it leaves out).
+    """
+    return graph.tensors[tensor].gradient_bytes_per_sample > 0 and value.is_floating_point()

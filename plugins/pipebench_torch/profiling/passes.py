@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pipebench_torch.machine import keep_freed_memory
 from pipebench_torch.modules.models import Model
+from pipebench_torch.modules.values import learnt_from
 from pipebench_torch.profiling.clock import Clock
 from pipebench_torch.profiling.timed_pass import TimedPass, gradient_of, walk
 
@@ -28,10 +29,12 @@ class Passes:
 
     def timed(self) -> TimedPass:
         """One that is still to be run."""
+        self._forget()
         return TimedPass(self.model, self.weights, self.inputs, self.samples, self.clock)
 
     def whole(self) -> tuple[float, float]:
         """Run the forward and one backward through all of it; their seconds."""
+        self._forget()
         begin = self.clock.mark()
         outputs = self.entire()
         end = self.clock.mark()
@@ -41,6 +44,11 @@ class Passes:
             torch.autograd.backward(outputs, given)
         marks = self.clock.mark()
         return self.clock.seconds([begin, end])[0], self.clock.seconds([begin_backward, marks])[0]
+
+    def _forget(self) -> None:
+        """Gradients of inputs are handed on, not added up."""
+        for value in self.inputs.values():
+            value.grad = None
 
 
 def passes_of(model: Model, samples: int, device: torch.device) -> Passes:
@@ -53,6 +61,9 @@ def passes_of(model: Model, samples: int, device: torch.device) -> Passes:
         weight.grad = torch.zeros_like(weight)
     producers = enumerate(model.graph.producers)
     inputs = {t: model.input(t, samples).to(device) for t, producer in producers if producer < 0}
+    for tensor, value in inputs.items():
+        if learnt_from(model.graph, tensor, value):
+            value.requires_grad_()
     own: Callable[[int, dict[str, Tensor]], Forward] | None = getattr(model, "whole", None)
     entire = own(samples, weights) if own is not None else whole_of(model, weights, inputs, samples)
     return Passes(model, samples, weights, inputs, entire, Clock(device))

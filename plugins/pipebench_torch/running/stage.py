@@ -10,7 +10,7 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench_torch.modules.models import Model
-from pipebench_torch.modules.values import loss_of
+from pipebench_torch.modules.values import learnt_from, loss_of
 from pipebench_torch.placing.pieces import TOKEN, Traffic
 
 
@@ -69,13 +69,9 @@ class StageRun:
     def forward(
         self, micro_batch: int, inputs: dict[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> dict[int, Tensor]:
-        """Run the forward and keep what the backward needs; the tensors that others wait for.
-
-        Inputs of the model have no gradient: nobody asks for it, and computing it would take a tenth of the time.
-        """
-        for tensor in self.received:
-            value = inputs[tensor]
-            if self.model.graph.tensors[tensor].gradient_bytes_per_sample > 0 and value.is_floating_point():
+        """Run the forward and keep what the backward needs; the tensors that others wait for."""
+        for tensor, value in inputs.items():
+            if learnt_from(self.model.graph, tensor, value):
                 value.requires_grad_()
         keep = self.stage.recompute == "none"
         with torch.set_grad_enabled(keep):

@@ -36,11 +36,11 @@ def test_many_small_weights_are_one_message(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_messages_are_cut_at_a_size_and_where_numbers_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduction, "BUCKET_BYTES", 40)
-    sizes = {"a": 6, "b": 4, "c": 1, "d": 30, "e": 2}
+    sizes = {"a": 6, "b": 4, "c": 1, "d": 30, "e": 2, "g": 3, "h": 5}
     gradients = {name: torch.ones(size) for name, size in sizes.items()}
     gradients["f"] = torch.ones(2, dtype=torch.float64)
     sent = messages(gradients, monkeypatch)
-    assert [count for count, _ in sent] == [10, 1, 30, 2, 2]
+    assert [count for count, _ in sent] == [10, 1, 30, 10, 2]
     assert [kind for _, kind in sent] == [torch.float32] * 4 + [torch.float64]
     assert all(torch.equal(value, torch.full_like(value, 2)) for value in gradients.values())
     assert messages({}, monkeypatch) == []
