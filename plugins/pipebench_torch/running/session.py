@@ -94,7 +94,7 @@ class Session:
         for _ in range(options.warmup):
             runner.run()
         first = self._timed(runner)
-        enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / (first.ended - first.begun)))
+        enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / max(1, first.ended - first.begun)))
         wanted = told(max(options.iterations, enough), self.machine)
         return (first, *(self._timed(runner) for _ in range(wanted - 1)))
 
