@@ -11,6 +11,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.utils.checkpoint import checkpoint
 
+from pipebench_torch.modules.values import learnt_from
 from pipebench_torch.placing.orders import Task
 from pipebench_torch.running.runner import Record, Runner
 from pipebench_torch.running.stage import StageRun
@@ -96,7 +97,12 @@ class ChainRunner(Runner):
 
     def model_inputs(self, run: StageRun, first: int, size: int) -> dict[int, Tensor]:
         """The inputs of the model that a stage reads, of some samples."""
-        return {tensor: self._inputs[tensor][first : first + size].detach().clone() for tensor in run.model_inputs}
+        found = {
+            tensor: self._inputs[tensor][first : first + size].detach().clone() for tensor in run.model_inputs
+        }
+        for tensor, value in found.items():
+            value.requires_grad_(learnt_from(self.model.graph, tensor, value))
+        return found
 
 
 def _loss(output: Tensor, _: Tensor) -> Tensor:
