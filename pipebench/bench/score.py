@@ -1,6 +1,7 @@
 """What a plan is worth: the suite's own figures, never the planner's."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pipebench.bench.conditions import disturbance, usage
@@ -106,7 +107,8 @@ def time_fields(
         measured = metrics(problem, plan, trace)
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
         if trace.origin == "measured":
-            fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)
+            with suppress(PipebenchError):  # an executor may run what the simulator cannot
+                fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)
     fields["executor"] = ",".join(ran)
     fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
     value = fields.get("simulated_s") or fields["estimated_s"]

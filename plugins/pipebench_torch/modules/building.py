@@ -9,8 +9,8 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.hooks.syntax import parse_reference, typed_options
 from pipebench_torch.modules.captured import CapturedModel
-from pipebench_torch.modules.catalog import source_of
-from pipebench_torch.modules.models import DTYPES, Model, SyntheticModel
+from pipebench_torch.modules.models import Model, SyntheticModel
+from pipebench_torch.modules.subject import subject
 from pipebench_torch.plugin import ProfilerOptions
 
 
@@ -24,11 +24,10 @@ def model_of(problem: Problem, seed: int, device: torch.device | None = None) ->
     if origin.model is UNSET or not origin.model:
         return SyntheticModel(graph, seed, problem.regime.precision)
     options = typed_options(parse_reference(origin.profiler), ProfilerOptions)
-    dtype = DTYPES[problem.regime.precision]
-    model = CapturedModel(source_of(origin.model), options.group, options.depth, dtype, seed)
+    where = device or torch.device("cpu")
+    model = subject(None, origin.model, problem.regime.precision, options, seed, where)
     if model.graph != graph:
         raise PipebenchError(f"{origin.model} is not what it was when it was profiled", "profile it again")
-    model.device = device or torch.device("cpu")
     return model
 
 

@@ -1,0 +1,71 @@
+"""The error of a simulation is parted: with the measured times of tasks, what is left is not the profile's."""
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.bench import score
+from pipebench.bench.execution import gap
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.trace import Trace
+from pipebench.simulation.simulate import simulate
+from tests.builders import chain_problem, cluster, stages_plan
+from tests.simulation.schedules import one_f_one_b_schedule
+
+PROBLEM = chain_problem([3, 3], [5, 5], cluster(4), weights=[40, 40], mode="sync", mini_batch=8)
+PLAN = stages_plan([[0], [1]], micro_batch=2, replicas=[2, 2])
+SCHEDULE = one_f_one_b_schedule(PROBLEM, PLAN)
+SIMULATED_S, REPLAYED_S, MEASURED_S = 80e-9, 160e-9, 200e-9
+"""(4 + 1) tasks of 8 ns each way and a ring of 40 ns; the same with tasks that take three times as long."""
+
+
+def measured() -> Trace:
+    """Tasks take three times as long, the mini-batch 200 ns."""
+    trace = simulate(PROBLEM, PLAN, SCHEDULE)
+    ends = tuple(3 * end - 2 * start for start, end in zip(trace.start_ns, trace.end_ns, strict=True))
+    return replace(trace, origin="measured", end_ns=ends, total_ns=200)
+
+
+class Services:
+    """An executor that has run the plan."""
+
+    def execute(self, name: str, *_: object) -> Trace:
+        return measured() if name == "real" else simulate(PROBLEM, PLAN, SCHEDULE)
+
+
+def figures() -> dict[str, object]:
+    fields, *_ = score.time_fields(
+        Services(),  # type: ignore[arg-type]
+        PROBLEM,
+        PLAN,
+        SCHEDULE,
+        ("simulate", "real"),
+        {"bound_s": None},
+    )
+    return {name: fields.get(name) for name in ("simulated_s", "replayed_s", "measured_s")}
+
+
+def test_a_row_has_all_three() -> None:
+    assert figures() == pytest.approx(
+        {"simulated_s": SIMULATED_S, "replayed_s": REPLAYED_S, "measured_s": MEASURED_S}
+    )
+
+
+def test_a_plan_that_only_runs_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> Trace:
+        raise UnsupportedProblem("not simulated")
+
+    monkeypatch.setattr(score, "simulate", refused)
+    found = figures()
+    assert found["measured_s"] == pytest.approx(MEASURED_S)
+    assert found["replayed_s"] is None
+
+
+def test_an_execution_has_both_errors() -> None:
+    made = gap(
+        PlannedProblem(problem=PROBLEM, plan=PLAN, schedule=SCHEDULE),
+        SCHEDULE,
+        simulate(PROBLEM, PLAN, SCHEDULE),
+        measured(),
+    )
+    assert (made.error, made.replayed_error) == pytest.approx((-0.6, -0.2))
