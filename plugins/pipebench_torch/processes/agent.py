@@ -45,6 +45,9 @@ def main(folder: Path) -> int:
     try:
         meeting = Meeting(start.node, start.deadline_s)
         meeting.agree(start.facts, start.deadline_s)
+        interface = meeting.interface(start.deadline_s)
+        if interface:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         ended = _run(folder, start, meeting)
     except NodeFailed as error:
         write(folder / ERROR.format(f"node-{start.node.rank}"), error.failure)

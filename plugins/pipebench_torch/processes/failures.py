@@ -65,7 +65,13 @@ def _of_rank(rank: int, failure: Failure) -> PipebenchError:
         return RanksFailed(
             f"rank {rank} ran out of memory{doing}: {failure.message}", "fewer samples in flight need less"
         )
-    return RanksFailed(f"rank {rank} failed{doing}: {failure.message}")
+    return RanksFailed(f"rank {rank} failed{doing}: {failure.message}", _way_out(failure))
+
+
+def _way_out(failure: Failure) -> str:
+    if "connectFullMesh" in failure.message:
+        return "name the interface between the nodes in GLOO_SOCKET_IFNAME, and let them reach each other's ports"
+    return ""
 
 
 def _doing(folder: Path, rank: int) -> str:

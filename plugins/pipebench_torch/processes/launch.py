@@ -17,6 +17,8 @@ POLL_S = 0.02
 CLOSE_S = 8.0
 """How long after the deadline the agent may take to hear why the others stopped."""
 TERMINATE_S = 2.0
+DEFAULTS = {"OMP_NUM_THREADS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+"""One thread a process; a receive that waits on a card must not hold up what was queued after it."""
 
 
 def run_ranks(
@@ -41,7 +43,7 @@ def run_ranks(
     with log.open("wb") as file:
         agent = subprocess.Popen(
             [sys.executable, "-m", "pipebench_torch.processes.agent", str(folder)],
-            env={**os.environ, **_environment(node)},
+            env={**DEFAULTS, **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -60,17 +62,6 @@ def run_ranks(
         raise late(folder, world)
     if agent.returncode:
         raise silent(agent.returncode, log)
-
-
-def _environment(node: Node) -> dict[str, str]:
-    """One thread a process; a receive that waits on a card must not hold up what was queued after it; on one
-    machine gloo needs no name of the host.
-    """
-    defaults = {"OMP_NUM_THREADS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
-    found = {name: os.environ.get(name, value) for name, value in defaults.items()}
-    if node.local and sys.platform == "linux":
-        found["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")
-    return found
 
 
 def _stop(agent: "subprocess.Popen[bytes]", folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Where the nodes of a run meet: a store that node 0 keeps, told of failures and of what each node has to give."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 import torch.distributed as dist
 
+from pipebench_torch.processes.interface import LOOPBACK, address_towards, interface_of
 from pipebench_torch.processes.job import ENDED, ERROR, OUTPUT, REPORT, STATUS, Failure
 from pipebench_torch.processes.nodes import Node
 
@@ -53,16 +55,36 @@ class Meeting:
             raise NodeFailed("other", f"two nodes say that they are node {node.rank}")
         self.store.set(f"facts/{node.rank}", msgspec.json.encode(facts))
         for other in range(node.count):
-            try:
-                self.store.wait([f"facts/{other}"], timedelta(seconds=max(0.1, deadline_s - time.monotonic())))
-            except RuntimeError as error:
-                message = f"node {other} of {node.count} did not come to {node.host}:{node.port} in time"
-                raise NodeFailed("other", message) from error
-            theirs = msgspec.json.decode(self.store.get(f"facts/{other}"), type=dict[str, str])
+            theirs = msgspec.json.decode(self._of(other, "facts", deadline_s), type=dict[str, str])
             for name, value in facts.items():
                 if theirs.get(name) != value:
                     said = f"its {name} is {theirs.get(name)}, that of node {node.rank} is {value}"
                     raise NodeFailed("other", f"node {other} runs something else: {said}")
+
+    def interface(self, deadline_s: float) -> str:
+        """Where this node reaches the others, empty when that cannot be told: the rest by the way to node 0, which
+        may know itself by its loopback only, and goes by the way to them.
+        """
+        node = self.node
+        if node.count == 1 or node.local:
+            return LOOPBACK if sys.platform == "linux" else ""
+        if node.rank:
+            own = address_towards(node.host)
+            self.store.set(f"address/{node.rank}", own)
+        else:
+            own = address_towards(self._of(1, "address", deadline_s).decode())
+        return interface_of(own)
+
+    def _of(self, other: int, what: str, deadline_s: float) -> bytes:
+        """What another node says. Raises NodeFailed when it does not in time."""
+        try:
+            left = timedelta(seconds=max(0.1, deadline_s - time.monotonic()))
+            self.store.wait([f"{what}/{other}"], left)
+            return bytes(self.store.get(f"{what}/{other}"))
+        except RuntimeError as error:
+            where = f"{self.node.host}:{self.node.port}"
+            message = f"node {other} of {self.node.count} did not come to {where} in time"
+            raise NodeFailed("other", message) from error
 
     def fail(self) -> None:
         """Tell the others that a process of this node failed."""

@@ -1,0 +1,82 @@
+"""Two hosts: network namespaces, each with an address, and a name that stands for the loopback as on many systems."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
+from pipebench.domain.document import PlannedProblem
+from pipebench.domain.plan import Plan
+from pipebench.formats.native import write_document
+from pipebench_torch.processes.interface import address_towards, interface_of
+from tests.plugins.torch.small import diamond, problem_of, stages
+
+NETWORK = "10.97.31."
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[str, str]]:
+    """The names of two namespaces that see each other, and nothing else."""
+    names = (f"one{os.getpid()}", f"two{os.getpid()}")
+    ends = (f"a{os.getpid()}", f"b{os.getpid()}")
+    if os.geteuid() or not shutil.which("ip") or not shutil.which("unshare"):
+        pytest.skip("network namespaces need root, ip and unshare")
+    made = [["netns", "add", name] for name in names]
+    made.append(["link", "add", ends[0], "type", "veth", "peer", "name", ends[1]])
+    for number, (name, end) in enumerate(zip(names, ends, strict=True), start=1):
+        made.append(["link", "set", end, "netns", name])
+        made.append(["-n", name, "addr", "add", f"{NETWORK}{number}/24", "dev", end])
+        made += [["-n", name, "link", "set", each, "up"] for each in ("lo", end)]
+    try:
+        for words in made:
+            done = subprocess.run(["ip", *words], capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"no network namespaces here: ip {' '.join(words)}: {done.stderr.strip()}")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def on_host(name: str, number: int, folder: Path, command: list[str]) -> "subprocess.Popen[str]":
+    """Start a command on a host that calls itself host-1 or host-2, and knows itself by its loopback."""
+    known = folder / f"hosts-{number}"
+    other = 3 - number
+    known.write_text(f"127.0.0.1 localhost\n127.0.1.1 host-{number}\n{NETWORK}{other} host-{other}\n")
+    script = f'mount --bind {known} /etc/hosts && hostname host-{number} && exec "$@"'
+    own = ["ip", "netns", "exec", name, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", *command]
+    environment = {key: value for key, value in os.environ.items() if key != "GLOO_SOCKET_IFNAME"}
+    return subprocess.Popen(
+        own, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_hosts_that_know_themselves_by_their_loopback_find_each_other(
+    hosts: tuple[str, str], tmp_path: Path
+) -> None:
+    problem = problem_of(diamond(), 2, 8)
+    plan = Plan(stages=stages([("a", "b0", "b"), ("c", "concat", "d", "e")], micro_batch=2))
+    write_document(tmp_path / "plan.json", "plan", PlannedProblem(problem=problem, plan=plan, scheduler="1f1b"))
+    options = "torch[device=cpu,iterations=2,least_s=0,warmup=0,verify=yes]"
+    command = [sys.executable, "-m", "pipebench", "execute", "plan.json", "--executor", options, "--json"]
+    command += ["--timeout", "120", "--nnodes", "2", "--rendezvous", "host-1:29500", "--node-rank"]
+    nodes = [on_host(name, rank + 1, tmp_path, [*command, str(rank)]) for rank, name in enumerate(hosts)]
+    told = [node.communicate() for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], told
+    first, second = (json.loads(out) for out, _ in told)
+    assert first["measured"] == second["measured"]
+    assert first["notices"][0] == "gradients equal those of a single process: exactly, in float64"
+
+
+def test_the_interface_of_an_address() -> None:
+    assert address_towards("127.0.0.1") == "127.0.0.1"
+    assert interface_of("127.0.0.1") == ("lo" if sys.platform == "linux" else "")
+    assert interface_of("203.0.113.7") == ""  # nobody's: kept for documentation, RFC 5737
+    assert address_towards("no-such-host.invalid") == ""
