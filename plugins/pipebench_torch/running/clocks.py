@@ -1,45 +1,58 @@
-"""How far the monotonic clock of each node is from that of node 0."""
+"""How far the monotonic clock of each node is from that of rank 0, and how that changes while a plan runs."""
 
 import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from pipebench_torch.processes.job import Tasks
+
 ROUNDS = 30
 
 
-def clock_offset(backend: str) -> tuple[int, int]:
-    """ns to add to this process's clock to get that of rank 0, and by how much that may be wrong: half of the
-    shortest round trip, of which each way takes an unknown part (Cristian, Probabilistic clock synchronization,
-    Distributed Computing 3, 1989). (0, 0) on one node, where all processes have the same clock.
-    """
-    if int(os.environ.get("GROUP_WORLD_SIZE", "1")) == 1:
-        return 0, 0
-    group = dist.new_group(backend="gloo") if backend != "gloo" else None
-    found = (0, 0)
-    for other in range(1, dist.get_world_size()):
-        if dist.get_rank() == 0:
-            _answer(other, group)
-        elif dist.get_rank() == other:
-            found = _ask(group)
-    dist.barrier()
-    return found
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """At an instant of this clock: ns to add to it to get that of rank 0, and by how much that may be wrong."""
+
+    at_ns: int
+    offset_ns: int
+    error_ns: int
 
 
-def _ask(group: Any) -> tuple[int, int]:
-    best = (0, 2**62)
-    for _ in range(ROUNDS):
-        theirs = torch.zeros(1, dtype=torch.int64)
-        start = time.monotonic_ns()
-        dist.send(theirs, dst=0, group=group)
-        dist.recv(theirs, src=0, group=group)
-        end = time.monotonic_ns()
-        error = (end - start + 1) // 2
-        if error < best[1]:
-            best = (int(theirs) - (start + end) // 2, error)
-    return best
+class Clocks:
+    """Compares this process's clock with that of rank 0; all processes do so together."""
+
+    def __init__(self, backend: str) -> None:
+        self._apart = int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1  # one node has one clock
+        self._group = dist.new_group(backend="gloo") if self._apart and backend != "gloo" else None
+
+    def compare(self) -> Compared:
+        """By the shortest of some round trips, of which each way takes an unknown part (Cristian, Probabilistic
+        clock synchronization, Distributed Computing 3, 1989).
+        """
+        found = Compared(time.monotonic_ns(), 0, 0)
+        if not self._apart:
+            return found
+        for other in range(1, dist.get_world_size()):
+            if dist.get_rank() == 0:
+                _answer(other, self._group)
+            elif dist.get_rank() == other:
+                found = min((_ask(self._group) for _ in range(ROUNDS)), key=lambda one: one.error_ns)
+        dist.barrier()
+        return found
+
+
+def _ask(group: Any) -> Compared:
+    theirs = torch.zeros(1, dtype=torch.int64)
+    start = time.monotonic_ns()
+    dist.send(theirs, dst=0, group=group)
+    dist.recv(theirs, src=0, group=group)
+    end = time.monotonic_ns()
+    middle = (start + end) // 2
+    return Compared(middle, int(theirs) - middle, (end - start + 1) // 2)
 
 
 def _answer(other: int, group: Any) -> None:
@@ -47,3 +60,23 @@ def _answer(other: int, group: Any) -> None:
     for _ in range(ROUNDS):
         dist.recv(asked, src=other, group=group)
         dist.send(torch.tensor([time.monotonic_ns()]), dst=other, group=group)
+
+
+def by_rank_0(tasks: Tasks, before: Compared, after: Compared) -> Tasks:
+    """A run by the clock of rank 0, from comparisons before and after it: quartz and what corrects it run up to
+    some 100 ppm apart, a millisecond in ten seconds, and evenly for so long.
+    """
+    passed = max(1, after.at_ns - before.at_ns)
+    gained = after.offset_ns - before.offset_ns
+
+    def instant(own_ns: int) -> int:
+        return own_ns + before.offset_ns + round(gained * (own_ns - before.at_ns) / passed)
+
+    return Tasks(
+        begun=instant(tasks.begun),
+        ended=instant(tasks.ended),
+        begin=tuple(instant(own) for own in tasks.begin),
+        end=tuple(instant(own) for own in tasks.end),
+        sent={tag: instant(own) for tag, own in tasks.sent.items()},
+        got={tag: instant(own) for tag, own in tasks.got.items()},
+    )

@@ -1,7 +1,6 @@
 """What a process does between meeting the others and its report."""
 
 from math import ceil
-from typing import Any
 
 from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, machine_of
@@ -14,7 +13,7 @@ from pipebench_torch.placing.rounds import rounds_of
 from pipebench_torch.processes.job import Difference, Job, Report, Tasks
 from pipebench_torch.processes.status import Status
 from pipebench_torch.running.channels import connected, replica_groups
-from pipebench_torch.running.clocks import clock_offset
+from pipebench_torch.running.clocks import Clocks, by_rank_0
 from pipebench_torch.running.runner import Record, Runner
 from pipebench_torch.running.stage import StageRun
 from pipebench_torch.running.together import told
@@ -30,8 +29,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     machine = machine_of(job.device, job.backend, local)
     model = model_of(job.planned.problem, job.seed, machine.device)
     status.say("comparing clocks with rank 0")
-    offset_ns, clock_error_ns = clock_offset(job.backend)
-    session = Session(job, model.graph, rank, machine, status, offset_ns)
+    session = Session(job, model.graph, rank, machine, status, Clocks(job.backend))
     difference = session.checked(model) if job.verify else None
     runner, layout = session.runner(model), session.layout
     runner.run()
@@ -40,9 +38,10 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     watched = runner.run(watch_memory=True)
     if job.device == "cpu":
         keep_freed_memory()
+    runs, clock_error_ns = session.measured(runner)
     return Report(
         rank=rank,
-        runs=session.measured(runner),
+        runs=runs,
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
         held_bytes=held,
         delay=session.delay,
@@ -57,10 +56,10 @@ class Session:
     """What a process knows of the whole run."""
 
     def __init__(
-        self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status, offset_ns: int
+        self, job: Job, graph: OperatorGraph, rank: int, machine: Machine, status: Status, clocks: Clocks
     ) -> None:
         self.job, self.rank, self.machine, self.status = job, rank, machine, status
-        self.offset_ns = offset_ns
+        self.clocks, self.offset_ns = clocks, clocks.compare().offset_ns
         problem, plan, schedule = job.planned.problem, job.planned.plan, job.planned.schedule
         assert schedule is not None
         self.layout, self.delay = rounds_of(problem, plan, schedule, job.options)
@@ -86,8 +85,16 @@ class Session:
         runner.prepare(self.order_of)
         return runner
 
-    def measured(self, runner: Runner) -> tuple[Tasks, ...]:
-        """The mini-batches that count: of a flush each, or one run of many."""
+    def measured(self, runner: Runner) -> tuple[tuple[Tasks, ...], int]:
+        """The mini-batches that count, by the clock of rank 0, and by how many ns they may be off it."""
+        before = self.clocks.compare()
+        runner.offset_ns = before.offset_ns
+        runs = self._counted(runner)
+        after = self.clocks.compare()
+        return tuple(by_rank_0(run, before, after) for run in runs), max(before.error_ns, after.error_ns)
+
+    def _counted(self, runner: Runner) -> tuple[Tasks, ...]:
+        """Of a flush each, or one run of many."""
         if self.layout.rounds > 1:
             return (self._timed(runner),)
         options = self.job.options
@@ -99,7 +106,7 @@ class Session:
         return (first, *(self._timed(runner) for _ in range(wanted - 1)))
 
     def _timed(self, runner: Runner) -> Tasks:
-        return _read(self.machine, runner.run(), self.offset_ns)
+        return _read(self.machine, runner.run())
 
     def checked(self, model: Model) -> Difference | None:
         """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
@@ -130,17 +137,13 @@ def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: in
     return next((tasks for devices, tasks in orders.items() if device in devices), [])
 
 
-def _read(machine: Machine, record: Record, offset_ns: int) -> Tasks:
-    """The marks of a run as instants of rank 0's clock."""
-
-    def instants(marks: list[Any]) -> list[int]:
-        return [instant + offset_ns for instant in machine.read(marks)]
-
-    begins = instants([begin for _, begin, _ in record.tasks])
-    ends = instants([end for _, _, end in record.tasks])
-    begun, ended = instants([record.begun, record.ended])
-    sent = instants([mark for _, mark in record.sent])
-    got = instants([mark for _, mark in record.got])
+def _read(machine: Machine, record: Record) -> Tasks:
+    """The marks of a run as instants of this process's clock."""
+    begins = machine.read([begin for _, begin, _ in record.tasks])
+    ends = machine.read([end for _, _, end in record.tasks])
+    begun, ended = machine.read([record.begun, record.ended])
+    sent = machine.read([mark for _, mark in record.sent])
+    got = machine.read([mark for _, mark in record.got])
     return Tasks(
         begun=begun,
         ended=ended,

@@ -12,6 +12,7 @@ from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.job import Tasks
 from pipebench_torch.running import together
+from pipebench_torch.running.clocks import Compared, by_rank_0
 from pipebench_torch.running.session import MOST_RUNS, Session
 
 
@@ -24,6 +25,28 @@ def test_a_clock_that_is_off_starts_at_the_same_instant(monkeypatch: pytest.Monk
     together.start_together(Machine(), -ahead_ns)
     late_ns = time.monotonic_ns() - ahead_ns - instant
     assert 0 <= late_ns < 1_000_000_000
+
+
+def test_a_clock_that_gains_is_followed() -> None:
+    """A clock that is 7 s ahead at first and gains 40 ppm, compared exactly before and after."""
+
+    def own(instant_ns: int) -> int:
+        return instant_ns + 7 * 10**9 + instant_ns * 40 // 10**6
+
+    before, after = (Compared(own(at_ns), at_ns - own(at_ns), 5) for at_ns in (10**9, 61 * 10**9))
+    instants = (2 * 10**9, 3 * 10**9, 30 * 10**9, 60 * 10**9)
+    begun, begin, end, ended = (own(instant) for instant in instants)
+    seen = Tasks(begun=begun, ended=ended, begin=(begin,), end=(end,), sent={3: end}, got={4: begin})
+    moved = by_rank_0(seen, before, after)
+    found = (moved.begun, moved.begin[0], moved.end[0], moved.ended)
+    assert max(abs(one - other) for one, other in zip(found, instants, strict=True)) <= 2
+    assert (moved.sent, moved.got) == ({3: moved.end[0]}, {4: moved.begin[0]})
+
+
+def test_comparisons_at_one_instant_are_an_offset() -> None:
+    same = Compared(5, -7, 0)
+    seen = Tasks(begun=10, ended=20, begin=(), end=(), sent={}, got={})
+    assert (by_rank_0(seen, same, same).begun, by_rank_0(seen, same, same).ended) == (3, 13)
 
 
 def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, **options: Any) -> tuple[int, int]:
@@ -39,8 +62,9 @@ def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, 
         return Tasks(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
 
     session._timed = timed
+    session.clocks = SimpleNamespace(compare=lambda: Compared(0, 0, 0))
     monkeypatch.setattr("pipebench_torch.running.session.told", lambda value, machine: value)
-    counted = session.measured(SimpleNamespace(run=lambda: timed(None)))
+    counted, _ = session.measured(SimpleNamespace(run=lambda: timed(None)))
     return len(done), len(counted)
 
 
