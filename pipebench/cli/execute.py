@@ -5,17 +5,14 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import console, open_host, print_json
-from pipebench.cli.parameters import finite_seconds
+from pipebench.cli.parameters import finite_seconds, launch_options, with_launch
 
 
 @click.command()
 @click.argument("plan")
 @click.option("--executor", default="torch", show_default=True, help="An executor, options in brackets.")
 @click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
-@click.option("--nnodes", type=int, help="Machines that run it together; type the same command on each.")
-@click.option("--node-rank", type=int, help="Which of them this one is, from 0.")
-@click.option("--processes-per-node", type=int, help="Processes of each machine, when they are not dealt evenly.")
-@click.option("--rendezvous", metavar="HOST:PORT", help="Where they meet: node 0 and a free port of it.")
+@launch_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")
 @click.option("--json", "as_json", is_flag=True, help="Figures and both traces as JSON.")
 def command(
@@ -29,12 +26,9 @@ def command(
 
     from pipebench.bench.execution import executed
     from pipebench.formats.native import read_plan, write_document
-    from pipebench.hooks.syntax import parse_reference, with_options
     from pipebench.report.execution_text import execution_lines
 
-    said = {name: str(value) for name, value in launch.items() if value is not None}
-    asked = str(with_options(parse_reference(executor), said))
-    done = executed(open_host(), read_plan(plan), asked, timeout)
+    done = executed(open_host(), read_plan(plan), with_launch(executor, launch), timeout)
     if output is not None:
         write_document(output, "trace", done.measured)
     if as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import console, open_host
+from pipebench.cli.parameters import launch_options, with_launch
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
 @click.option("--links", type=click.IntRange(2), help="In place of a model: measure links of so many devices.")
+@launch_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
 def command(
     model: str | None,
@@ -30,31 +32,32 @@ def command(
     precision: str,
     links: int | None,
     output: Path,
+    **launch: int | str | None,
 ) -> int:
     """Profile a model: one of `pipebench list models`; with the profiler torch also package.module:function, and
     torchvision's and transformers' models by name, such as bert or torchvision:resnet50.
 
-    A measurement that is stopped goes on where it was when it is started again with the same output.
+    A measurement that is stopped goes on where it was when it is started again with the same output. Links are
+    measured inside one machine, and with --nnodes also between machines.
     """
     from typing import cast
 
     from pipebench.bench.problems.profiling import known_devices, measured_links, profile_of
     from pipebench.domain.profile import Precision
-    from pipebench.domain.units import readable_bytes, readable_seconds
     from pipebench.formats.cluster import DEFAULT_DEVICE_TYPE
     from pipebench.formats.native import write_document
     from pipebench.hooks.context import LinkRequest, ProfileRequest
+    from pipebench.report.cluster_text import cluster_lines
     from pipebench.report.profile_text import print_profile
 
     if (model is None) == (links is None):
         raise PipebenchError("profile takes a model, or --links", "such as: pipebench profile resnet50 -o p.json")
-    host = open_host()
+    host, profiler = open_host(), with_launch(profiler, launch)
     if links is not None:
         cluster = measured_links(host, profiler, LinkRequest(links, device[0] if device else "cpu"))
         write_document(output, "cluster", cluster)
-        level = cluster.levels[0]
-        rate = readable_bytes(round(level.bandwidth_bytes_s))
-        click.echo(f"{cluster.name}: latency {readable_seconds(level.latency_s)}, bandwidth {rate}/s")
+        for line in cluster_lines(cluster):
+            click.echo(line)
         return 0
     assert model is not None
     known = known_devices(host, profiler)

@@ -13,7 +13,30 @@ PIPEBENCH_WAIVED = {
 """Checks of the conformance kit that do not hold, each with the reason."""
 
 
-class ExecutorOptions(Value, frozen=True, kw_only=True):
+class LaunchOptions(Value, frozen=True, kw_only=True):
+    """nnodes: run on so many machines, each of which is given the same command and its own node_rank, from 0.
+    processes_per_node: ranks are dealt out in blocks of so many (0: even ones). rendezvous: HOST:PORT of node
+    0, which all machines reach (empty: this machine, a free port).
+    """
+
+    nnodes: int = 1
+    node_rank: int = 0
+    processes_per_node: int = 0
+    rendezvous: str = ""
+
+    def __post_init__(self) -> None:
+        require(self.nnodes >= 1, f"nnodes is {self.nnodes}, it must be at least 1")
+        require(
+            self.processes_per_node >= 0,
+            f"processes_per_node is {self.processes_per_node}, it must not be negative",
+        )
+        require(
+            0 <= self.node_rank < self.nnodes,
+            f"node_rank is {self.node_rank}, it must be from 0 to {self.nnodes - 1} (nnodes is {self.nnodes})",
+        )
+
+
+class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
     """engine: who orders tasks and sends; own runs every plan and times every message, pipelining is
     torch.distributed.pipelining, for chains of single stages. device: where tensors live; auto: cuda where
     every process finds a card of its own, else cpu. backend: auto is nccl for cuda and gloo for cpu; gloo with
@@ -22,10 +45,10 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to
     the largest gradient of the parameter (0: 1000 roundings of the numbers that are compared: float64, float32
     for captured modules). ahead: tasks whose receives are posted beforehand. timeout_s: for the whole run.
-    limit_memory: hold each process to the memory of its device (cpu). threads: of each process. nnodes: run on
-    so many machines, each of which is given the same plan and options and its own node_rank, from 0.
-    processes_per_node: ranks are dealt out in blocks of so many (0: even ones). rendezvous: HOST:PORT of node
-    0, which all machines reach (empty: this machine, a free port).
+    limit_memory: hold each process to the memory of its device (cpu). threads: of each process. nnodes,
+    node_rank, processes_per_node, rendezvous: on several machines, which are all given the same command, but
+    for node_rank, from 0; ranks are dealt out in blocks of processes_per_node (0: even ones); rendezvous is the
+    HOST:PORT of node 0, which all machines reach (empty: this machine, a free port).
     """
 
     engine: Literal["own", "pipelining"] = "own"
@@ -40,29 +63,23 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     timeout_s: float = 300.0
     limit_memory: bool = False
     threads: int = 1
-    nnodes: int = 1
-    node_rank: int = 0
-    processes_per_node: int = 0
-    rendezvous: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "ahead", "threads", "nnodes"):
+        super().__post_init__()
+        for name in ("iterations", "ahead", "threads"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
-        for name in ("warmup", "least_s", "processes_per_node"):
+        for name in ("warmup", "least_s"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
         require(self.tolerance >= 0, f"tolerance is {self.tolerance}, it must not be negative")
         require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
-        require(
-            0 <= self.node_rank < self.nnodes,
-            f"node_rank is {self.node_rank}, it must be from 0 to {self.nnodes - 1} (nnodes is {self.nnodes})",
-        )
 
 
-class ProfilerOptions(Value, frozen=True, kw_only=True):
+class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     """repeats: passes after warmup, of which the middle half counts; more of them until they have taken least_s.
     group: operators are calls of modules (to `depth` levels of nesting; 0: the innermost) or single nodes; for
     models that torch captures. threads: of each process. beside: so many other processes run the same model
     meanwhile, as the other devices of a pipeline do: cores share caches, memory and power, processes a card.
+    nnodes, node_rank, processes_per_node, rendezvous: of links between several machines, as of the executor.
     """
 
     repeats: int = 5
@@ -74,6 +91,7 @@ class ProfilerOptions(Value, frozen=True, kw_only=True):
     beside: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("repeats", "threads"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}, it must be at least 1")
         for name in ("warmup", "depth", "least_s", "beside"):

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
-from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.plugin import LaunchOptions
 
 HERE = "127.0.0.1"
 
@@ -41,7 +41,7 @@ class Node(Value, frozen=True, kw_only=True):
             return self.host == "localhost"
 
 
-def node_of(options: ExecutorOptions, world: int) -> Node:
+def node_of(options: LaunchOptions, world: int) -> Node:
     """This node of a run of `world` processes.
 
     Raises PipebenchError for a rendezvous that is not HOST:PORT and for nodes that would have no process.
@@ -58,7 +58,7 @@ def node_of(options: ExecutorOptions, world: int) -> Node:
     processes = tuple(max(0, min(each, world - node * each)) for node in range(options.nnodes))
     if sum(processes) < world:
         raise PipebenchError(
-            f"the plan runs on {world} processes, {options.nnodes} nodes of {each} are {sum(processes)}",
+            f"{world} processes are wanted, {options.nnodes} nodes of {each} are {sum(processes)}",
             "more nnodes, or more processes_per_node",
         )
     if not all(processes):

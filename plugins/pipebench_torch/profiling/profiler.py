@@ -43,6 +43,8 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
 
     request = cast(ProfileRequest, context.request)
     options = cast(ProfilerOptions, context.options)
+    if options.nnodes > 1:
+        raise PipebenchError("a model is measured on one machine", "nnodes is for --links")
     device = _device(request)
     torch.set_num_threads(options.threads)
     model = subject(graph, request.model, request.precision, options, context.seed, torch.device(device))

@@ -154,16 +154,21 @@ class _Part(PipelineStage):  # type: ignore[misc]
             size = run.stage.micro_batch
             return tuple(runner.model.buffer(t, size).to(device).requires_grad_() for t in tensors)
 
-        outputs = (torch.empty(1, device=device).requires_grad_(),) if last else example(run.sent)
+        loss = torch.empty(1, device=device, dtype=torch.promote_types(runner.model.dtype, torch.float32))
         super().__init__(
             _Module(runner, run, last),
             position,
             len(runner.chain),
             device,
             input_args=example(run.received),
-            output_args=outputs,
+            output_args=(loss.requires_grad_(),) if last else example(run.sent),
         )
         self._runner, self._stage = runner, runner.chain[position]
+
+    def _get_init_p2p_neighbors_ops(self) -> list[Any]:
+        """Not to this process itself: torch 2.11 sends so where a stage and the next one share it, gloo cannot."""
+        own = self._runner.rank
+        return [each for each in super()._get_init_p2p_neighbors_ops() if each.group_peer != own]
 
     def forward_one_chunk(self, fwd_chunk_id: int, *args: Any, **kwargs: Any) -> Any:
         """F."""

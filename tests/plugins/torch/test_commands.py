@@ -53,6 +53,11 @@ def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
         (("profile", "tiny-mmt", "--micro-batches", "0", "-o", "x.json"), "no micro-batch sizes"),
         (("profile", "--links", "2", "-o", "x.json"), "measures no links"),
         (
+            ("profile", "tiny-mmt", "--profiler", "torch", "--nnodes", "2", "--rendezvous", "h:1", "-o", "x.json"),
+            "measured on one machine",
+        ),
+        (("profile", "resnet50", "--nnodes", "2", "-o", "x.json"), "unknown option of 'analytic': 'nnodes'"),
+        (
             ("profile", "tiny-mmt", "--profiler", "torch", "--device", "A100", "-o", "x.json"),
             "measures this machine",
         ),

@@ -12,8 +12,11 @@ import torch
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.context import Context, LinkRequest
+from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.profiling import links as measured_links
-from pipebench_torch.profiling.links import SIZES, fitted, links
+from pipebench_torch.profiling.link_levels import SIZES, LinkReport, fitted, levels
+from pipebench_torch.profiling.link_pairs import MOST_PAIRS, pairs_abreast, pairs_between, pairs_within
+from pipebench_torch.profiling.links import links
 
 WORKER = Path(__file__).with_name("as_nccl.py")
 
@@ -42,8 +45,30 @@ def test_latency_is_not_negative_and_small_messages_decide_it() -> None:
     assert fitted(SIZES, [slow_large])[0] == pytest.approx(1e-4, rel=0.2)
 
 
+def test_pairs_inside_nodes_between_them_and_all_at_once() -> None:
+    assert pairs_within((2, 2, 1)) == [(0, 1), (2, 3)]
+    assert pairs_between((2, 2, 1)) == [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 4), (3, 4)]
+    assert pairs_abreast((2, 3)) == [(0, 2), (1, 3)]
+    assert (pairs_within((3,)), pairs_between((3,)), pairs_abreast((3,))) == ([(0, 1), (0, 2), (1, 2)], [], [])
+    assert pairs_abreast((1, 1)) == []
+    many = pairs_between((8, 8))
+    assert len(many) == len(set(many)) == MOST_PAIRS
+    assert {a for a, _ in many} == set(range(8))
+
+
+@pytest.mark.parametrize(("together", "shared"), [(2.1e9, 2.1e9), (3.9e9, None), (0.0, None)])
+def test_a_level_for_nodes_and_one_for_the_way_between_them(together: float, shared: float | None) -> None:
+    report = LinkReport(
+        within=(tuple(times(5e-6, 9e9)),), between=(tuple(times(40e-6, 2e9)),) * 3, together=together
+    )
+    inner, outer = levels(report, SIZES, (2, 2), "gloo")
+    assert (inner.name, inner.group, inner.bandwidth_bytes_s) == ("node", 2, pytest.approx(9e9))
+    assert (outer.name, outer.group, outer.bandwidth_bytes_s) == ("nodes", 4, pytest.approx(2e9))
+    assert (outer.latency_s, outer.shared_bandwidth_bytes_s) == (pytest.approx(40e-6), shared)
+
+
 def test_processes_of_this_machine() -> None:
-    cluster = links(Context(options=None, request=LinkRequest(devices=2, device="cpu")))
+    cluster = links(Context(options=ProfilerOptions(), request=LinkRequest(devices=2, device="cpu")))
     (level,) = cluster.levels
     assert (cluster.size, level.group, level.name) == (2, 2, "gloo")
     assert 1e-6 < level.latency_s < 0.1
@@ -67,7 +92,7 @@ def test_processes_on_cards_of_their_own_and_on_one(
     monkeypatch.setattr(measured_links, "run_ranks", other)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=1000))
-    cluster = links(Context(options=None, request=LinkRequest(devices=2, device="cuda")))
+    cluster = links(Context(options=ProfilerOptions(), request=LinkRequest(devices=2, device="cuda")))
     (kind,) = cluster.types
     assert (kind.name, kind.memory_bytes, kind.source) == ("a made card", memory, source)
     assert cluster.levels[0].name == backend
@@ -82,4 +107,4 @@ def test_what_cannot_be_measured() -> None:
         if request.device == "cuda" and torch.cuda.device_count():
             continue
         with pytest.raises(PipebenchError, match=reason):
-            links(Context(options=None, request=request))
+            links(Context(options=ProfilerOptions(), request=request))

@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.plan import Plan
-from pipebench.formats.native import write_document
+from pipebench.formats.native import read_document, write_document
 from pipebench_torch.processes.interface import address_towards, interface_of
 from tests.plugins.torch.small import diamond, problem_of, stages
 
@@ -73,6 +73,34 @@ def test_hosts_that_know_themselves_by_their_loopback_find_each_other(
     first, second = (json.loads(out) for out, _ in told)
     assert first["measured"] == second["measured"]
     assert first["notices"][0] == "gradients equal those of a single process: exactly, in float64"
+
+
+def test_links_inside_hosts_and_between_them(hosts: tuple[str, str], tmp_path: Path) -> None:
+    """The wire between them carries 800 Mbit/s, whoever sends; inside a host it is the loopback."""
+    for name in hosts:
+        (device,) = subprocess.run(
+            ["ip", "-n", name, "-br", "link", "show", "type", "veth"], check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+        limit = f"qdisc add dev {device.partition('@')[0]} root tbf rate 800mbit burst 16kb latency 50ms"
+        if subprocess.run(["tc", "-n", name, *limit.split()], check=False, capture_output=True).returncode:
+            pytest.skip("no tc with tbf to hold the wire to a rate")
+    command = [sys.executable, "-m", "pipebench", "profile", "--links", "4", "--profiler", "torch"]
+    command += ["--device", "cpu", "--nnodes", "2", "--rendezvous", "host-1:29500"]
+    nodes = [
+        on_host(name, rank + 1, tmp_path, [*command, "--node-rank", str(rank), "-o", f"links-{rank}.json"])
+        for rank, name in enumerate(hosts)
+    ]
+    told = [node.communicate() for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], told
+    first, second = ((tmp_path / f"links-{rank}.json").read_text() for rank in range(2))
+    assert first == second
+    cluster = read_document(tmp_path / "links-0.json", "cluster")
+    node, wire = cluster.levels
+    assert (cluster.size, node.group, wire.group) == (4, 2, 4)
+    assert wire.shared_bandwidth_bytes_s is not None
+    assert 0.5e8 < wire.shared_bandwidth_bytes_s < 1.05e8
+    assert 0.5e8 < wire.bandwidth_bytes_s < 2e8
+    assert node.bandwidth_bytes_s > 2 * wire.bandwidth_bytes_s
 
 
 def test_the_interface_of_an_address() -> None:
