@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -79,12 +80,13 @@ def links(context: Context) -> Cluster:
         run_ranks(command, request.devices, folder, time.monotonic() + LIMIT_S, node, facts)
         report = msgspec.msgpack.decode((folder / REPORT.format(0)).read_bytes(), type=LinkReport)
     through = f"{backend}, {sharing} processes on a card" if cards and backend == "gloo" else backend
+    day = datetime.now(UTC).date().isoformat()
     names = report.names if cards else (request.device,) * request.devices
     kinds = tuple(
         DeviceType(
             name=kind,
             memory_bytes=min(held for name, held in zip(names, report.memory_bytes, strict=True) if name == kind),
-            source=f"measured over {through}",
+            source=f"measured over {through}, torch {version('torch')}, {day}",
         )
         for kind in dict.fromkeys(names)
     )

@@ -1,8 +1,5 @@
 """profile(graph, context): the costs of operators as they run on this machine."""
 
-import importlib.metadata
-import platform
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -14,9 +11,10 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_torch.installed import require_torch
-from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.plugin import LaunchOptions, ProfilerOptions
 from pipebench_torch.profiling.beside import Company, companions
 from pipebench_torch.profiling.scratch import Kept, Scratch
+from pipebench_torch.profiling.versions import versions
 
 if TYPE_CHECKING:
     from pipebench_torch.modules.models import Model
@@ -101,7 +99,7 @@ def _measured(model: "Model", company: list[Company], device: str, context: Cont
     from pipebench_torch.profiling.measure import measure
 
     request, options = cast(ProfileRequest, context.request), cast(ProfilerOptions, context.options)
-    key = f"{options}|{request.precision}|{device}|{request.model}|{_versions()}|{model.graph.__hash__()}"
+    key = f"{options}|{request.precision}|{device}|{request.model}|{versions(device)}|{model.graph.__hash__()}"
     scratch = Scratch(request.scratch, key)
     left = [size for size in request.micro_batches if size not in scratch.sizes]
     with companions(company if left else []) as others:
@@ -149,13 +147,14 @@ def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> 
 def _provenance(
     request: ProfileRequest, options: ProfilerOptions, name: str, kept: dict[int, Kept], *, captured: bool
 ) -> Provenance:
-    settings = ",".join(f"{each}={getattr(options, each)}" for each in options.__struct_fields__)
+    own = [each for each in options.__struct_fields__ if each not in LaunchOptions.__struct_fields__]
+    settings = ",".join(f"{each}={getattr(options, each)}" for each in own)
     return Provenance(
         profiler=f"torch[{settings}]",
         made_by="pipebench_torch",
         device=name,
         date=datetime.now(UTC).date().isoformat(),
-        versions=_versions(),
+        versions=versions(request.devices[0].name),
         relative_spread=round(max(each.spread for each in kept.values()), 4),
         saved=SAVED,
         notes=(
@@ -185,11 +184,3 @@ def _against_whole(size: int, kept: Kept) -> str:
         f"micro-batch {size}: the whole model took {forward:.4g} s forward and {backward:.4g} s backward; "
         f"the sum of its operators is {' and '.join(apart)} apart"
     )
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("torch", "torchvision", "transformers"):
-        if package == "torch" or package in sys.modules:
-            found[package] = importlib.metadata.version(package)
-    return found

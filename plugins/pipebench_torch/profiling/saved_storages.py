@@ -1,4 +1,4 @@
-"""Bytes that operators keep for their backward, and scratch memory while they run."""
+"""Bytes that operators keep for their backward, and on a card scratch memory while they run."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,9 @@ from torch import Tensor
 
 
 class SavedStorages:
-    """Each storage once, charged to the first operator that keeps it. saved, workspace: bytes by operator."""
+    """Each storage once, charged to the first operator that keeps it. saved, workspace: bytes by operator; the
+    latter is what an operator takes for a while, in either direction, above what there is before it or after.
+    """
 
     def __init__(self, operators: int, weights: Iterable[Tensor], device: torch.device) -> None:
         """weights: kept anyway."""
@@ -16,18 +18,29 @@ class SavedStorages:
         self._seen = {weight.untyped_storage().data_ptr() for weight in weights}
         self._held: list[Tensor] = []
         self._cuda = device.type == "cuda"
+        self._running: tuple[int, int] | None = None
 
     def watch(self, operator: int, work: Callable[[], dict[int, Tensor]]) -> dict[int, Tensor]:
         """What the work makes; what autograd keeps of it is counted, and on a card what it needs for a while."""
-        if self._cuda:
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
+        self.turn_to(operator)
         with torch.autograd.graph.saved_tensors_hooks(lambda tensor: self._keep(operator, tensor), lambda t: t):
             made = work()
-        if self._cuda:
-            held = torch.cuda.memory_allocated() - before
-            self.workspace[operator] = max(0, torch.cuda.max_memory_allocated() - before - held)
+        self.turn_to(None)
         return made
+
+    def turn_to(self, operator: int | None) -> None:
+        """An operator's part of a direction begins (None: of nobody), and that of the one before it ends. The
+        allocator of a card tells its peak without waiting for the card.
+        """
+        if not self._cuda:
+            return
+        now = torch.cuda.memory_allocated()
+        if self._running is not None:
+            last, before = self._running
+            scratch = torch.cuda.max_memory_allocated() - max(before, now)
+            self.workspace[last] = max(self.workspace[last], scratch)
+        torch.cuda.reset_peak_memory_stats()
+        self._running = None if operator is None else (operator, now)
 
     def _keep(self, operator: int, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

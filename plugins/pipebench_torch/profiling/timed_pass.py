@@ -28,18 +28,22 @@ class TimedPass:
         self._samples, self._clock = samples, clock
         self._steps: dict[Any, int] = {}
         self._began: list[tuple[int, Any]] = []
+        self._storages: SavedStorages | None = None
         self.forward = [0.0] * len(model.graph.operators)
         self.backward = [0.0] * len(model.graph.operators)
 
     def run(self, storages: SavedStorages | None = None) -> None:
         """Both directions. storages: count what is kept, in place of a time that means something."""
-        outputs = self._forward(storages)
+        self._storages = storages
+        outputs = self._forward()
         given = [gradient_of(value, self._samples) for value in outputs]
         self._steps.clear()
         if not outputs:
             return
         start = self._clock.mark()
         torch.autograd.backward(outputs, given)
+        if storages is not None:
+            storages.turn_to(None)
         spent = self._clock.seconds([start, *(mark for _, mark in self._began), self._clock.mark()])
         order = [operator for operator, _ in self._began]
         for operator, seconds in zip(
@@ -47,11 +51,12 @@ class TimedPass:
         ):  # starting autograd is the first one's
             self.backward[operator] += seconds
 
-    def _forward(self, storages: SavedStorages | None) -> list[Tensor]:
+    def _forward(self) -> list[Tensor]:
         """The model's outputs that have a gradient.
 
         An operator's part begins where the one before it was done with: freeing what nobody reads any more counts.
         """
+        storages = self._storages
         marks = [self._clock.mark()]
         firsts: list[tuple[int, list[Any]]] = []
 
@@ -83,6 +88,8 @@ class TimedPass:
                 step.register_prehook(lambda _, operator=operator: self._begin(operator))
 
     def _begin(self, operator: int) -> None:
+        if self._storages is not None:
+            self._storages.turn_to(operator)
         self._began.append((operator, self._clock.mark()))
 
 

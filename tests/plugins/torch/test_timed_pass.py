@@ -112,3 +112,76 @@ def test_storages_are_charged_once_and_weights_never() -> None:
     """a keeps x to learn w; e keeps the sum that it multiplies."""
     saved = passed(storages=True)[3]
     assert list(saved) == [8, 0, 0, 0, 8, 0]
+
+
+class Allocator:
+    """What a card's allocator tells."""
+
+    def __init__(self) -> None:
+        self.now = self.peak = 0
+
+    def take(self, size: int) -> None:
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+    def forget(self) -> None:
+        self.peak = self.now
+
+
+def test_scratch_is_what_an_operator_takes_for_a_while_in_either_direction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Forward, n keeps 10 and takes 7 + n meanwhile; backward, a step takes 20 + n (f: 3), and gives that and 10
+    back.
+    """
+    card = Allocator()
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: card.now)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: card.peak)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", card.forget)
+
+    class Busy(MadeClock):
+        """Operators tell it that they ran by moving it on."""
+
+        def __setattr__(self, name: str, value: float) -> None:
+            took = value - self.now if name == "now" and hasattr(self, "cuda") else 0
+            super().__setattr__(name, value)
+            operator = round(took) % FORWARD
+            if FORWARD <= took < BACKWARD:
+                card.take(10 + 7 + operator)
+                card.take(-7 - operator)
+            elif took:
+                card.take(3 if operator == 5 else 20 + operator)
+                card.take(-10 - (3 if operator == 5 else 20 + operator))
+
+    clock = Busy()
+    weight = torch.full((1,), 3.0, requires_grad=True)
+    kept = SavedStorages(6, [weight], torch.device("cuda"))
+    one = TimedPass(Made(clock), {"w": weight}, {0: torch.ones(2, 1)}, 2, clock)  # type: ignore[arg-type]
+    one.run(kept)
+    assert kept.workspace == [20, 21, 22, 0, 24, 12]
+
+
+def test_instants_of_a_card_are_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded where the work is queued, read once the card is done; an event knows milliseconds."""
+    card: dict[str, Any] = {"at_ms": 0.0, "done": False}
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            card["done"] = False
+            self.at_ms = card["at_ms"]
+
+        def elapsed_time(self, later: "Event") -> float:
+            assert card["done"]
+            return float(later.at_ms - self.at_ms)
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: card.update(done=True))
+    clock = Clock(torch.device("cuda"))
+    marks = []
+    for at_ms in (1.0, 3.5, 3.5, 10.0):
+        card["at_ms"] = at_ms
+        marks.append(clock.mark())
+    assert clock.seconds(marks) == [0.0025, 0.0, 0.0065]

@@ -22,7 +22,7 @@ NETWORK = "10.97.31."
 
 
 @pytest.fixture
-def hosts() -> Iterator[tuple[str, str]]:
+def hosts(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The names of two namespaces that see each other, and nothing else."""
     names = (f"one{os.getpid()}", f"two{os.getpid()}")
     ends = (f"a{os.getpid()}", f"b{os.getpid()}")
@@ -39,6 +39,9 @@ def hosts() -> Iterator[tuple[str, str]]:
             done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
             if done.returncode:
                 pytest.skip(f"no network namespaces here: ip {' '.join(words)}: {done.stderr.strip()}")
+        tried = on_host(names[0], 1, tmp_path, ["true"])
+        if tried.wait():
+            pytest.skip(f"no host in a namespace here: {tried.communicate()[1].strip()}")
         yield names
     finally:
         for name in names:
