@@ -1,6 +1,7 @@
 """What messages between processes cost: the line through their times, and the cluster that is made of it."""
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,7 +76,7 @@ def test_processes_of_this_machine() -> None:
     assert 1e6 < level.bandwidth_bytes_s < 1e12
     (kind,) = cluster.types
     assert kind.name == "cpu"
-    assert kind.source.startswith(f"measured over gloo, torch {torch.__version__}, 20")
+    assert kind.source.startswith(f"measured over gloo, torch {version('torch')}, 20")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The driver of a card, as Linux tells it."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,14 @@ GCC version:  gcc version 11.4.0
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [(CLOSED, "550.54.15"), (OPEN, "560.28.03"), ("nothing of it", ""), (None, "")]
+    ("text", "told"), [(CLOSED, "550.54.15"), (OPEN, "560.28.03"), ("nothing of it", ""), (None, "")]
 )
-def test_driver(text: str | None, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver(text: str | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "version"
     if text is not None:
         file.write_text(text)
     monkeypatch.setattr(made_with, "DRIVER", file)
-    assert driver_version() == version
+    assert driver_version() == told
 
 
 def test_a_card_adds_its_libraries_and_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,4 +39,4 @@ def test_a_card_adds_its_libraries_and_driver(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 91100)
     added = versions("cuda").items() - versions("cpu").items()
     assert added == {("cuda", "13.0"), ("cudnn", "91100"), ("driver", "550.54.15")}
-    assert versions("cpu")["torch"] == torch.__version__
+    assert versions("cpu")["torch"] == version("torch")
