@@ -25,7 +25,7 @@ from pipebench_torch.placing.chains import chain_of
 from pipebench_torch.placing.rounds import rounds_of
 from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.hardware import device_and_backend, memory_limits
-from pipebench_torch.processes.job import JOB, REPORT, Job, Report, write
+from pipebench_torch.processes.job import JOB, Job, Report, read_report, write
 from pipebench_torch.processes.launch import run_ranks
 from pipebench_torch.processes.nodes import node_of
 from pipebench_torch.remarks import judge_gradients, note_other_device
@@ -56,7 +56,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
     if limit_s <= 0:
         raise PipebenchError("no time was left to run the plan")
     deadline_s = time.monotonic() + limit_s
-    device, backend = device_and_backend(options, node.processes[node.rank])
+    device, backend = device_and_backend(options.device, options.backend, node.processes[node.rank])
     if chain and (device, backend) == ("cuda", "gloo"):
         raise UnsupportedProblem(
             "engine=pipelining sends from card to card, which gloo does not", "engine=own copies through the host"
@@ -77,7 +77,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         write(folder / JOB, job)
         command = [sys.executable, "-m", "pipebench_torch.running.worker", str(folder)]
         run_ranks(command, layout.world, folder, deadline_s, node, _facts(job))
-        reports = [_report(folder, rank) for rank in range(layout.world)]
+        reports = [read_report(folder, rank, Report) for rank in range(layout.world)]
     judge_gradients(reports[0].difference, options.tolerance, context)
     if reports[0].delay > 1:
         context.note(f"{reports[0].delay + 1} versions of the weights were held; the cost model counts 2")
@@ -100,14 +100,6 @@ def _facts(job: Job) -> dict[str, str]:
         "device": f"{job.device} over {job.backend}",
         "version of torch": version("torch"),
     }
-
-
-def _report(folder: Path, rank: int) -> Report:
-    try:
-        content = (folder / REPORT.format(rank)).read_bytes()
-    except FileNotFoundError:
-        raise PipebenchError(f"rank {rank} left no report: its node was gone before it could be read") from None
-    return msgspec.msgpack.decode(content, type=Report)
 
 
 def refuse_sharded(problem: Problem, plan: Plan) -> None:

@@ -14,17 +14,21 @@ PIPEBENCH_WAIVED = {
 
 
 class LaunchOptions(Value, frozen=True, kw_only=True):
-    """nnodes: run on so many machines, each of which is given the same command and its own node_rank, from 0.
-    processes_per_node: ranks are dealt out in blocks of so many (0: even ones). rendezvous: HOST:PORT of node
-    0, which all machines reach (empty: this machine, a free port).
+    """Processes of one run. backend: auto is nccl where every process has a card, else gloo. timeout_s: for the
+    whole run, other machines' coming included. nnodes: run on so many machines, each of which is given the same
+    command and its own node_rank, from 0. processes_per_node: ranks are dealt out in blocks of so many (0: even
+    ones). rendezvous: HOST:PORT of node 0, which all machines reach (empty: this machine, a free port).
     """
 
+    backend: Literal["auto", "gloo", "nccl"] = "auto"
+    timeout_s: float = 300.0
     nnodes: int = 1
     node_rank: int = 0
     processes_per_node: int = 0
     rendezvous: str = ""
 
     def __post_init__(self) -> None:
+        require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
         require(self.nnodes >= 1, f"nnodes is {self.nnodes}, it must be at least 1")
         require(
             self.processes_per_node >= 0,
@@ -53,14 +57,12 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
 
     engine: Literal["own", "pipelining"] = "own"
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    backend: Literal["auto", "gloo", "nccl"] = "auto"
     iterations: int = 5
     least_s: float = 1.0
     warmup: int = 1
     verify: Literal["auto", "yes", "no"] = "auto"
     tolerance: float = 0.0
     ahead: int = 3
-    timeout_s: float = 300.0
     limit_memory: bool = False
     threads: int = 1
 
@@ -71,7 +73,6 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
         for name in ("warmup", "least_s"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
         require(self.tolerance >= 0, f"tolerance is {self.tolerance}, it must not be negative")
-        require(self.timeout_s > 0, f"timeout_s is {self.timeout_s}, it must be above 0")
 
 
 class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
@@ -79,7 +80,8 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     group: operators are calls of modules (to `depth` levels of nesting; 0: the innermost) or single nodes; for
     models that torch captures. threads: of each process. beside: so many other processes run the same model
     meanwhile, as the other devices of a pipeline do: cores share caches, memory and power, processes a card.
-    nnodes, node_rank, processes_per_node, rendezvous: of links between several machines, as of the executor.
+    Of links: backend (auto: nccl where every process has a card, else gloo), timeout_s, and those of several
+    machines: nnodes, node_rank, processes_per_node, rendezvous, as of the executor.
     """
 
     repeats: int = 5

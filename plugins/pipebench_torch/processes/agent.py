@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from torch.distributed.elastic.agent.server.api import WorkerSpec
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
@@ -45,7 +46,7 @@ def main(folder: Path) -> int:
     try:
         meeting = Meeting(start.node, start.deadline_s)
         meeting.agree(start.facts, start.deadline_s)
-        interface = meeting.interface(start.deadline_s)
+        interface = meeting.interface()
         if interface:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         ended = _run(folder, start, meeting)
@@ -92,7 +93,7 @@ def _agent(folder: Path, start: Start, port: int, left_s: float) -> LocalElastic
     node = start.node
     meeting_point = RendezvousParameters(
         backend="static",
-        endpoint=f"{node.host}:{port}",
+        endpoint=replace(node, port=port).where,
         run_id=NAME,
         min_nodes=node.count,
         max_nodes=node.count,

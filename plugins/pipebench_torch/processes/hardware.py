@@ -9,9 +9,12 @@ from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.nodes import Node
 
 
-def device_and_backend(options: ExecutorOptions, processes: int) -> tuple[str, str]:
-    """Device and backend of the processes of this node; a CUDA device is looked for only when it may be used."""
-    device, backend = options.device, options.backend
+def device_and_backend(device: str, backend: str, processes: int) -> tuple[str, str]:
+    """Device and backend of the processes of this node, from those that were asked for, which may be `auto`; a
+    CUDA device is looked for only when it may be used.
+
+    Raises PipebenchError for a card that is not there, and for a backend that the devices do not have.
+    """
     if device != "cpu":
         import torch
 

@@ -2,16 +2,19 @@
 
 import time
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from pipebench.domain.document import PlannedProblem
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.nodes import Node
 
 JOB, REPORT, ERROR, STATUS = "job.msgpack", "report-{}.msgpack", "error-{}.msgpack", "status-{}"
 START, ENDED, OUTPUT, PIDS = "start.msgpack", "ended-{}.msgpack", "output-{}", "pids"
+V = TypeVar("V", bound=Value)
 GRACE_S = 3.0
 """How long the others may go on after one process failed: time to say why they stop."""
 
@@ -118,6 +121,15 @@ def give_up(folder: Path, rank: int, failure: Failure) -> None:
     write(folder / ERROR.format(rank), failure)
     if failure.kind == "peer":
         time.sleep(GRACE_S)
+
+
+def read_report(folder: Path, rank: int, kind: type[V]) -> V:
+    """What a process measured. Raises PipebenchError where it left nothing."""
+    try:
+        content = (folder / REPORT.format(rank)).read_bytes()
+    except FileNotFoundError:
+        raise PipebenchError(f"rank {rank} left no report: its node was gone before it could be read") from None
+    return msgspec.msgpack.decode(content, type=kind)
 
 
 def read_failure(folder: Path, rank: int | str) -> Failure | None:

@@ -34,7 +34,7 @@ class Meeting:
     def __init__(self, node: Node, deadline_s: float) -> None:
         """Open it, or find it. Raises NodeFailed when the port is in use or node 0 does not answer."""
         self.node = node
-        where = f"{node.host}:{node.port}"
+        where = node.where
         left = timedelta(seconds=max(1.0, deadline_s - time.monotonic()))
         try:
             self.store = dist.TCPStore(
@@ -53,6 +53,7 @@ class Meeting:
         node = self.node
         if self.store.add(f"came/{node.rank}", 1) > 1:
             raise NodeFailed("other", f"two nodes say that they are node {node.rank}")
+        self.store.set(f"address/{node.rank}", address_towards(node.host) if node.rank else "")
         self.store.set(f"facts/{node.rank}", msgspec.json.encode(facts))
         for other in range(node.count):
             theirs = msgspec.json.decode(self._of(other, "facts", deadline_s), type=dict[str, str])
@@ -61,19 +62,16 @@ class Meeting:
                     said = f"its {name} is {theirs.get(name)}, that of node {node.rank} is {value}"
                     raise NodeFailed("other", f"node {other} runs something else: {said}")
 
-    def interface(self, deadline_s: float) -> str:
-        """Where this node reaches the others, empty when that cannot be told: the rest by the way to node 0, which
-        may know itself by its loopback only, and goes by the way to them.
+    def interface(self) -> str:
+        """Where this node reaches the others, once they have agreed; empty when that cannot be told. The rest go
+        by the way to node 0, which may know itself by its loopback only, and goes by the way to them.
         """
         node = self.node
         if node.count == 1 or node.local:
             return LOOPBACK if sys.platform == "linux" else ""
         if node.rank:
-            own = address_towards(node.host)
-            self.store.set(f"address/{node.rank}", own)
-        else:
-            own = address_towards(self._of(1, "address", deadline_s).decode())
-        return interface_of(own)
+            return interface_of(address_towards(node.host))
+        return interface_of(address_towards(self.store.get("address/1").decode()))
 
     def _of(self, other: int, what: str, deadline_s: float) -> bytes:
         """What another node says. Raises NodeFailed when it does not in time."""
@@ -82,8 +80,7 @@ class Meeting:
             self.store.wait([f"{what}/{other}"], left)
             return bytes(self.store.get(f"{what}/{other}"))
         except RuntimeError as error:
-            where = f"{self.node.host}:{self.node.port}"
-            message = f"node {other} of {self.node.count} did not come to {where} in time"
+            message = f"node {other} of {self.node.count} did not come to {self.node.where} in time"
             raise NodeFailed("other", message) from error
 
     def fail(self) -> None:

@@ -33,6 +33,11 @@ class Node(Value, frozen=True, kw_only=True):
         return range(first, first + self.processes[self.rank])
 
     @property
+    def where(self) -> str:
+        """The rendezvous as HOST:PORT."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def local(self) -> bool:
         """Whether all nodes are this machine."""
         try:
@@ -66,4 +71,5 @@ def node_of(options: LaunchOptions, world: int) -> Node:
             f"{world} processes, {each} a node, leave node {processes.index(0)} without one",
             "fewer nnodes, or fewer processes_per_node",
         )
+    host = host.removeprefix("[").removesuffix("]")  # of an IPv6 address
     return Node(processes=processes, rank=options.node_rank, host=host or HERE, port=int(port or 0))

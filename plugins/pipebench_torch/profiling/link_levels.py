@@ -13,7 +13,7 @@ ALONE = 0.95
 class LinkReport(Value, frozen=True, kw_only=True):
     """Seconds one way, of each pair by size: the median of half a round trip. within, between: pairs of one node
     and of two. together: bytes/s that the devices of a node send to another at once (0: not measured). names,
-    memory_bytes: of the device of each rank.
+    memory_bytes: of the device of each rank. source: how it was measured, and when.
     """
 
     within: tuple[tuple[float, ...], ...] = ()
@@ -21,6 +21,7 @@ class LinkReport(Value, frozen=True, kw_only=True):
     together: float = 0.0
     names: tuple[str, ...] = ()
     memory_bytes: tuple[int, ...] = ()
+    source: str = ""
 
 
 def levels(
@@ -48,7 +49,8 @@ def levels(
 def fitted(sizes: Sequence[int], pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
     """Latency (s) and bandwidth (bytes/s) of the median pair: a line through its times, each weighted by 1 / time.
 
-    Relative errors count alike, so that small messages decide the latency and large ones the bandwidth.
+    Relative errors count alike, so that small messages decide the latency and large ones the bandwidth. Where
+    times do not lie on a line, the latency is at least half of the shortest time, which is mostly latency.
     """
     rows = sorted(pairs, key=sum)
     times = rows[len(rows) // 2]
@@ -59,5 +61,10 @@ def fitted(sizes: Sequence[int], pairs: Iterable[Sequence[float]]) -> tuple[floa
     slope = sum(w * (x - x0) * (y - y0) for w, x, y in zip(weights, sizes, times, strict=True)) / sum(
         w * (x - x0) ** 2 for w, x in zip(weights, sizes, strict=True)
     )
-    slope = max(slope, 1e-13)
-    return round(max(0.0, y0 - slope * x0), 9), float(round(1 / slope))
+    latency, least = y0 - slope * x0, min(times) / 2
+    if latency < least:
+        latency = least
+        slope = sum(w * x * (y - latency) for w, x, y in zip(weights, sizes, times, strict=True)) / sum(
+            w * x**2 for w, x in zip(weights, sizes, strict=True)
+        )
+    return round(latency, 9), float(round(1 / max(slope, 1e-13)))

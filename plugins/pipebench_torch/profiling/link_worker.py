@@ -1,10 +1,12 @@
 """One process of a link measurement: `python -m pipebench_torch.profiling.link_worker FOLDER`."""
 
-import os
 import sys
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,88 +14,113 @@ from typing import Any
 import msgspec
 
 from pipebench_torch.machine import Machine, machine_of
-from pipebench_torch.processes.job import JOB, REPORT, STATUS, write
+from pipebench_torch.processes.job import JOB, REPORT, write
 from pipebench_torch.processes.leave import leave
 from pipebench_torch.processes.status import Status
+from pipebench_torch.processes.work import do_work
 from pipebench_torch.profiling.link_levels import LinkReport
 from pipebench_torch.profiling.link_pairs import Pair, pairs_abreast, pairs_between, pairs_within
 from pipebench_torch.profiling.links import LinkJob
 
-WARMUP, FEWEST, ABREAST = 2, 3, 8
-ENOUGH_S = 0.7
-"""Round trips of one size are repeated for so long, if not so often as the job says."""
+FEWEST, MOST, ENOUGH_S = 2, 500, 0.2
+"""Round trips of one size: as many as fit in ENOUGH_S, so that one stall does not decide a short one's median."""
+STREAMS, STREAM_S, LONG_S = 3, 0.3, 5.0
+"""Streams of all pairs at once, each of about STREAM_S; one that took LONG_S is enough."""
 
 
 def main(folder: Path) -> int:
     """Answer and send; rank 0 writes the report."""
+    return do_work(folder, partial(_measure, folder))
+
+
+def _measure(folder: Path, rank: int, local: int, status: Status) -> None:
     import torch
     import torch.distributed as dist
 
-    rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-    status = Status(folder / STATUS.format(rank))
     job = msgspec.msgpack.decode((folder / JOB).read_bytes(), type=LinkJob)
     torch.set_num_threads(1)
     machine = machine_of(job.device, job.backend, local)
     status.say("meeting the other ranks")
     more = {"device_id": machine.device} if job.backend == "nccl" else {}
-    dist.init_process_group(job.backend, timeout=timedelta(seconds=job.end_s), **more)
-    wire = Wire(job, dist.get_rank(), machine, status)
+    dist.init_process_group(job.backend, timeout=timedelta(seconds=max(job.end_s, 1.0)), **more)
+    wire = Wire(job, rank, machine, status)
     within = tuple(wire.alone(pair) for pair in pairs_within(job.processes))
     between = tuple(wire.alone(pair) for pair in pairs_between(job.processes))
     together = wire.abreast(pairs_abreast(job.processes))
-    devices = gathered((machine.name(), job.memory_bytes))
-    dist.barrier()
+    devices = wire.gathered((machine.name(), job.memory_bytes, job.sharing), "all ranks")
     if rank == 0:
+        names, memory_bytes, sharing = zip(*devices, strict=True)
         report = LinkReport(
             within=within,
             between=between,
             together=together,
-            names=tuple(name for name, _ in devices),
-            memory_bytes=tuple(held for _, held in devices),
+            names=names,
+            memory_bytes=memory_bytes,
+            source=_source(job, max(sharing)),
         )
         write(folder / REPORT.format(0), report)
+    status.say("waiting for the other ranks to end")
+    dist.barrier()
     dist.destroy_process_group()
-    return 0
 
 
-def gathered(own: Any) -> list[Any]:
-    """What every rank says, in every rank."""
-    import torch.distributed as dist
-
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, own)
-    return found
+def _source(job: LinkJob, sharing: int) -> str:
+    shared = f", {sharing} processes on a card" if job.device == "cuda" and sharing > 1 else ""
+    day = datetime.now(UTC).date().isoformat()
+    return f"measured over {job.backend}{shared}, torch {version('torch')}, {day}"
 
 
 class Wire:
-    """Sends there and back."""
+    """Sends there and back. All ranks call `alone`, `abreast` and `gathered` in the same order."""
 
     def __init__(self, job: LinkJob, rank: int, machine: Machine, status: Status) -> None:
         self.job, self.rank, self.machine, self.status = job, rank, machine, status
 
+    def gathered(self, own: Any, whom: str) -> list[Any]:
+        """What every rank says, in every rank. whom: who is waited for."""
+        import torch.distributed as dist
+
+        self.status.say(f"waiting for {whom}")
+        found: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(found, own)
+        return found
+
     def alone(self, pair: Pair) -> tuple[float, ...]:
         """Seconds one way by size, while the others wait."""
-        self.status.say(f"measuring ranks {pair[0]} and {pair[1]}")
-        own = [self._one_way(pair, size) for size in self.job.sizes] if self.rank in pair else []
-        return tuple(gathered(own)[pair[0]])
+        own: list[float] = []
+        if self.rank in pair:
+            self.status.say(f"measuring ranks {pair[0]} and {pair[1]}")
+            self._round_trip(self._buffer(self.job.sizes[0]), pair)  # connects the two
+            own = [self._one_way(pair, size) for size in self.job.sizes]
+        return tuple(self.gathered(own, f"ranks {pair[0]} and {pair[1]}")[pair[0]])
 
     def abreast(self, pairs: Sequence[Pair]) -> float:
-        """Bytes/s that all of them send one way at once, in messages of the largest size; 0 without pairs."""
+        """Bytes/s that all of them send one way at once, in messages of the largest size: all bytes over the time
+        of the slowest, the median of some streams; 0 without pairs.
+        """
         if not pairs:
             return 0.0
-        self.status.say(f"measuring {len(pairs)} pairs at once")
         own = next((pair for pair in pairs if self.rank in pair), None)
-        gathered(None)  # all begin together
-        took = gathered(own and self._stream(own))
-        return float(sum(ABREAST * self.job.sizes[-1] / took[first] for first, _ in pairs))
+        size, whom, rates = self.job.sizes[-1], f"{len(pairs)} pairs that send at once", list[float]()
+        if own:
+            self._round_trip(self._buffer(size), own)
+        alone = self.gathered(own and self._round_trip(self._buffer(size), own), whom)
+        count = max(FEWEST, min(MOST, ceil(2 * STREAM_S / max(alone[first] for first, _ in pairs))))
+        for _ in range(STREAMS):
+            if own:
+                self.status.say(f"measuring {len(pairs)} pairs at once")
+            took = self.gathered(own and self._stream(own, size, count), whom)
+            slowest = max(took[first] for first, _ in pairs)
+            rates.append(len(pairs) * count * size / slowest)
+            if slowest > LONG_S:
+                break
+        return float(median(rates))
 
-    def _stream(self, pair: Pair) -> float:
+    def _stream(self, pair: Pair, size: int, count: int) -> float:
         """Seconds until the second of a pair says that it has all messages of the first."""
-        import torch
-
-        buffer = torch.zeros(self.job.sizes[-1] // 4, device=self.machine.device)
+        buffer = self._buffer(size)
         start = time.perf_counter()
-        for _ in range(ABREAST):
+        for _ in range(count):
             if self.rank == pair[0]:
                 self._send(buffer, pair[1])
             else:
@@ -103,12 +130,9 @@ class Wire:
 
     def _one_way(self, pair: Pair, size: int) -> float:
         """Half of the median round trip."""
-        import torch
-
-        buffer = torch.zeros(size // 4, device=self.machine.device)
-        first = [self._round_trip(buffer, pair) for _ in range(WARMUP)][-1]
-        wanted = max(FEWEST, min(self.job.repeats, int(ENOUGH_S / max(first, 1e-9))))
-        count = self._told(wanted, pair)
+        buffer = self._buffer(size)
+        first = self._round_trip(buffer, pair)
+        count = self._told(max(FEWEST, min(MOST, int(ENOUGH_S / max(first, 1e-9)))), pair)
         return float(median(self._round_trip(buffer, pair) for _ in range(count))) / 2
 
     def _told(self, value: int, pair: Pair) -> int:
@@ -121,6 +145,11 @@ class Wire:
         else:
             self._receive(box, pair[0])
         return int(box.item())
+
+    def _buffer(self, size: int) -> Any:
+        import torch
+
+        return torch.zeros(size // 4, device=self.machine.device)
 
     def _round_trip(self, buffer: Any, pair: Pair) -> float:
         """Seconds from the first send to the answer."""

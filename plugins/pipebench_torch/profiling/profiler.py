@@ -41,8 +41,7 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
 
     request = cast(ProfileRequest, context.request)
     options = cast(ProfilerOptions, context.options)
-    if options.nnodes > 1:
-        raise PipebenchError("a model is measured on one machine", "nnodes is for --links")
+    _refuse_machines(options)
     device = _device(request)
     torch.set_num_threads(options.threads)
     model = subject(graph, request.model, request.precision, options, context.seed, torch.device(device))
@@ -75,6 +74,19 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
     )
 
 
+def _refuse_machines(options: ProfilerOptions) -> None:
+    """Raises PipebenchError for options that only links have."""
+    standard = LaunchOptions()
+    for name in LaunchOptions.__struct_fields__:
+        if getattr(options, name) != getattr(standard, name):
+            raise PipebenchError(f"a model is measured by one process, {name} is for --links", "leave it out")
+
+
+def _settings(options: ProfilerOptions) -> str:
+    own = [each for each in options.__struct_fields__ if each not in LaunchOptions.__struct_fields__]
+    return ",".join(f"{each}={getattr(options, each)}" for each in own)
+
+
 def _device(request: ProfileRequest) -> str:
     import torch
 
@@ -99,8 +111,15 @@ def _measured(model: "Model", company: list[Company], device: str, context: Cont
     from pipebench_torch.profiling.measure import measure
 
     request, options = cast(ProfileRequest, context.request), cast(ProfilerOptions, context.options)
-    key = f"{options}|{request.precision}|{device}|{request.model}|{versions(device)}|{model.graph.__hash__()}"
-    scratch = Scratch(request.scratch, key)
+    asked = (
+        _settings(options),
+        request.precision,
+        device,
+        request.model,
+        versions(device),
+        model.graph.__hash__(),
+    )
+    scratch = Scratch(request.scratch, "|".join(map(str, asked)))
     left = [size for size in request.micro_batches if size not in scratch.sizes]
     with companions(company if left else []) as others:
         for number, size in enumerate(left):
@@ -147,10 +166,8 @@ def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> 
 def _provenance(
     request: ProfileRequest, options: ProfilerOptions, name: str, kept: dict[int, Kept], *, captured: bool
 ) -> Provenance:
-    own = [each for each in options.__struct_fields__ if each not in LaunchOptions.__struct_fields__]
-    settings = ",".join(f"{each}={getattr(options, each)}" for each in own)
     return Provenance(
-        profiler=f"torch[{settings}]",
+        profiler=f"torch[{_settings(options)}]",
         made_by="pipebench_torch",
         device=name,
         date=datetime.now(UTC).date().isoformat(),

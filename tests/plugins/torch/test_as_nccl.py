@@ -26,7 +26,7 @@ def as_cards(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
         start([command[0], str(WORKER), *command[3:]], *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(executor, "run_ranks", other)
-    monkeypatch.setattr(executor, "device_and_backend", lambda options, processes: ("cuda", backend))
+    monkeypatch.setattr(executor, "device_and_backend", lambda *_: ("cuda", backend))
 
 
 Case = tuple[Problem, Plan, Schedule]

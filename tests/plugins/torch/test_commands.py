@@ -54,7 +54,7 @@ def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
         (("profile", "--links", "2", "-o", "x.json"), "measures no links"),
         (
             ("profile", "tiny-mmt", "--profiler", "torch", "--nnodes", "2", "--rendezvous", "h:1", "-o", "x.json"),
-            "measured on one machine",
+            "nnodes is for --links",
         ),
         (("profile", "resnet50", "--nnodes", "2", "-o", "x.json"), "unknown option of 'analytic': 'nnodes'"),
         (

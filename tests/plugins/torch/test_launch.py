@@ -75,6 +75,17 @@ def test_the_exit_code_and_the_last_words(tmp_path: Path) -> None:
     assert message == "rank 1 ended with exit code 1 while starting (no such library)"
 
 
+def test_processes_that_cannot_reach_each_other_hear_what_to_do(tmp_path: Path) -> None:
+    body = """
+give_up("other", "RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] timed out connecting")
+"""
+    command = [sys.executable, "-c", PRELUDE + body, str(tmp_path)]
+    with pytest.raises(RanksFailed) as caught:
+        run_ranks(command, 2, tmp_path, time.monotonic() + 30)
+    assert caught.value.hint is not None
+    assert "GLOO_SOCKET_IFNAME" in caught.value.hint
+
+
 def test_a_rank_that_hangs_is_named_not_the_one_that_waits_for_it(tmp_path: Path) -> None:
     body = """
 say("running F of stage 1, micro-batch 0" if rank else "waiting for rank 1: B of stage 0, micro-batch 0")

@@ -14,12 +14,13 @@ import torch
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.context import Context, LinkRequest
 from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.processes.failures import RanksFailed
 from pipebench_torch.profiling import links as measured_links
 from pipebench_torch.profiling.link_levels import SIZES, LinkReport, fitted, levels
 from pipebench_torch.profiling.link_pairs import MOST_PAIRS, pairs_abreast, pairs_between, pairs_within
 from pipebench_torch.profiling.links import links
 
-WORKER = Path(__file__).with_name("as_nccl.py")
+WORKER, DIES = (Path(__file__).with_name(name) for name in ("as_nccl.py", "dying_link.py"))
 
 
 def times(latency_s: float, bytes_s: float) -> list[float]:
@@ -39,7 +40,7 @@ def test_the_median_pair_stands_for_all() -> None:
 
 def test_latency_is_not_negative_and_small_messages_decide_it() -> None:
     late = [time * (1.2 if size > 10**6 else 1.0) for time, size in zip(times(0.0, 1e9), SIZES, strict=True)]
-    assert fitted(SIZES, [late])[0] == 0.0
+    assert 0.0 < fitted(SIZES, [late])[0] < 1e-6
     slow_large = [
         time + (5e-3 if size > 10**7 else 0.0) for time, size in zip(times(1e-4, 1e9), SIZES, strict=True)
     ]
@@ -48,13 +49,37 @@ def test_latency_is_not_negative_and_small_messages_decide_it() -> None:
 
 def test_pairs_inside_nodes_between_them_and_all_at_once() -> None:
     assert pairs_within((2, 2, 1)) == [(0, 1), (2, 3)]
-    assert pairs_between((2, 2, 1)) == [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 4), (3, 4)]
+    assert set(pairs_between((2, 2, 1))) == {(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 4), (3, 4)}
     assert pairs_abreast((2, 3)) == [(0, 2), (1, 3)]
-    assert (pairs_within((3,)), pairs_between((3,)), pairs_abreast((3,))) == ([(0, 1), (0, 2), (1, 2)], [], [])
+    assert (pairs_within((3,)), pairs_between((3,)), pairs_abreast((3,))) == ([(0, 1), (1, 2), (0, 2)], [], [])
     assert pairs_abreast((1, 1)) == []
-    many = pairs_between((8, 8))
-    assert len(many) == len(set(many)) == MOST_PAIRS
-    assert {a for a, _ in many} == set(range(8))
+
+
+@pytest.mark.parametrize(
+    "processes", [(8, 8), (8, 8, 8), (4, 4, 4), (3, 5), (1, 1, 1, 1, 1), (2,) * 16, (8, 8, 2)]
+)
+def test_no_node_and_no_device_is_left_out(processes: tuple[int, ...]) -> None:
+    """Not of many: each pair of a few nodes, and as many devices of each node as pairs were to be had."""
+    node = [number for number, count in enumerate(processes) for _ in range(count)]
+    between, within = pairs_between(processes), pairs_within(processes)
+    assert len(between) == len(set(between)) <= max(MOST_PAIRS, len(processes))
+    assert all(node[a] < node[b] for a, b in between)
+    assert all(a < b and node[a] == node[b] for a, b in within)
+    assert {node[rank] for pair in between for rank in pair} == set(node)
+    if len(processes) <= 4:
+        assert len({(node[a], node[b]) for a, b in between}) == len(processes) * (len(processes) - 1) // 2
+    for number, count in enumerate(processes):
+        for end in (0, 1):
+            seen = [pair[end] for pair in between if node[pair[end]] == number]
+            assert len(set(seen)) >= min(count, len(seen) // 2)
+
+
+def test_a_line_that_does_not_fit_leaves_a_latency() -> None:
+    """A wire that lets small messages through at once, and one that was held up by chance."""
+    burst = [110e-6, 112e-6, 1973e-6, 23667e-6, 90e-3, 338e-3]
+    latency, rate = fitted(SIZES, [burst])
+    assert 55e-6 <= latency <= 110e-6
+    assert 4e7 < rate < 1.2e8
 
 
 @pytest.mark.parametrize(("together", "shared"), [(2.1e9, 2.1e9), (3.9e9, None), (0.0, None)])
@@ -92,6 +117,7 @@ def test_processes_on_cards_of_their_own_and_on_one(
         start([sys.executable, str(WORKER), command[-1], "links"], *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(measured_links, "run_ranks", other)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=1000))
     cluster = links(Context(options=ProfilerOptions(), request=LinkRequest(devices=2, device="cuda")))
@@ -100,6 +126,18 @@ def test_processes_on_cards_of_their_own_and_on_one(
     assert kind.source.startswith(f"{source}, torch ")
     assert cluster.levels[0].name == backend
     assert cluster.levels[0].bandwidth_bytes_s > 1e6
+
+
+def test_a_process_that_dies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the ones that were being measured when they lost it."""
+    start = measured_links.run_ranks
+
+    def other(command: list[str], *rest: object) -> None:
+        start([sys.executable, str(DIES), *command[1:]], *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measured_links, "run_ranks", other)
+    with pytest.raises(RanksFailed, match=r"rank 2 was killed by SIGKILL .* while waiting for ranks 0 and 1"):
+        links(Context(options=ProfilerOptions(timeout_s=60.0), request=LinkRequest(devices=3, device="cpu")))
 
 
 def test_what_cannot_be_measured() -> None:

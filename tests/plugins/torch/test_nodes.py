@@ -117,6 +117,19 @@ def test_a_node_that_does_not_come(tmp_path: Path) -> None:
     assert said[0].startswith("node 1 of 2 did not come to 127.0.0.1:")
 
 
+@pytest.mark.parametrize(
+    ("text", "host", "where"),
+    [
+        ("[fd00::1]:29500", "fd00::1", "[fd00::1]:29500"),
+        ("fd00::1:29500", "fd00::1", "[fd00::1]:29500"),
+        ("host:29500", "host", "host:29500"),
+    ],
+)
+def test_a_rendezvous_may_be_an_ipv6_address(text: str, host: str, where: str) -> None:
+    node = node_of(ExecutorOptions(rendezvous=text, nnodes=2), 2)
+    assert (node.host, node.port, node.where) == (host, 29500, where)
+
+
 def test_ranks_are_dealt_in_blocks() -> None:
     def node(world: int, **options: object) -> Node:
         return node_of(ExecutorOptions(rendezvous="host:1", **options), world)

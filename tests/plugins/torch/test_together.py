@@ -43,10 +43,15 @@ def test_a_clock_that_gains_is_followed() -> None:
     assert (moved.sent, moved.got) == ({3: moved.end[0]}, {4: moved.begin[0]})
 
 
-def test_comparisons_at_one_instant_are_an_offset() -> None:
-    same = Compared(5, -7, 0)
-    seen = Tasks(begun=10, ended=20, begin=(), end=(), sent={}, got={})
-    assert (by_rank_0(seen, same, same).begun, by_rank_0(seen, same, same).ended) == (3, 13)
+def test_what_may_be_an_error_of_the_comparisons_is_not_followed() -> None:
+    """The better one of the two holds, and tasks take as long as they took."""
+    seen = Tasks(begun=1000, ended=2000, begin=(), end=(), sent={}, got={})
+    one, other = Compared(0, -70, 30), Compared(3000, -40, 5)
+    for before, after in ((one, other), (Compared(0, -40, 5), Compared(3000, -70, 30))):
+        moved = by_rank_0(seen, before, after)
+        assert (moved.begun, moved.ended) == (960, 1960)
+    gained = by_rank_0(seen, Compared(0, -70, 10), Compared(3000, -40, 5))
+    assert (gained.begun, gained.ended) == (940, 1950)
 
 
 def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, **options: Any) -> tuple[int, int]:
