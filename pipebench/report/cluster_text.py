@@ -12,5 +12,5 @@ def cluster_lines(cluster: Cluster) -> Iterator[str]:
         reach = f", {level.name}: {level.group} of {cluster.size} devices" if len(cluster.levels) > 1 else ""
         rate = f"bandwidth {readable_bytes(round(level.bandwidth_bytes_s))}/s"
         shared = level.shared_bandwidth_bytes_s
-        limit = "" if shared is None else f", {readable_bytes(round(shared))}/s for those of a node together"
+        limit = "" if shared is None else f", {readable_bytes(round(shared))}/s by all of a node together"
         yield f"{cluster.name}{reach}: latency {readable_seconds(level.latency_s)}, {rate}{limit}"

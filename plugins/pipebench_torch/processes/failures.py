@@ -42,7 +42,7 @@ def late(folder: Path, world: int) -> PipebenchError:
     running = [rank for rank in range(world) if not (folder / REPORT.format(rank)).exists()] or list(range(world))
     busy = [rank for rank in running if not doing[rank].startswith("waiting")] or running
     said = "; ".join(f"rank {rank} was {doing[rank]}" for rank in busy)
-    return RanksFailed(f"the time limit was reached: {said}", "a longer one: timeout_s of the torch plugin")
+    return RanksFailed(f"the time limit was reached: {said}", "timeout_s=… of the torch plugin gives it longer")
 
 
 def silent(code: int, log: Path) -> PipebenchError:
