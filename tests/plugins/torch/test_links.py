@@ -4,6 +4,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,14 @@ import torch
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.context import Context, LinkRequest
+from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.processes.failures import RanksFailed
 from pipebench_torch.profiling import links as measured_links
 from pipebench_torch.profiling.link_levels import SIZES, LinkReport, fitted, levels
-from pipebench_torch.profiling.link_pairs import MOST_PAIRS, pairs_abreast, pairs_between, pairs_within
-from pipebench_torch.profiling.links import links
+from pipebench_torch.profiling.link_pairs import MOST_PAIRS, Pair, pairs_abreast, pairs_between, pairs_within
+from pipebench_torch.profiling.link_worker import Wire
+from pipebench_torch.profiling.links import LinkJob, links
 
 WORKER, DIES = (Path(__file__).with_name(name) for name in ("as_nccl.py", "dying_link.py"))
 
@@ -126,6 +129,40 @@ def test_processes_on_cards_of_their_own_and_on_one(
     assert kind.source.startswith(f"{source}, torch ")
     assert cluster.levels[0].name == backend
     assert cluster.levels[0].bandwidth_bytes_s > 1e6
+
+
+class MadeWire(Wire):
+    """Rank 1 of two pairs, 0 with 2 and 1 with 3, whose streams take these seconds."""
+
+    def __init__(self, round_trip_s: float, streams_s: list[tuple[float, float]]) -> None:
+        job = LinkJob(backend="gloo", device="cpu", processes=(2, 2), sharing=1, memory_bytes=1, end_s=1.0)
+        super().__init__(job, 1, Machine(), SimpleNamespace(say=lambda doing: None))  # type: ignore[arg-type]
+        self.round_trip_s, self.streams_s, self.counts = round_trip_s, streams_s, list[int]()
+
+    def gathered(self, own: Any, whom: str) -> list[Any]:
+        assert whom == "2 pairs that send at once"
+        first, second = self.streams_s[len(self.counts) - 1] if self.counts else (own, own)
+        return [first, second, 9e9, 9e9]  # what the receiving ends say does not count
+
+    def _round_trip(self, buffer: Any, pair: Pair) -> float:
+        assert (pair, len(buffer) * 4) == ((1, 3), SIZES[-1])
+        return self.round_trip_s
+
+    def _stream(self, pair: Pair, size: int, count: int) -> float:
+        assert (pair, size) == ((1, 3), SIZES[-1])
+        self.counts.append(count)
+        return 0.0
+
+
+def test_what_is_sent_at_once_takes_as_long_as_the_slowest() -> None:
+    """Two flows of which one takes the whole wire first do not make it faster."""
+    wire = MadeWire(0.02, [(0.5, 1.0), (9e-3, 2.0), (4.0, 0.1)])
+    assert wire.abreast([(0, 2), (1, 3)]) == pytest.approx(2 * 30 * SIZES[-1] / 2.0)
+    assert wire.counts == [30] * 3  # of 10 ms each, 0.3 s
+    slow = MadeWire(7.0, [(14.0, 13.0)])
+    assert slow.abreast([(0, 2), (1, 3)]) == pytest.approx(2 * 2 * SIZES[-1] / 14.0)
+    assert slow.counts == [2]
+    assert MadeWire(1.0, []).abreast([]) == 0.0
 
 
 def test_a_process_that_dies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
