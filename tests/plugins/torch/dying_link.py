@@ -5,7 +5,8 @@ import signal
 import sys
 from pathlib import Path
 
-from pipebench_torch.profiling.link_worker import Wire, main
+from pipebench_torch.profiling.link_worker import main
+from pipebench_torch.profiling.wire import Wire
 
 if os.environ["RANK"] == "2":
 

@@ -20,8 +20,8 @@ from pipebench_torch.processes.failures import RanksFailed
 from pipebench_torch.profiling import links as measured_links
 from pipebench_torch.profiling.link_levels import SIZES, LinkReport, fitted, levels
 from pipebench_torch.profiling.link_pairs import MOST_PAIRS, Pair, pairs_abreast, pairs_between, pairs_within
-from pipebench_torch.profiling.link_worker import Wire
-from pipebench_torch.profiling.links import LinkJob, links
+from pipebench_torch.profiling.links import links
+from pipebench_torch.profiling.wire import Wire
 
 WORKER, DIES = (Path(__file__).with_name(name) for name in ("as_nccl.py", "dying_link.py"))
 
@@ -135,8 +135,7 @@ class MadeWire(Wire):
     """Rank 1 of two pairs, 0 with 2 and 1 with 3, whose streams take these seconds."""
 
     def __init__(self, round_trip_s: float, streams_s: list[tuple[float, float]]) -> None:
-        job = LinkJob(backend="gloo", device="cpu", processes=(2, 2), sharing=1, memory_bytes=1, end_s=1.0)
-        super().__init__(job, 1, Machine(), SimpleNamespace(say=lambda doing: None))  # type: ignore[arg-type]
+        super().__init__(SIZES, 1, Machine(), SimpleNamespace(say=lambda doing: None))  # type: ignore[arg-type]
         self.round_trip_s, self.streams_s, self.counts = round_trip_s, streams_s, list[int]()
 
     def gathered(self, own: Any, whom: str) -> list[Any]:
