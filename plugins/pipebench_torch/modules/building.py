@@ -34,7 +34,8 @@ def model_of(problem: Problem, seed: int, device: torch.device | None = None) ->
 def for_checking(model: Model) -> Model:
     """The same model in numbers so fine that a wrong gradient cannot pass for rounding.
 
-    Operators of known kinds in float64. Captured modules in float32: their graphs may name it.
+    Operators of known kinds in float64. Captured modules in float32, which their graphs may name, or as they are
+    where the graph is another one in float32.
     """
     if isinstance(model, SyntheticModel):
         return SyntheticModel(model.graph, model.seed, "fp64")
@@ -43,5 +44,5 @@ def for_checking(model: Model) -> Model:
         return model
     fine = copy(model)
     fine.dtype = torch.float32
-    fine._constants = {}  # the others are of the other format
-    return fine
+    fine.forget()
+    return fine if fine.nodes() == model.nodes() else model

@@ -12,6 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter
 from pipebench.domain.graph import Tensor as GraphTensor
 from pipebench_torch.modules.catalog import Source
+from pipebench_torch.modules.plain import make_plain
 
 Group = Literal["node", "module"]
 
@@ -29,15 +30,20 @@ class Program:
     exported: Any
 
 
-def export(source: Source, samples: int) -> Program:
-    """The program for so many samples. Raises PipebenchError when torch.export cannot capture the module."""
+def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
+    """The program for so many samples, with parameters and inputs of a format. Raises PipebenchError when
+    torch.export cannot capture the module.
+    """
     with torch.device("meta"):
-        module = source.build().train()
+        module = source.build().train().to(dtype)
         quiet(module)
-        inputs = source.inputs(samples)
+        inputs = {name: _as(value, dtype) for name, value in source.inputs(samples).items()}
     owner = tied(module)
     try:
         exported = torch.export.export(module, (), inputs, strict=False)
+        make_plain(exported.graph_module)
+    except PipebenchError:
+        raise
     except Exception as error:  # torch.export raises errors of many kinds
         first = str(error).strip().splitlines()[:1]
         raise PipebenchError(f"{source.name}: torch.export cannot capture it: {' '.join(first)[:200]}") from error
@@ -52,6 +58,11 @@ def export(source: Source, samples: int) -> Program:
         inputs=tuple(str(each) for each in signature.user_inputs),
         exported=exported,
     )
+
+
+def _as(value: Any, dtype: torch.dtype) -> Any:
+    """A tensor of real numbers in a format, anything else as it is."""
+    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def tied(module: nn.Module) -> dict[str, str]:

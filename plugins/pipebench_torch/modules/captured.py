@@ -8,7 +8,7 @@ from zlib import crc32
 import torch
 from torch import Tensor
 from torch.fx import Node, map_arg
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
@@ -32,16 +32,25 @@ class CapturedModel:
         self._programs: dict[int, Program] = {}
         self._groups: dict[int, list[list[Node]]] = {}
         self._constants: dict[tuple[int, str], Tensor] = {}
+        self._placed: dict[Node, Any] = {}
         self.graph: OperatorGraph = self._graph()
 
     def _graph(self) -> OperatorGraph:
         small, large = PROBED
         return graph_of(self.source, self.program(small), self.program(large), self.group, self.depth)
 
+    def forget(self) -> None:
+        """Drop what was made for the format before."""
+        self._programs, self._groups, self._constants, self._placed = {}, {}, {}, {}
+
+    def nodes(self) -> list[str]:
+        """The names of the graph's nodes."""
+        return [node.name for node in self.program(PROBED[0]).nodes]
+
     def program(self, samples: int) -> Program:
         """The program for so many samples."""
         if samples not in self._programs:
-            made = export(self.source, samples)
+            made = export(self.source, samples, self.dtype)
             known = next(iter(self._programs.values()), None)
             if known is not None and [n.name for n in known.nodes] != [n.name for n in made.nodes]:
                 raise PipebenchError(f"{self.source.name}: its graph is another one for {samples} samples")
@@ -123,17 +132,17 @@ class CapturedModel:
         return {tensor: made[self.graph.tensors[tensor].name] for tensor in wanted}
 
     def _call(self, node: Node, value: Any) -> Any:
-        arguments = map_arg(node.args, value)
-        settings = dict(map_arg(node.kwargs, value))
-        if settings.get("device") is not None:
-            settings["device"] = self.device
+        """A node of the graph, here and not on the device where it was captured."""
+        if node not in self._placed:
+            self._placed[node] = tree_map_only(torch.device, lambda _: self.device, (node.args, dict(node.kwargs)))
+        arguments, settings = map_arg(self._placed[node], value)
         return _pure(node.target)(*arguments, **settings)
 
     def whole(self, samples: int, weights: dict[str, Tensor]) -> Callable[[], list[Tensor]]:
         """The module itself with these weights, not its graph, as a function of nothing to its outputs."""
         device = self.device
         with torch.device("meta"):
-            module = self.source.build().train()
+            module = self.source.build().train().to(self.dtype)
         quiet(module)
         module.to_empty(device=device)
         with torch.no_grad():
