@@ -15,7 +15,7 @@ from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.profile import OperatorCosts
+from pipebench.domain.profile import ELEMENT_BYTES, OperatorCosts
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
@@ -31,7 +31,8 @@ from pipebench_torch.processes.nodes import node_of
 from pipebench_torch.remarks import judge_gradients, note_other_device
 
 MOST_VERIFIED_BYTES = 2 * 10**9
-MOST_VERIFIED_S = 20.0
+MOST_VERIFIED_S = 40.0
+FLOAT64_BYTES = 8
 END_S = 1.0
 """Processes are told to give up this much before they are killed, so that they can say why."""
 
@@ -132,4 +133,5 @@ def _verified(problem: Problem, options: ExecutorOptions) -> bool:
     held += round(sum(each.saved_bytes_per_sample for each in costs.operators) * problem.mini_batch)
     forward, backward = model.times.at(largest)
     seconds = float(forward.sum() + backward.sum()) / 1e9 * problem.mini_batch / largest
-    return 2 * held <= MOST_VERIFIED_BYTES and seconds <= MOST_VERIFIED_S
+    wider = FLOAT64_BYTES / ELEMENT_BYTES[problem.regime.precision]
+    return wider * held <= MOST_VERIFIED_BYTES and wider * seconds <= MOST_VERIFIED_S

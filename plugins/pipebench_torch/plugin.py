@@ -47,12 +47,12 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
     cuda copies through the host, so that processes may share a card. iterations: measured mini-batches after
     warmup, and more until they have taken least_s (async: mini-batches of one long run). verify: compare
     gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to
-    the largest gradient of the parameter (0: 1000 roundings of the numbers that are compared: float64, float32
-    for captured modules). ahead: tasks whose receives are posted beforehand. timeout_s: for the whole run.
-    limit_memory: hold each process to the memory of its device (cpu). threads: of each process. nnodes,
-    node_rank, processes_per_node, rendezvous: on several machines, which are all given the same command, but
-    for node_rank, from 0; ranks are dealt out in blocks of processes_per_node (0: even ones); rendezvous is the
-    HOST:PORT of node 0, which all machines reach (empty: this machine, a free port).
+    the largest gradient of the parameter (0: 1000 roundings of float64, in which both are computed). ahead:
+    tasks whose receives are posted beforehand. timeout_s: for the whole run. limit_memory: hold each process to
+    the memory of its device (cpu). threads: of each process. nnodes, node_rank, processes_per_node, rendezvous:
+    on several machines, which are all given the same command, but for node_rank, from 0; ranks are dealt out in
+    blocks of processes_per_node (0: even ones); rendezvous is the HOST:PORT of node 0, which all machines reach
+    (empty: this machine, a free port).
     """
 
     engine: Literal["own", "pipelining"] = "own"

@@ -7,7 +7,7 @@ from pipebench_torch.placing.layout import Layout
 from pipebench_torch.processes.job import Difference
 
 ROUNDINGS = 1000
-"""Most roundings by which a gradient may differ: 2e-13 in float64, 1e-4 in float32."""
+"""Most roundings by which a gradient may differ: 2e-13 in float64."""
 
 
 def judge_gradients(difference: Difference | None, tolerance: float, context: Context) -> None:

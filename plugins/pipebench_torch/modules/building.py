@@ -1,7 +1,5 @@
 """The model that a profile is of: captured again where it was captured, else made of operators of known kinds."""
 
-from copy import copy
-
 import torch
 from msgspec import UNSET
 
@@ -32,17 +30,8 @@ def model_of(problem: Problem, seed: int, device: torch.device | None = None) ->
 
 
 def for_checking(model: Model) -> Model:
-    """The same model in numbers so fine that a wrong gradient cannot pass for rounding.
-
-    Operators of known kinds in float64. Captured modules in float32, which their graphs may name, or as they are
-    where the graph is another one in float32.
-    """
+    """The same model in float64, in which a wrong gradient cannot pass for rounding."""
     if isinstance(model, SyntheticModel):
         return SyntheticModel(model.graph, model.seed, "fp64")
     assert isinstance(model, CapturedModel)
-    if model.dtype == torch.float32:
-        return model
-    fine = copy(model)
-    fine.dtype = torch.float32
-    fine.forget()
-    return fine if fine.nodes() == model.nodes() else model
+    return model.in_format(torch.float64)

@@ -1,6 +1,7 @@
 """A captured module whose operators can be run: by the profiler, and by the stages of a plan."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -28,6 +29,7 @@ class CapturedModel:
     def __init__(self, source: Source, group: Group, depth: int, dtype: torch.dtype, seed: int = 0) -> None:
         """Raises PipebenchError when the module cannot be captured."""
         self.source, self.group, self.depth, self.dtype, self.seed = source, group, depth, dtype, seed
+        self._captured = dtype
         self.device = torch.device("cpu")
         self._programs: dict[int, Program] = {}
         self._groups: dict[int, list[list[Node]]] = {}
@@ -39,18 +41,20 @@ class CapturedModel:
         small, large = PROBED
         return graph_of(self.source, self.program(small), self.program(large), self.group, self.depth)
 
-    def forget(self) -> None:
-        """Drop what was made for the format before."""
-        self._programs, self._groups, self._constants, self._placed = {}, {}, {}, {}
+    def in_format(self, dtype: torch.dtype) -> "CapturedModel":
+        """The same graph, computed in another format throughout, also where it names one."""
+        other = copy(self)
+        other.dtype = dtype
+        other._constants, other._placed = {}, {}
+        return other
 
-    def nodes(self) -> list[str]:
-        """The names of the graph's nodes."""
-        return [node.name for node in self.program(PROBED[0]).nodes]
+    def _format(self, named: torch.dtype) -> torch.dtype:
+        return self.dtype if named.is_floating_point and self.dtype != self._captured else named
 
     def program(self, samples: int) -> Program:
         """The program for so many samples."""
         if samples not in self._programs:
-            made = export(self.source, samples, self.dtype)
+            made = export(self.source, samples, self._captured)
             known = next(iter(self._programs.values()), None)
             if known is not None and [n.name for n in known.nodes] != [n.name for n in made.nodes]:
                 raise PipebenchError(f"{self.source.name}: its graph is another one for {samples} samples")
@@ -132,9 +136,11 @@ class CapturedModel:
         return {tensor: made[self.graph.tensors[tensor].name] for tensor in wanted}
 
     def _call(self, node: Node, value: Any) -> Any:
-        """A node of the graph, here and not on the device where it was captured."""
+        """A node of the graph, here and not on the device where it was captured, and in this format."""
         if node not in self._placed:
-            self._placed[node] = tree_map_only(torch.device, lambda _: self.device, (node.args, dict(node.kwargs)))
+            called: Any = (node.args, dict(node.kwargs))
+            called = tree_map_only(torch.device, lambda _: self.device, called)
+            self._placed[node] = tree_map_only(torch.dtype, self._format, called)
         arguments, settings = map_arg(self._placed[node], value)
         return _pure(node.target)(*arguments, **settings)
 

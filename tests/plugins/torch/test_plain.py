@@ -70,7 +70,7 @@ def test_bytes_are_those_of_the_format() -> None:
     assert by_name["x"].forward_bytes_per_sample == 2 * WIDTH
     checked = for_checking(coarse)
     assert isinstance(checked, CapturedModel)
-    assert checked.buffer(0, 2).dtype == checked.weight("first.weight").dtype == torch.float32
+    assert checked.buffer(0, 2).dtype == checked.weight("first.weight").dtype == torch.float64
     assert coarse.weight("first.weight").dtype == torch.bfloat16
 
 

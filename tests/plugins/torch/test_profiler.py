@@ -129,7 +129,7 @@ def test_a_captured_module_runs_in_stages() -> None:
     middle = names.index("layers.1.norm")
     plan = Plan(stages=stages([names[:middle], names[middle:]], micro_batch=2))
     _, said = run(problem, plan, services().schedule("1f1b", problem, plan))
-    assert said == "gradients equal those of a single process: exactly, in float32"
+    assert said == "gradients equal those of a single process: exactly, in float64"
 
 
 def test_a_table_that_two_operators_use_counts_once_and_is_not_cut() -> None:
