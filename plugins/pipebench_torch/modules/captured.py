@@ -7,7 +7,7 @@ from typing import Any
 from zlib import crc32
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import Node, map_arg
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -71,7 +71,7 @@ class CapturedModel:
         """Small normal numbers; scales and shifts (one axis) around 1 and 0."""
         shape = self._shapes[name]
         draw = torch.Generator().manual_seed(crc32(name.encode()) + (self.seed << 32))
-        values = torch.randn(shape, generator=draw) * 0.02
+        values = torch.randn(shape, generator=draw).mul_(0.02)
         return (values + 1.0 if len(shape) == 1 and name.endswith("weight") else values).to(self.dtype)
 
     def input(self, tensor: int, samples: int) -> Tensor:
@@ -150,15 +150,7 @@ class CapturedModel:
         with torch.device("meta"):
             module = self.source.build().train().to(self.dtype)
         quiet(module)
-        module.to_empty(device=device)
-        with torch.no_grad():
-            for name, parameter in module.named_parameters():
-                if name in weights:
-                    parameter.data, parameter.grad = weights[name].data, weights[name].grad
-                else:
-                    parameter.zero_()
-            for buffer in module.buffers():
-                buffer.fill_(1 if buffer.dtype.is_floating_point else 0)
+        _hold(module, weights, device)
         graph = self.graph
         inputs = {
             graph.tensors[tensor].name: self.input(tensor, samples).to(device)
@@ -181,6 +173,28 @@ class CapturedModel:
             kind = self.dtype if like.dtype.is_floating_point else like.dtype
             self._constants[key] = fill(like.shape, dtype=kind, device=self.device)
         return self._constants[key]
+
+
+def _hold(module: nn.Module, weights: Mapping[str, Tensor], device: torch.device) -> None:
+    """Put these weights with their gradients into a module that has none yet, without a copy; parameters of other
+    names are zero, buffers 1, or 0 where they may be positions. What is tied stays so.
+    """
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    held: dict[int, nn.Parameter] = {}
+    for each in module.modules():
+        for key, parameter in each._parameters.items():
+            if parameter is None:
+                continue
+            if id(parameter) not in held:
+                weight = weights.get(names[id(parameter)])
+                data = torch.zeros_like(parameter, device=device) if weight is None else weight.data
+                held[id(parameter)] = nn.Parameter(data)
+                held[id(parameter)].grad = None if weight is None else weight.grad
+            each._parameters[key] = held[id(parameter)]
+        for key, buffer in each._buffers.items():
+            if buffer is not None:
+                fill = 1 if buffer.dtype.is_floating_point else 0
+                each._buffers[key] = torch.full_like(buffer, fill, device=device)
 
 
 def _plain(output: Any) -> Any:
