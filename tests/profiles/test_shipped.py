@@ -14,7 +14,7 @@ from tests.models.zoo import model
 from tests.profiles.regenerate import documents
 
 NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
-MEASURED = ["bert-cpu", "clip-cpu", "gpt2-cpu", "resnet50-cpu", "tiny-mmt-cpu"]
+MEASURED = ["bert-cpu", "clip-cpu", "gpt2-cpu", "llama70b-cpu", "resnet50-cpu", "tiny-mmt-cpu"]
 LEAN = ["densenet121", "inception_v3", "resnet101"]
 
 
