@@ -77,3 +77,17 @@ def test_bytes_are_those_of_the_format() -> None:
 def test_a_region_that_casts_is_refused() -> None:
     with pytest.raises(PipebenchError, match=r"a region of torch.autocast \(give --precision in its place\)"):
         captured(lambda: Gated(casts=True), torch.float32)
+
+
+def test_a_graph_that_names_formats_is_checked_in_float64_throughout() -> None:
+    """Were a number rounded to the model's own format on the way, gradients would be off by a thousandth."""
+    checked, fine = for_checking(captured(Gated, torch.bfloat16)), captured(Gated, torch.float64)
+    gradients = []
+    for model in (checked, fine):
+        ready = passes_of(model, 3, torch.device("cpu"))
+        ready.timed().run()
+        gradients.append({name: weight.grad for name, weight in ready.weights.items()})
+    for name, gradient in gradients[0].items():
+        assert gradient is not None
+        assert gradient.dtype == torch.float64
+        assert torch.allclose(gradient, gradients[1][name], rtol=1e-5)
