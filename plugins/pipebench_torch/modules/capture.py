@@ -12,7 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter
 from pipebench.domain.graph import Tensor as GraphTensor
 from pipebench_torch.modules.catalog import Source
-from pipebench_torch.modules.plain import make_plain
+from pipebench_torch.modules.plain import make_plain, without_gradients
 
 Group = Literal["node", "module"]
 
@@ -35,7 +35,8 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
     torch.export cannot capture the module.
     """
     with torch.device("meta"):
-        module = source.build().train().to(dtype)
+        module = source.build().train()
+        in_format(module, dtype)
         quiet(module)
         inputs = {name: _as(value, dtype) for name, value in source.inputs(samples).items()}
     owner = tied(module)
@@ -52,7 +53,7 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
     return Program(
         samples=samples,
         nodes=tuple(exported.graph.nodes),
-        outputs=tuple(str(each) for each in signature.user_outputs),
+        outputs=_outputs(exported),
         parameters={place: owner.get(name, name) for place, name in signature.inputs_to_parameters.items()},
         constants=constants,
         inputs=tuple(str(each) for each in signature.user_inputs),
@@ -63,6 +64,22 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
 def _as(value: Any, dtype: torch.dtype) -> Any:
     """A tensor of real numbers in a format, anything else as it is."""
     return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def in_format(module: nn.Module, dtype: torch.dtype) -> None:
+    """Real numbers of a module in a format, complex ones and integers as they are."""
+    module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def _outputs(exported: Any) -> tuple[str, ...]:
+    """The nodes that the graph gives as the model's outputs."""
+    given = next(node for node in exported.graph.nodes if node.op == "output").args[0]
+    kinds = [spec.kind.name for spec in exported.graph_signature.output_specs]
+    return tuple(
+        node.name
+        for node, kind in zip(given, kinds, strict=True)
+        if kind == "USER_OUTPUT" and isinstance(node, Node)
+    )
 
 
 def tied(module: nn.Module) -> dict[str, str]:
@@ -201,7 +218,7 @@ def _is_tensor(program: Program, name: str) -> bool:
 def _tensor(node: Node, larger: Node, producer: str | None, sizes: tuple[int, int]) -> GraphTensor:
     first, second = _bytes(node.meta["val"]), _bytes(larger.meta["val"])
     each = max(0.0, (second - first) / (sizes[1] - sizes[0]))
-    learns = producer is not None and node.meta["val"].dtype.is_floating_point
+    learns = producer is not None and node.meta["val"].dtype.is_floating_point and not without_gradients(node)
     return GraphTensor(
         name=node.name,
         producer=producer,

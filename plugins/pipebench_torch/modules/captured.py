@@ -13,8 +13,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
-from pipebench_torch.modules.capture import Group, Program, export, graph_of, grouped, quiet
+from pipebench_torch.modules.capture import Group, Program, export, graph_of, grouped, in_format, quiet
 from pipebench_torch.modules.catalog import Source
+from pipebench_torch.modules.plain import without_gradients
 
 PROBED = (2, 3)
 """Numbers of samples from which bytes of a sample follow."""
@@ -142,13 +143,17 @@ class CapturedModel:
             called = tree_map_only(torch.device, lambda _: self.device, called)
             self._placed[node] = tree_map_only(torch.dtype, self._format, called)
         arguments, settings = map_arg(self._placed[node], value)
+        if without_gradients(node):
+            with torch.no_grad():
+                return _pure(node.target)(*arguments, **settings)
         return _pure(node.target)(*arguments, **settings)
 
     def whole(self, samples: int, weights: dict[str, Tensor]) -> Callable[[], list[Tensor]]:
         """The module itself with these weights, not its graph, as a function of nothing to its outputs."""
         device = self.device
         with torch.device("meta"):
-            module = self.source.build().train().to(self.dtype)
+            module = self.source.build().train()
+        in_format(module, self.dtype)
         quiet(module)
         _hold(module, weights, device)
         graph = self.graph
@@ -188,7 +193,7 @@ def _hold(module: nn.Module, weights: Mapping[str, Tensor], device: torch.device
             if id(parameter) not in held:
                 weight = weights.get(names[id(parameter)])
                 data = torch.zeros_like(parameter, device=device) if weight is None else weight.data
-                held[id(parameter)] = nn.Parameter(data)
+                held[id(parameter)] = nn.Parameter(data, requires_grad=data.is_floating_point())
                 held[id(parameter)].grad = None if weight is None else weight.grad
             each._parameters[key] = held[id(parameter)]
         for key, buffer in each._buffers.items():

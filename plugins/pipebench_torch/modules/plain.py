@@ -4,7 +4,6 @@ assertions are dropped.
 
 from typing import Any
 
-import torch
 from torch.fx import GraphModule, Node, map_arg
 
 from pipebench.domain.errors import PipebenchError
@@ -12,12 +11,14 @@ from pipebench.domain.errors import PipebenchError
 GRADIENTS, CASTS = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 """`torch.no_grad()`: (enabled, graph, …); `torch.autocast`: (device, format, enabled, cached, graph, …)."""
 ASSERTION = "_assert_tensor_metadata"
+OFF = "pipebench: without gradients"
 
 
 def make_plain(module: GraphModule) -> None:
-    """In place. What a region without gradients makes is detached.
+    """In place. Nodes of a region without gradients are marked so.
 
-    Raises PipebenchError for a region that computes in a format of autocast: its nodes do not say which.
+    Raises PipebenchError for a region that computes in a format of autocast, which its nodes do not say, and for
+    one without gradients that changes a tensor in place, whose history would be lost.
     """
     for node in list(module.graph.nodes):
         if node.op != "call_function":
@@ -40,9 +41,7 @@ def _inline(module: GraphModule, node: Node, name: str) -> None:
     inner = getattr(module, str(held.target))
     make_plain(inner)
     with graph.inserting_before(node):
-        made = _copied(module, inner, node.args[place + 1 :])
-        if name == GRADIENTS and not enabled:
-            made = [_detached(module, each) for each in made]
+        made = _copied(module, inner, node.args[place + 1 :], not enabled if name == GRADIENTS else None)
     for pick in list(node.users):
         pick.replace_all_uses_with(made[pick.args[1]])
         graph.erase_node(pick)
@@ -51,8 +50,15 @@ def _inline(module: GraphModule, node: Node, name: str) -> None:
         graph.erase_node(held)
 
 
-def _copied(module: GraphModule, inner: GraphModule, arguments: tuple[Any, ...]) -> list[Any]:
-    """The nodes of a region, where the graph stands; what it gives."""
+def without_gradients(node: Node) -> bool:
+    """Whether autograd is off where the node is."""
+    return bool(node.meta.get(OFF))
+
+
+def _copied(module: GraphModule, inner: GraphModule, arguments: tuple[Any, ...], off: bool | None) -> list[Any]:
+    """The nodes of a region, where the graph stands; what it gives. off: without gradients (None: as around it); a
+    region inside has decided for itself.
+    """
     given = iter(arguments)
     known: dict[Node, Any] = {}
     for node in inner.graph.nodes:
@@ -61,11 +67,18 @@ def _copied(module: GraphModule, inner: GraphModule, arguments: tuple[Any, ...])
         elif node.op == "output":
             return list(map_arg(node.args[0], known.__getitem__))
         else:
-            known[node] = module.graph.node_copy(node, known.__getitem__)
+            made = known[node] = module.graph.node_copy(node, known.__getitem__)
+            if off is not None:
+                made.meta.setdefault(OFF, off)
+            if off:
+                _refuse_changes(made, arguments)
     raise AssertionError("a graph without an output")
 
 
-def _detached(module: GraphModule, made: Node) -> Node:
-    detached = module.graph.call_function(torch.ops.aten.detach.default, (made,))
-    detached.meta = dict(made.meta)
-    return detached
+def _refuse_changes(node: Node, given: tuple[Any, ...]) -> None:
+    schema = getattr(node.target, "_schema", None)
+    changed = node.args[0] if schema is not None and schema.is_mutable and node.args else None
+    if isinstance(changed, Node) and changed.op == "call_function" and changed in given:
+        raise PipebenchError(
+            f"{node.name!r} changes a tensor in place under torch.no_grad()", "make a new tensor of it"
+        )

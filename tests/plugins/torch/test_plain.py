@@ -15,6 +15,7 @@ from pipebench_torch.modules.building import for_checking
 from pipebench_torch.modules.captured import CapturedModel
 from pipebench_torch.modules.catalog import Source
 from pipebench_torch.profiling.passes import passes_of
+from pipebench_torch.profiling.saved_storages import SavedStorages
 
 WIDTH = 8
 
@@ -72,6 +73,77 @@ def test_bytes_are_those_of_the_format() -> None:
     assert isinstance(checked, CapturedModel)
     assert checked.buffer(0, 2).dtype == checked.weight("first.weight").dtype == torch.float64
     assert coarse.weight("first.weight").dtype == torch.bfloat16
+
+
+class Head(nn.Module):
+    """Its outputs are made in regions: the last layer in full precision, and one beside it."""
+
+    def __init__(self, only: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.register_buffer("turns", torch.ones(WIDTH // 2, dtype=torch.complex64))
+        self.only = only
+
+    def forward(self, x: Tensor) -> Any:
+        y = self.first(x) + torch.view_as_real(self.turns).flatten().to(x.dtype)
+        with torch.autocast("cpu", enabled=False):
+            z = self.second(y)
+        return z if self.only else (self.third(y), z)
+
+
+class Teacher(nn.Module):
+    """What is made without gradients is not kept for a backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        with torch.no_grad():
+            taught = torch.sigmoid(torch.tanh(self.second(y)))
+        return y + taught
+
+
+class Changing(nn.Module):
+    """The history of y is that of its layer, though its numbers were changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        with torch.no_grad():
+            y.clamp_(0)
+        return y * 2
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_outputs_may_be_made_in_regions(only: bool) -> None:
+    model = captured(lambda: Head(only), torch.float32)
+    ready = passes_of(model, 3, torch.device("cpu"))
+    ready.timed().run()
+    own = {name: weight.grad.clone() for name, weight in ready.weights.items() if weight.grad is not None}
+    ready.whole()
+    assert own["second.weight"].abs().sum() > 0
+    assert all(torch.allclose(ready.weights[name].grad, 2 * own[name], rtol=1e-5) for name in own)
+
+
+def test_nothing_is_kept_or_sent_back_where_there_are_no_gradients() -> None:
+    model = captured(Teacher, torch.float32, group="node")
+    ready = passes_of(model, 3, torch.device("cpu"))
+    storages = SavedStorages(len(model.graph.operators), ready.weights.values(), torch.device("cpu"))
+    ready.timed().run(storages)
+    kept = dict(zip((operator.name for operator in model.graph.operators), storages.saved, strict=True))
+    assert kept == {"linear": 3 * WIDTH * 4, "linear_1": 0, "tanh": 0, "sigmoid_1": 0, "add": 0}
+    sent = {tensor.name: tensor.gradient_bytes_per_sample for tensor in model.graph.tensors}
+    assert sent == {"x": 0, "linear": WIDTH * 4, "linear_1": 0, "tanh": 0, "sigmoid_1": 0, "add": WIDTH * 4}
+
+
+def test_a_change_in_place_without_gradients_is_refused() -> None:
+    with pytest.raises(PipebenchError, match=r"'clamp__1' changes a tensor in place under torch.no_grad\(\)"):
+        captured(Changing, torch.float32)
 
 
 def test_a_region_that_casts_is_refused() -> None:
