@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import console, open_host, print_json
-from pipebench.cli.parameters import finite_seconds, launch_options, with_launch
+from pipebench.cli.parameters import finite_seconds
+from pipebench.cli.several_machines import launch_options, with_launch
 
 
 @click.command()

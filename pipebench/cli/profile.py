@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import console, open_host
-from pipebench.cli.parameters import launch_options, with_launch
+from pipebench.cli.several_machines import launch_options, with_launch
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
