@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.defaults import CLUSTER, SUITE
 from pipebench.domain.errors import UnsupportedProblem
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ _OPTIONS = [
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
     click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
     click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
-    click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
-    click.option("--cluster", help="A cluster, by name or TOML file (default: flat, or the suite's)."),
+    click.option(
+        "--suite", "suites", multiple=True, help=f"Suites, by name or TOML file (nothing named: {SUITE})."
+    ),
+    click.option("--cluster", help=f"A cluster, by name or TOML file (default: {CLUSTER}, or the suite's)."),
     click.option(
         "--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's or cluster file's)."
     ),

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.problem import Optimizer, RegimeMode
 from pipebench.domain.row import Row
@@ -26,10 +27,10 @@ class Cell(Value, frozen=True, kw_only=True):
     planner: str
     model: str | None = None
     profile: str | None = None
-    profiler: str = "analytic"
+    profiler: str = PROFILER
     input_bytes: float | None = None
     chain: bool = False
-    cluster: str = "flat"
+    cluster: str = CLUSTER
     devices: int
     memory: str | None = None
     bandwidth: str | None = None

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from pipebench.bench.problems.wanted import DEFAULT_CLUSTER, Wanted
+from pipebench.bench.problems.wanted import Wanted
+from pipebench.defaults import CLUSTER
 from pipebench.domain.profile import Profile, Setting
 from pipebench.domain.units import readable_bytes
 
@@ -17,7 +18,7 @@ def with_file_setting(wanted: Wanted, profile: Profile) -> tuple[Wanted, tuple[s
         return wanted, ()
     taken: dict[str, str | int] = {}
     said: list[str] = []
-    if wanted.cluster == DEFAULT_CLUSTER:
+    if wanted.cluster == CLUSTER:
         if wanted.memory is None and setting.memory_bytes is not None:
             taken["memory"] = f"{setting.memory_bytes}B"
             said.append(f"memory {readable_bytes(setting.memory_bytes)}")

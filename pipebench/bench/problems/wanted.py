@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
+from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Recompute
 from pipebench.domain.profile import Precision
 from pipebench.hooks.syntax import Reference
 
 DEFAULT_DEVICES = 8
-DEFAULT_CLUSTER = "flat"
-DEFAULT_PROFILER = "analytic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +23,8 @@ class Wanted:
     notes: tuple[str, ...] = ()
     model: Reference | None = None
     profile: Reference | None = None
-    profiler: str = DEFAULT_PROFILER
-    cluster: str = DEFAULT_CLUSTER
+    profiler: str = PROFILER
+    cluster: str = CLUSTER
     devices: int = DEFAULT_DEVICES
     memory: str | None = None
     bandwidth: str | None = None

@@ -4,11 +4,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pipebench.bench.problems.wanted import DEFAULT_CLUSTER, DEFAULT_DEVICES, Wanted
+from pipebench.bench.problems.wanted import DEFAULT_DEVICES, Wanted
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.suites import ChosenSuite, load_suites
 from pipebench.bench.suites.grid import cells
+from pipebench.defaults import CLUSTER, LANGUAGE_MODEL, SUITE
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Recompute
@@ -19,7 +20,6 @@ from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list
 
-DEFAULT_SUITE = "quick"
 CHOICES = {
     "link_mode": get_args(LinkMode),
     "optimizer": get_args(Optimizer),
@@ -60,7 +60,7 @@ class Selection:
 
 
 def select(host: Host, asked: Selection) -> list[Workload]:
-    """The workloads, those of suites first, then profiles, then models. Nothing named: the quick suite.
+    """The workloads, those of suites first, then profiles, then models. Nothing named: the default suite.
 
     What is asked for besides replaces what a suite says, in all its workloads.
 
@@ -88,14 +88,14 @@ def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
         f"{path}: {merged['precision']} weights, {gradients} gradients, optimizer {merged['optimizer']}, state "
         f"sharded: {merged.get('optimizer_sharding', 'none')}",
     )
-    return Wanted(model=Reference("llm", config.options), notes=notes, **merged)
+    return Wanted(model=Reference(LANGUAGE_MODEL, config.options), notes=notes, **merged)
 
 
 def chosen_suites(asked: Selection) -> list[ChosenSuite]:
-    """The suites that are asked for, the quick suite where nothing is; `settle` reads what else they say."""
+    """The suites that are asked for, the default one where nothing is; `settle` reads what else they say."""
     names = [name for text in asked.suites for name in split_list(text)]
     if not names and not (asked.models or asked.profiles or asked.configs):
-        names = [DEFAULT_SUITE]
+        names = [SUITE]
     return load_suites(names)
 
 
@@ -139,7 +139,7 @@ def _said(asked: Selection) -> dict[str, Any]:
         if name in said and said[name] not in valid:
             raise unknown(name.replace("_", " "), said[name], valid)
     load_cluster(
-        DEFAULT_CLUSTER,
+        CLUSTER,
         devices=said.get("devices", DEFAULT_DEVICES),
         memory=asked.memory,
         bandwidth=asked.bandwidth,

@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from msgspec import Meta
 
+from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Recompute, RegimeMode
@@ -46,8 +47,8 @@ class SuiteWorkload(Value, frozen=True, kw_only=True):
     name: str | None = None
     model: str | None = None
     profile: str | None = None
-    profiler: str = "analytic"
-    cluster: str = "flat"
+    profiler: str = PROFILER
+    cluster: str = CLUSTER
     devices: Axis[Devices]
     memory: Axis[Memory] | None = None
     bandwidth: Axis[Bandwidth] | None = None
