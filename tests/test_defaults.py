@@ -152,7 +152,7 @@ def test_every_default_exists(host: Host) -> None:
 def test_schedulers_suit_their_regime(host: Host, mode: RegimeMode) -> None:
     for placement in ("single", "in turn", "V"):
         component = host.find("schedulers", defaults.scheduler_for(mode, placement)).component  # type: ignore[arg-type]
-        kind = component.capabilities.produces  # type: ignore[attr-defined]
+        kind = component.capabilities.produces
         assert kind == ("finite" if mode == "sync" else "periodic")
     with pytest.raises(PipebenchError):
         host.find("schedulers", "no such scheduler")
