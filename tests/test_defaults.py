@@ -4,15 +4,16 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import pipebench
 from pipebench import defaults
 from pipebench.bench.suites import suite_names
-from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.cluster_table import cluster_table
+from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.manager import Host
 
 ROOT = Path(pipebench.__file__).parent
@@ -129,6 +130,10 @@ def test_what_counts_as_a_name(components: set[str], text: str, expected: set[st
     assert names_in(text, components, {"branches"}) == expected
 
 
+def test_the_regimes_are_those_of_problems() -> None:
+    assert get_args(defaults.Mode) == get_args(RegimeMode)
+
+
 def test_every_default_exists(host: Host) -> None:
     named = {
         "schedulers": {
@@ -150,9 +155,7 @@ def test_every_default_exists(host: Host) -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_schedulers_suit_their_regime(host: Host, mode: RegimeMode) -> None:
-    for placement in ("single", "in turn", "V"):
-        component = host.find("schedulers", defaults.scheduler_for(mode, placement)).component  # type: ignore[arg-type]
-        kind = component.capabilities.produces
-        assert kind == ("finite" if mode == "sync" else "periodic")
-    with pytest.raises(PipebenchError):
-        host.find("schedulers", "no such scheduler")
+    for placement in get_args(defaults.Placement):
+        component = host.find("schedulers", defaults.scheduler_for(mode, placement)).component
+        assert isinstance(component, Scheduler)
+        assert component.capabilities.produces == ("finite" if mode == "sync" else "periodic")

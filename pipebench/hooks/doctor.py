@@ -45,7 +45,9 @@ def examine(listed: Iterable[Installed]) -> list[Ailment]:
     """Everything that is wrong: plugins that do not load, components, requirements, slow imports."""
     entries = list(listed)
     found = [ailment for entry in entries for ailment in _plugin(entry)]
-    names = {canonicalize_name(entry.provider.distribution): entry.provider.distribution for entry in entries}
+    names: dict[str, str] = {
+        canonicalize_name(entry.provider.distribution): entry.provider.distribution for entry in entries
+    }
     names[SUITE] = SUITE
     for name in names.values():
         found += [Ailment(name, f"needs {need}: {there}", f"pip install '{need}'") for need, there in unmet(name)]
