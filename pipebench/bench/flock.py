@@ -1,7 +1,7 @@
 """Wait for an advisory lock of the system on an open file.
 
-Locks are shared or exclusive and end with the process that holds them. (The shared locks of filelock need a database
-of SQLite.)
+Locks are shared or exclusive and end with the process that holds them. (filelock shares locks by a database
+only.)
 """
 
 import fcntl
