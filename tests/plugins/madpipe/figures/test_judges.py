@@ -3,12 +3,13 @@
 import random
 
 from pipebench.domain.artefact import Finding, Result
+from pipebench.hooks.reproduction import Reproduction
 from pipebench_madpipe.figures.fig6 import PeriodsByMemory
 from pipebench_madpipe.figures.fig7 import PeriodsOverMadPipe
 from pipebench_madpipe.figures.fig8 import SpeedupsByDevices
 from tests.plugins.madpipe.figures.made import along_memory, result, results
 
-FIGURES = (PeriodsByMemory(), PeriodsOverMadPipe(), SpeedupsByDevices())
+FIGURES: tuple[Reproduction, ...] = (PeriodsByMemory(), PeriodsOverMadPipe(), SpeedupsByDevices())
 
 
 def judged(
