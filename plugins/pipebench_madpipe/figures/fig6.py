@@ -17,7 +17,7 @@ from pipebench_madpipe.figures.grid import (
     MADPIPES,
     MEMORY_GB,
     PAPER,
-    Grid,
+    CellGrid,
 )
 from pipebench_madpipe.figures.periods import LARGER, Periods, Place, every_pair, judged, pair_cases, read_periods
 
@@ -64,10 +64,10 @@ ERRATIC = Claim(
     quote="This erratic behavior is nevertheless much more visible for PipeDream.",
     where=SECTION,
 )
-SUBSET = Grid(("resnet50",), (2, 4, 8), (4, 6, 8, 10, 12, 16))
+SUBSET = CellGrid(("resnet50",), (2, 4, 8), (4, 6, 8, 10, 12, 16))
 PANEL = ("network", "bandwidth_gb_s", "devices")
 """The axes that one panel stands for: memory alone differs in it."""
-FULL = Grid(("resnet50",), DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
+FULL = CellGrid(("resnet50",), DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
 
 
 class PeriodsByMemory:

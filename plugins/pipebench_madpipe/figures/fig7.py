@@ -17,7 +17,7 @@ from pipebench_madpipe.figures.grid import (
     MEMORY_GB,
     NETWORKS,
     SMALL,
-    Grid,
+    CellGrid,
 )
 from pipebench_madpipe.figures.periods import (
     LARGER,
@@ -48,8 +48,8 @@ WIDE_RANGE = Claim(
     ),
     where=SECTION,
 )
-SUBSET = Grid(NETWORKS, (2, 4, 8), (4, 8, 12), paper_on=SMALL, paper_devices=(2, 4))
-FULL = Grid(NETWORKS, DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
+SUBSET = CellGrid(NETWORKS, (2, 4, 8), (4, 8, 12), paper_on=SMALL, paper_devices=(2, 4))
+FULL = CellGrid(NETWORKS, DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
 
 
 class PeriodsOverMadPipe:

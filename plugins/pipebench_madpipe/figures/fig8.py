@@ -16,7 +16,7 @@ from pipebench_madpipe.figures.grid import (
     MADPIPES,
     NETWORKS,
     SMALL,
-    Grid,
+    CellGrid,
     sequential_cells,
 )
 from pipebench_madpipe.figures.periods import Periods, Place, every_pair, judged, pair_cases, read_periods
@@ -54,9 +54,9 @@ BANDWIDTH = Claim(
     quote="Increasing the bandwidth does not dramatically improve this behavior",
     where=SECTION,
 )
-SUBSET = Grid(NETWORKS, (2, 4, 8), (6, 12), paper_on=SMALL, paper_devices=(2, 4))
-FASTER = Grid(NETWORKS, (8,), (6, 12), (24,), paper_on=SMALL, paper_devices=())
-FULL = Grid(NETWORKS, DEVICES, (4, 6, 8, 12, 16), BANDWIDTH_GB_S)
+SUBSET = CellGrid(NETWORKS, (2, 4, 8), (6, 12), paper_on=SMALL, paper_devices=(2, 4))
+FASTER = CellGrid(NETWORKS, (8,), (6, 12), (24,), paper_on=SMALL, paper_devices=())
+FULL = CellGrid(NETWORKS, DEVICES, (4, 6, 8, 12, 16), BANDWIDTH_GB_S)
 
 
 class SpeedupsByDevices:

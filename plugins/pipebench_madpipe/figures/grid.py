@@ -37,7 +37,7 @@ SMALL = ("resnet50", "inception_v3")
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """A cross product of cells; paper_on, paper_devices: where the paper's own, slow, variant runs too."""
 
     networks: tuple[str, ...]

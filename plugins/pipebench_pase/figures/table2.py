@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Judgement, Result
+from pipebench.artefacts.findings import Case, finding
+from pipebench.artefacts.result_grid import Contender
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
 from pipebench.domain.row import Row
-from pipebench_pase.figures.cells import Place, Series, cells, lost, rows_of
-from pipebench_pase.figures.table1 import nothing
+from pipebench_pase.figures.cells import Grid, Place, cells, lost_lines, not_run, read_grid
 
-OURS = Series("pase", "PaSE", "pase[describe=true]", 0)
+OURS = Contender("pase", "PaSE", "pase[describe=true]", 0)
 DEVICES = 32
 WHERE = "section IV-C, table II"
 Splits = Mapping[str, Mapping[str, int]]
@@ -113,7 +114,7 @@ CLAIMS: dict[Claim, tuple[str, Rule]] = {
 }
 
 
-class Table2:
+class StrategiesOn32:
     """hooks.reproduction.Reproduction."""
 
     claims = tuple(CLAIMS)
@@ -125,14 +126,14 @@ class Table2:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Each claim by the splits that were found."""
-        rows = rows_of(results)
-        return [_judged(claim, rows, model, rule) for claim, (model, rule) in CLAIMS.items()]
+        grid = read_grid(results)
+        return [_judged(claim, grid, model, rule) for claim, (model, rule) in CLAIMS.items()]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """No chart: a line for each split of a model, with the operators that have it."""
-        rows = rows_of(results)
-        lines = [f"{p.model}: {line}" for p, row in rows.items() for line in _grouped(splits_of(row))]
-        return Figure(title="PaSE, table II: splits on 32 devices", notes=(*lines, *lost(rows)))
+        rows = read_grid(results).rows(OURS)
+        lines = [f"{place.model}: {line}" for place, row in rows for line in _grouped(splits_of(row))]
+        return Figure(title="PaSE, table II: splits on 32 devices", notes=(*lines, *lost_lines(results)))
 
 
 def splits_of(row: Row) -> Splits:
@@ -165,23 +166,16 @@ def _grouped(splits: Splits) -> list[str]:
     ]
 
 
-def _judged(claim: Claim, rows: Mapping[Place, Row], model: str, rule: Rule) -> Finding:
-    row = rows.get(Place(model, DEVICES, OURS.key))
+def _judged(claim: Claim, grid: Grid, model: str, rule: Rule) -> Finding:
+    row = grid.row(Place(model, DEVICES), OURS)
     if row is None or row.claimed_native is None:
-        return nothing(claim)
-    checked = rule(splits_of(row))
-    agreeing = sum(holds for _, holds in checked)
-    judgement: Judgement = "holds" if agreeing == len(checked) else "depends" if agreeing else "does not hold"
-    reason = f"{agreeing} of {len(checked)} as the paper says"
-    if judgement != "holds":
+        return not_run(claim)
+    cases = [Case(text, float(holds), holds) for text, holds in rule(splits_of(row))]
+    agreeing = sum(case.holds for case in cases)
+    reason = f"{agreeing} of {len(cases)} as the paper says"
+    if agreeing < len(cases):
         reason += "; the batch and the machine of the table are not in the paper's text, and both move the optimum"
-    return Finding(
-        claim=claim,
-        measured=tuple(text for text, _ in checked),
-        value=agreeing / len(checked),
-        judgement=judgement,
-        reason=reason,
-    )
+    return finding(claim, cases, reason, value=agreeing / len(cases))
 
 
 def _text(splits: Splits, name: str) -> str:

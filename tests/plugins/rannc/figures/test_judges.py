@@ -7,8 +7,8 @@ import pytest
 from pipebench.domain.artefact import Finding, Result
 from pipebench.hooks.reproduction import Reproduction
 from pipebench_rannc.figures.coarsening import Coarsening
-from pipebench_rannc.figures.fig4 import Fig4
-from pipebench_rannc.figures.fig5 import Fig5
+from pipebench_rannc.figures.fig4 import BertThroughput
+from pipebench_rannc.figures.fig5 import ResNetThroughput
 from tests.plugins.rannc.figures.made import result
 
 RATES = {"dp": 10.0, "megatron": 10.0, "hybrid": 8.0, "2bw": 11.0, "model": 5.0, "paper": 10.0, "released": 10.0}
@@ -31,7 +31,7 @@ def as_in_the_paper(series: str, layers: float) -> float | None:
 
 
 def test_figure_4_as_the_paper_has_it() -> None:
-    found = rated(Fig4(), as_in_the_paper)
+    found = rated(BertThroughput(), as_in_the_paper)
     assert found["all models"].judgement == "holds"
     assert found["faster than GPipe-Hybrid"].judgement == "holds"
     assert found["faster than GPipe-Hybrid"].value == pytest.approx(1.25)
@@ -47,7 +47,7 @@ def test_figure_4_the_other_way() -> None:
             return None if layers > 96 else 4.0
         return RATES[series] * (1 if series != "2bw" else 0.1)
 
-    found = rated(Fig4(), opposite)
+    found = rated(BertThroughput(), opposite)
     assert found["all models"].judgement == "depends"
     assert found["faster than GPipe-Hybrid"].judgement == "does not hold"
     assert found["PipeDream-2BW is a little faster here and there"].judgement == "does not hold"
@@ -61,9 +61,9 @@ def test_five_times_larger_holds_about_five() -> None:
     def rate(most: float) -> Callable[[str, float], float | None]:
         return lambda series, layers: None if series == "megatron" and layers > most else 1.0
 
-    whole = rated(Fig4(), rate(96))["five times larger"]
+    whole = rated(BertThroughput(), rate(96))["five times larger"]
     assert (whole.judgement, round(whole.value or 0, 1)) == ("does not hold", 2.6)
-    small = rated(Fig4(), rate(24))["five times larger"]
+    small = rated(BertThroughput(), rate(24))["five times larger"]
     assert (small.judgement, round(small.value or 0)) == ("does not hold", 10)
 
 
@@ -71,9 +71,9 @@ def test_figure_5_both_ways() -> None:
     def paper(series: str, layers: float) -> float | None:
         return None if series == "dp" and layers > 50 else {"model": 5.0}.get(series, 10.0)
 
-    found = rated(Fig5(), paper)
+    found = rated(ResNetThroughput(), paper)
     assert [finding.judgement for finding in found.values()] == ["holds", "holds"]
-    found = rated(Fig5(), lambda series, layers: 10.0)
+    found = rated(ResNetThroughput(), lambda series, layers: 10.0)
     assert found["all models"].judgement == "depends"
     assert found["faster than GPipe-Model"].judgement == "does not hold"
 
@@ -98,14 +98,14 @@ def test_coarsening_both_ways() -> None:
     assert found["without blocks the search does not end"].judgement == "does not hold"
 
 
-@pytest.mark.parametrize("reproduction", [Fig4(), Fig5(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), Coarsening()])
 def test_no_rows_judge_nothing(reproduction: Reproduction) -> None:
     assert {finding.judgement for finding in reproduction.judge([])} == {"claim only"}
     assert [finding.claim for finding in reproduction.judge([])] == list(reproduction.claims)
     reproduction.series([])
 
 
-@pytest.mark.parametrize("reproduction", [Fig4(), Fig5(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), Coarsening()])
 def test_the_subset_is_short_and_the_chart_has_its_curves(reproduction: Reproduction) -> None:
     cells = reproduction.suite(False)
     assert sum(cell.expected_s for cell in cells) < 300
