@@ -50,12 +50,12 @@ def finding(claim: Claim, cases: Sequence[Case], reason: str, value: float | Non
     )
 
 
-def untested(claim: Claim, reason: str = NO_CASES) -> Finding:
+def claim_only(claim: Claim, reason: str = NO_CASES) -> Finding:
     """A finding without cases."""
     return Finding(claim=claim, judgement="claim only", reason=reason)
 
 
-def judged(
+def judge_cases(
     claim: Claim, cases: Sequence[Case], rule: str, otherwise: str = "", *, no_cases: str = NO_CASES
 ) -> Finding:
     """A finding whose reason is the rule, and the cases for and against where they do not agree.
@@ -65,7 +65,7 @@ def judged(
     no_cases: the reason where there are none.
     """
     if not cases:
-        return untested(claim, no_cases)
+        return claim_only(claim, no_cases)
     reason = rule
     agreeing, against = [case for case in cases if case.holds], [case for case in cases if not case.holds]
     if against and not all(case.name for case in cases):

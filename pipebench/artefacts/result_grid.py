@@ -96,7 +96,7 @@ class ResultGrid(Generic[P]):
         row = self.row(place, who)
         return row if row is not None and row.status == "ok" else None
 
-    def refused(self, place: P, who: Contender) -> bool:
+    def has_no_plan(self, place: P, who: Contender) -> bool:
         """Whether the contender ran there and has no plan."""
         row = self.row(place, who)
         return row is not None and row.status in self._no_plan
@@ -139,7 +139,7 @@ class ResultGrid(Generic[P]):
             if first is not None and second is not None:
                 yield place, first, second
 
-    def best(self, who: Contender, places: Iterable[P], measure: Measure = throughput) -> P | None:
+    def best_place(self, who: Contender, places: Iterable[P], measure: Measure = throughput) -> P | None:
         """The place of the contender's largest figure; None where it has none above zero."""
         values = {place: value for place in places if (value := self.value(place, who, measure))}
         return max(values, key=lambda place: values[place], default=None)

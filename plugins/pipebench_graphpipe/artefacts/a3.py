@@ -21,9 +21,9 @@ from pipebench_graphpipe.artefacts.cells import (
 from pipebench_graphpipe.artefacts.throughputs import (
     COLUMNS,
     Grid,
-    judged,
-    listed,
+    judge_cases,
     read_grid,
+    text_of,
     throughput_panel,
     throughput_table,
 )
@@ -70,8 +70,8 @@ class SequentialTransformer:
         """Both claims."""
         grid = read_grid(results)
         return [
-            judged(MATCHES, _alike(grid), f"every ratio within {ALIKE:.0%} of 1", ELSEWHERE),
-            judged(RATES, _rates(grid), f"every ratio within {SAME_RATE:.0%} of 1", CANNOT),
+            judge_cases(MATCHES, _alike(grid), f"every ratio within {ALIKE:.0%} of 1", ELSEWHERE),
+            judge_cases(RATES, _rates(grid), f"every ratio within {SAME_RATE:.0%} of 1", CANNOT),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
@@ -91,7 +91,7 @@ def _alike(grid: Grid) -> list[Case]:
             ratios = list(grid.ratios(fast, slow).values())
             if ratios:
                 off = max(abs(ratio - 1) for ratio in ratios)
-                cases.append(named_case(f"{fast.label} / {slow.label}", listed(ratios), -off, off <= ALIKE))
+                cases.append(named_case(f"{fast.label} / {slow.label}", text_of(ratios), -off, off <= ALIKE))
     return cases
 
 
@@ -105,7 +105,7 @@ def _rates(grid: Grid) -> list[Case]:
         ]
         if ratios:
             off = max(abs(ratio - 1) for ratio in ratios)
-            cases.append(named_case(f"{fast.label} / printed", listed(ratios), -off, off <= SAME_RATE))
+            cases.append(named_case(f"{fast.label} / printed", text_of(ratios), -off, off <= SAME_RATE))
     return cases
 
 

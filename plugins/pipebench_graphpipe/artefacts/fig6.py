@@ -31,12 +31,12 @@ from pipebench_graphpipe.artefacts.throughputs import (
     COLUMNS,
     Grid,
     about,
-    judged,
-    listed,
+    judge_cases,
     pairs,
     piper_cases,
     plotted_only,
     read_grid,
+    text_of,
     throughput_panel,
     throughput_table,
 )
@@ -106,15 +106,17 @@ class ThroughputByDevices:
         grid = read_grid(results)
         branched = [place for place in grid.places() if place.network != CHAIN.key]
         return [
-            judged(AHEAD, _ahead(grid, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
-            judged(WIDENS, _widens(grid, branched), "no step to more devices lowers the ratio", SAME_SHARE),
-            judged(UP_TO, _largest(grid, branched), "1.6 or more in some cell"),
-            judged(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan"),
-            judged(DEEPER, _deeper(grid, branched), "no step lowers the depth, the last is deeper than the first"),
-            judged(SHALLOWER, _shallower(grid, branched), "no cell where it is faster and not shallower"),
+            judge_cases(AHEAD, _ahead(grid, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
+            judge_cases(WIDENS, _widens(grid, branched), "no step to more devices lowers the ratio", SAME_SHARE),
+            judge_cases(UP_TO, _largest(grid, branched), "1.6 or more in some cell"),
+            judge_cases(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan"),
+            judge_cases(
+                DEEPER, _deeper(grid, branched), "no step lowers the depth, the last is deeper than the first"
+            ),
+            judge_cases(SHALLOWER, _shallower(grid, branched), "no cell where it is faster and not shallower"),
             plotted_only(CURVES),
-            judged(NEVER_BEHIND, _never_behind(grid), "no ratio below 1, the sequential model included"),
-            judged(
+            judge_cases(NEVER_BEHIND, _never_behind(grid), "no ratio below 1, the sequential model included"),
+            judge_cases(
                 SCHEDULE,
                 _over(grid, branched, GRAPH),
                 "a ratio above 1.01 in half of the cells or more",
@@ -162,7 +164,7 @@ def _widens(grid: Grid, places: Sequence[Place]) -> list[Case]:
             known = list(grid.ratios(fast, slow, places=line).values())
             if known:
                 falls += sum(after < before for before, after in pairwise(known))
-                texts.append(f"{network} {listed(known)}")
+                texts.append(f"{network} {text_of(known)}")
         if texts:
             cases.append(named_case(name, "; ".join(texts), -falls, falls == 0))
     return cases
@@ -186,7 +188,7 @@ def _deeper(grid: Grid, places: Sequence[Place]) -> list[Case]:
             depths = [depth for place in line if (depth := grid.value(place, slow, _depth)) is not None]
             if len(depths) > 1:
                 rises = depths == sorted(depths) and depths[-1] > depths[0]
-                text = listed(depths, lambda depth: f"{depth:g}")
+                text = text_of(depths, lambda depth: f"{depth:g}")
                 cases.append(named_case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises))
     return cases
 

@@ -25,7 +25,7 @@ from pipebench_graphpipe.artefacts.throughputs import (
     Grid,
     depth_cases,
     growth_cases,
-    judged,
+    judge_cases,
     plotted_only,
     read_grid,
     throughput_table,
@@ -85,15 +85,15 @@ class GainByBranches:
         grid = read_grid(results)
         rule = f"no step to more branches lowers the ratio (by more than {NOISE:g})"
         return [
-            judged(GROWS, list(_grows(grid)), rule, MANY),
-            judged(DOUBLE, list(_double(grid)), f"a ratio of {TWICE:g} or more", MANY),
-            judged(
+            judge_cases(GROWS, list(_grows(grid)), rule, MANY),
+            judge_cases(DOUBLE, list(_double(grid)), f"a ratio of {TWICE:g} or more", MANY),
+            judge_cases(
                 SHALLOWER,
                 list(_shallower(grid)),
                 "a smaller depth at every number of branches",
                 "By the bottleneck alone a planner may take few stages of many replicas, which are as deep",
             ),
-            judged(
+            judge_cases(
                 NO_PIPER,
                 _without_piper(grid),
                 "no plan in any cell",
@@ -127,7 +127,7 @@ def _curve(grid: Grid, places: Sequence[Place], who: Contender) -> Curve:
         places,
         _branches,
         lambda place: grid.ratio(place, who, BY_COUNT),
-        lambda place: grid.refused(place, who),
+        lambda place: grid.has_no_plan(place, who),
     )
 
 

@@ -23,11 +23,11 @@ from pipebench_graphpipe.artefacts.throughputs import (
     about,
     depth_cases,
     growth_cases,
-    judged,
-    listed,
+    judge_cases,
     pairs,
     plotted_only,
     read_grid,
+    text_of,
     throughput_panel,
     throughput_table,
 )
@@ -72,9 +72,9 @@ class ThroughputByMicroBatch:
         """Every claim, in order."""
         grid = read_grid(results)
         return [
-            judged(ALWAYS, _ahead(grid), "a ratio above 1 at every size", WHOLE),
-            judged(BY_DEPTH, _shallower(grid), "a smaller depth at every size", WHOLE),
-            judged(GROWS, _grows(grid), "no step to a larger size lowers the ratio", WHOLE),
+            judge_cases(ALWAYS, _ahead(grid), "a ratio above 1 at every size", WHOLE),
+            judge_cases(BY_DEPTH, _shallower(grid), "a smaller depth at every size", WHOLE),
+            judge_cases(GROWS, _grows(grid), "no step to a larger size lowers the ratio", WHOLE),
             plotted_only(CURVES),
         ]
 
@@ -91,7 +91,7 @@ class ThroughputByMicroBatch:
         return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
-def _named(grid: Grid) -> list[tuple[str, Contender, Contender, str]]:
+def _pairs(grid: Grid) -> list[tuple[str, Contender, Contender, str]]:
     return [
         (f"{name}, {network}", fast, slow, network)
         for name, fast, slow in pairs()
@@ -101,11 +101,11 @@ def _named(grid: Grid) -> list[tuple[str, Contender, Contender, str]]:
 
 def _ahead(grid: Grid) -> list[Case]:
     cases = []
-    for name, fast, slow, network in _named(grid):
+    for name, fast, slow, network in _pairs(grid):
         ratios = grid.ratios(fast, slow, places=grid.places(network=network))
         if ratios:
             behind = [about(place) for place, ratio in ratios.items() if ratio <= 1]
-            text = listed(list(ratios.values())) + (f" (not {'; '.join(behind)})" if behind else "")
+            text = text_of(list(ratios.values())) + (f" (not {'; '.join(behind)})" if behind else "")
             cases.append(named_case(name, text, min(ratios.values()), not behind))
     return cases
 
@@ -113,7 +113,7 @@ def _ahead(grid: Grid) -> list[Case]:
 def _shallower(grid: Grid) -> list[Case]:
     return [
         case
-        for name, fast, slow, network in _named(grid)
+        for name, fast, slow, network in _pairs(grid)
         for case in depth_cases(grid, name, fast, slow, grid.places(network=network))
     ]
 
@@ -121,6 +121,6 @@ def _shallower(grid: Grid) -> list[Case]:
 def _grows(grid: Grid) -> list[Case]:
     return [
         case
-        for name, fast, slow, network in _named(grid)
+        for name, fast, slow, network in _pairs(grid)
         for case in growth_cases(name, list(grid.ratios(fast, slow, places=grid.places(network=network)).values()))
     ]

@@ -21,7 +21,7 @@ from pipebench_graphpipe.artefacts.cells import (
 from pipebench_graphpipe.artefacts.throughputs import (
     COLUMNS,
     Grid,
-    judged,
+    judge_cases,
     read_grid,
     throughput_panel,
     throughput_table,
@@ -93,32 +93,36 @@ class CaseStudy:
         """Micro-batch free and fixed, with ample and tight memory; 8 samples a device, in full 16 as well."""
         refuse(profiles, "the model of the case study")
         networks = (STUDY, Network(STUDY.key, STUDY.model, 16)) if full else (STUDY,)
-        made: list[Cell] = []
+        trials: list[Cell] = []
         for memory in (MEMORY_GB, *(MORE_GB if full else ()), *TIGHT_GB):
             for network in networks:
-                made += cells(
-                    (network,), (DEVICES,), (PAPER, BY_COUNT), memory_gb=memory, timelines=_drawn(memory, network)
+                trials += cells(
+                    (network,),
+                    (DEVICES,),
+                    (PAPER, BY_COUNT),
+                    memory_gb=memory,
+                    timelines=_has_timeline(memory, network),
                 )
-                made += cells((network,), (DEVICES,), (BEST, GRAPH, DATA), memory_gb=memory)
-                made += cells(
+                trials += cells((network,), (DEVICES,), (BEST, GRAPH, DATA), memory_gb=memory)
+                trials += cells(
                     (network,), (DEVICES,), (BEST, PAPER, BY_COUNT), micro_batches=SIZES, memory_gb=memory
                 )
-        return tuple(made)
+        return tuple(trials)
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
         grid = read_grid(results)
         return [
-            judged(
+            judge_cases(
                 GAIN,
                 [named_case(name, f"{g.whole:.2f}", g.whole, 1.15 <= g.whole < 1.25) for name, g in _gains(grid)],
                 "20 % to the nearest tenth",
                 UNBOUND,
             ),
-            judged(STAGES, list(_stages(grid)), "eight stages, one device each, on both sides"),
-            judged(DEPTH, list(_depths(grid)), "depths 8 and 4", JOIN),
-            judged(SIZE, list(_sizes(grid)), "a larger size", UNBOUND),
-            judged(
+            judge_cases(STAGES, list(_stages(grid)), "eight stages, one device each, on both sides"),
+            judge_cases(DEPTH, list(_depths(grid)), "depths 8 and 4", JOIN),
+            judge_cases(SIZE, list(_sizes(grid)), "a larger size", UNBOUND),
+            judge_cases(
                 HALVES,
                 [
                     named_case(
@@ -132,7 +136,9 @@ class CaseStudy:
                 "both 10 % to the nearest tenth",
                 UNBOUND,
             ),
-            judged(PRESSURE, list(_pressure(grid)), "a larger ratio with the least memory than with the most"),
+            judge_cases(
+                PRESSURE, list(_pressure(grid)), "a larger ratio with the least memory than with the most"
+            ),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
@@ -155,23 +161,23 @@ class CaseStudy:
         return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
-def _drawn(memory_gb: float, network: Network) -> bool:
+def _has_timeline(memory_gb: float, network: Network) -> bool:
     return memory_gb == MEMORY_GB and network is STUDY
 
 
-def _free(grid: Grid) -> list[Place]:
+def _free_sizes(grid: Grid) -> list[Place]:
     return grid.places(micro_batch=0)
 
 
-def _named(grid: Grid) -> Iterator[tuple[str, Place, Contender]]:
-    for place in _free(grid):
+def _pairs(grid: Grid) -> Iterator[tuple[str, Place, Contender]]:
+    for place in _free_sizes(grid):
         for fast in GRAPHPIPES:
             if grid.ratio(place, fast, BY_COUNT) is not None:
                 yield f"{fast.label}, {place.memory_gb:g} GB, mini-batch {place.mini_batch}", place, fast
 
 
 def _gains(grid: Grid) -> Iterator[tuple[str, Gain]]:
-    for name, place, fast in _named(grid):
+    for name, place, fast in _pairs(grid):
         whole = grid.ratio(place, fast, BY_COUNT)
         chosen = grid.plan_row(place, BY_COUNT)
         assert chosen is not None
@@ -187,7 +193,7 @@ def _gains(grid: Grid) -> Iterator[tuple[str, Gain]]:
 
 
 def _stages(grid: Grid) -> Iterator[Case]:
-    for name, place, fast in _named(grid):
+    for name, place, fast in _pairs(grid):
         rows = [grid.plan_row(place, fast), grid.plan_row(place, BY_COUNT)]
         counts = [(row.stages or 0, max(row.replicas)) for row in rows if row is not None]
         text = " and ".join(f"{stages} stages of up to {most} devices" for stages, most in counts)
@@ -195,7 +201,7 @@ def _stages(grid: Grid) -> Iterator[Case]:
 
 
 def _depths(grid: Grid) -> Iterator[Case]:
-    for name, place, fast in _named(grid):
+    for name, place, fast in _pairs(grid):
         deep, flat = grid.plan_row(place, BY_COUNT), grid.plan_row(place, fast)
         assert deep is not None
         assert flat is not None
@@ -204,14 +210,14 @@ def _depths(grid: Grid) -> Iterator[Case]:
 
 
 def _sizes(grid: Grid) -> Iterator[Case]:
-    for name, place, fast in _named(grid):
+    for name, place, fast in _pairs(grid):
         rows = [grid.plan_row(place, fast), grid.plan_row(place, BY_COUNT)]
         own, other = (max(row.micro_batch) for row in rows if row is not None)
         yield named_case(name, f"{own} for {other}", own / other, own > other)
 
 
 def _pressure(grid: Grid) -> Iterator[Case]:
-    for mini_batch in dict.fromkeys(place.mini_batch for place in _free(grid)):
+    for mini_batch in dict.fromkeys(place.mini_batch for place in _free_sizes(grid)):
         places = sorted(grid.places(micro_batch=0, mini_batch=mini_batch), key=lambda place: place.memory_gb)
         for fast in GRAPHPIPES:
             known = [

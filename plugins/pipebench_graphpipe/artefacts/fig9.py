@@ -18,7 +18,7 @@ from pipebench_graphpipe.artefacts.cells import (
     cells,
     user_networks,
 )
-from pipebench_graphpipe.artefacts.throughputs import Grid, judged, plotted_only, read_grid
+from pipebench_graphpipe.artefacts.throughputs import Grid, judge_cases, plotted_only, read_grid
 
 DEVICES, SIZES = 32, 10
 PARALLEL_GAIN, WHOLE_GAIN = 1.12, 1.25
@@ -87,8 +87,8 @@ class StagesAndMicroBatches:
         grid = read_grid(results)
         known = list(_ablations(grid))
         return [
-            judged(PARALLEL, list(_gains(known, PARALLEL_GAIN)), f"{PARALLEL_GAIN:g} or more", NOT_MEMORY),
-            judged(
+            judge_cases(PARALLEL, list(_gains(known, PARALLEL_GAIN)), f"{PARALLEL_GAIN:g} or more", NOT_MEMORY),
+            judge_cases(
                 WHOLE,
                 [
                     named_case(
@@ -102,8 +102,8 @@ class StagesAndMicroBatches:
                 f"{WHOLE_GAIN:g} or more",
                 NOT_MEMORY,
             ),
-            judged(BOTH, [_both(name, each) for name, each in known], "both ratios above 1", NOT_MEMORY),
-            judged(
+            judge_cases(BOTH, [_both(name, each) for name, each in known], "both ratios above 1", NOT_MEMORY),
+            judge_cases(
                 LARGER,
                 [named_case(name, f"{a.size} for {a.at}", a.size / a.at, a.size > a.at) for name, a in known],
                 "a larger size",
@@ -117,7 +117,7 @@ class StagesAndMicroBatches:
         grid = read_grid(results)
         panels = []
         for network in grid.values("network"):
-            curves = tuple(_curve(grid, _given(grid, network), who) for who in CONTENDERS)
+            curves = tuple(_curve(grid, _fixed_sizes(grid, network), who) for who in CONTENDERS)
             panels.append(
                 Panel(title=network, x_label="log2 of the micro-batch", y_label="samples/s", curves=curves)
             )
@@ -149,7 +149,7 @@ def _curve(grid: Grid, places: Sequence[Place], who: Contender) -> Curve:
     return curve(who, places, lambda place: _power(place.micro_batch), lambda place: grid.rate(place, who))
 
 
-def _given(grid: Grid, network: str) -> list[Place]:
+def _fixed_sizes(grid: Grid, network: str) -> list[Place]:
     """The places at which the size is given."""
     return [place for place in grid.places(network=network) if place.micro_batch]
 
@@ -159,8 +159,8 @@ def _differing(grid: Grid) -> Iterator[str]:
     texts = []
     for network in grid.values("network"):
         for contender in CONTENDERS:
-            best = grid.best(contender, _given(grid, network))
-            free = grid.best(contender, grid.places(network=network, micro_batch=0))
+            best = grid.best_place(contender, _fixed_sizes(grid, network))
+            free = grid.best_place(contender, grid.places(network=network, micro_batch=0))
             if best is None or free is None:
                 continue
             ours, own = _rate(grid, best, contender), _rate(grid, free, contender)
@@ -174,14 +174,14 @@ def _differing(grid: Grid) -> Iterator[str]:
 
 def _ablations(grid: Grid) -> Iterator[tuple[str, Ablation]]:
     for network in grid.values("network"):
-        places = _given(grid, network)
-        slow = grid.best(BY_COUNT, places)
+        places = _fixed_sizes(grid, network)
+        slow = grid.best_place(BY_COUNT, places)
         for fast in GRAPHPIPES:
-            own = grid.best(fast, places)
+            own = grid.best_place(fast, places)
             if slow is not None and own is not None and (parallel := grid.rate(slow, fast)):
                 sequential, best = _rate(grid, slow, BY_COUNT), _rate(grid, own, fast)
-                made = Ablation(sequential, parallel, best, slow.micro_batch, own.micro_batch)
-                yield f"{fast.label}, {network}", made
+                ablation = Ablation(sequential, parallel, best, slow.micro_batch, own.micro_batch)
+                yield f"{fast.label}, {network}", ablation
 
 
 def _rate(grid: Grid, place: Place, contender: Contender) -> float:

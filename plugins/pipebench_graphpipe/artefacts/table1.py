@@ -24,7 +24,7 @@ from pipebench_graphpipe.artefacts.cells import (
     cells,
     user_networks,
 )
-from pipebench_graphpipe.artefacts.throughputs import Grid, about, judged, listed, piper_cases, read_grid
+from pipebench_graphpipe.artefacts.throughputs import Grid, about, judge_cases, piper_cases, read_grid, text_of
 
 SEARCH_S = {
     "mmt": {
@@ -90,29 +90,29 @@ class SearchTimes:
         Piper takes long: it is timed once, and on DLRM in the subset on four devices only.
         """
         networks = (*SECTION_7_2, *(APPENDIX if full else ()), *user_networks(profiles))
-        made = list(cells(networks, DEVICES, CONTENDERS, repeat=7 if full else 3))
-        made += cells(networks, DEVICES, (GRAPH,))
+        quick = list(cells(networks, DEVICES, CONTENDERS, repeat=7 if full else 3))
+        quick += cells(networks, DEVICES, (GRAPH,))
         slow = cells(networks, DEVICES, (PIPER,), repeat=1)
-        return (*made, *(cell for cell in slow if full or cell.at["network"] != DLRM_8.key or cell.devices == 4))
+        return (*quick, *(cell for cell in slow if full or cell.at["network"] != DLRM_8.key or cell.devices == 4))
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
         grid = read_grid(results)
         return [
-            judged(
+            judge_cases(
                 NINE_TIMES, _faster(grid), f"a ratio of {LEAST_FASTER:g} or more in every cell", SLOWER_BASELINE
             ),
-            judged(WITHIN_A_MINUTE, _short(grid), f"the longest warm search is under {MINUTE_S:g} s of CPU"),
-            judged(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan", FEW_DOWNSETS),
-            judged(PIPER_SLOWER, _piper_slower(grid), "a ratio above 1 in every cell"),
-            judged(
+            judge_cases(WITHIN_A_MINUTE, _short(grid), f"the longest warm search is under {MINUTE_S:g} s of CPU"),
+            judge_cases(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan", FEW_DOWNSETS),
+            judge_cases(PIPER_SLOWER, _piper_slower(grid), "a ratio above 1 in every cell"),
+            judge_cases(
                 FEWER,
                 _fewer(grid),
                 "a ratio of transitions above 1 in every cell",
                 "Ownership and groups of branches at forks, which the paper leaves open, are transitions too; the "
                 "bisection repeats the search some ten times, form k does not",
             ),
-            judged(
+            judge_cases(
                 LITTLE_LOST,
                 _lost(grid),
                 f"a ratio of throughputs of {NOTHING_LOST:g} or more in every cell",
@@ -155,7 +155,7 @@ def _by_pair(
     for high, low in pairs:
         ratios = grid.ratios(high, low, measure)
         texts = [
-            f"{network} {listed([ratio for place, ratio in ratios.items() if place.network == network])}"
+            f"{network} {text_of([ratio for place, ratio in ratios.items() if place.network == network])}"
             for network in dict.fromkeys(place.network for place in ratios)
         ]
         if ratios:

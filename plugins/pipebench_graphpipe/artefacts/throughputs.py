@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from pipebench.artefacts import findings
 from pipebench.artefacts.curves import curve, with_points
-from pipebench.artefacts.findings import Case, named_case, untested
+from pipebench.artefacts.findings import Case, claim_only, named_case
 from pipebench.artefacts.result_grid import NO_PLAN, Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Claim, Curve, Finding, Panel, Result, Table
 from pipebench_graphpipe.artefacts.cells import GRAPHPIPES, PIPER, SEQUENTIAL, Place
@@ -33,7 +33,7 @@ def throughput_panel(
             places,
             lambda place: float(getattr(place, axis)),
             lambda place: None if (rate := grid.rate(place, who)) is None else rate / unit,
-            lambda place: grid.refused(place, who),
+            lambda place: grid.has_no_plan(place, who),
         )
 
     label = "samples/s" if unit == 1 else "thousand samples/s"
@@ -97,7 +97,7 @@ def about(place: Place) -> str:
 def _rate(grid: Grid, place: Place, contender: Contender) -> str:
     value = grid.rate(place, contender)
     if value is None:
-        return "none" if grid.refused(place, contender) else "-"
+        return "none" if grid.has_no_plan(place, contender) else "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
@@ -106,20 +106,20 @@ def read_grid(results: Sequence[Result]) -> Grid:
     return result_grid(results, Place, no_plan=(*NO_PLAN, "unsupported"))
 
 
-def listed(values: Sequence[float], form: Callable[[float], str] = "{:.2f}".format) -> str:
+def text_of(values: Sequence[float], form: Callable[[float], str] = "{:.2f}".format) -> str:
     """Figures in a line."""
     return " / ".join(map(form, values))
 
 
-def judged(claim: Claim, cases: Sequence[Case], rule: str, otherwise: str = "") -> Finding:
+def judge_cases(claim: Claim, cases: Sequence[Case], rule: str, otherwise: str = "") -> Finding:
     """The kit's finding; a claim may depend on the planner, its form or the model."""
     none = "no cells with a plan of those compared"
-    return findings.judged(claim, cases, f"asked: {rule}", otherwise, no_cases=none)
+    return findings.judge_cases(claim, cases, f"asked: {rule}", otherwise, no_cases=none)
 
 
 def plotted_only(claim: Claim) -> Finding:
     """Values that the paper plots and does not print."""
-    return untested(claim, "the paper plots the values and prints none; ours are below")
+    return claim_only(claim, "the paper plots the values and prints none; ours are below")
 
 
 def pairs() -> list[tuple[str, Contender, Contender]]:
@@ -131,7 +131,7 @@ def growth_cases(name: str, ratios: Sequence[float], noise: float = 0.0) -> Iter
     """Whether no step along the ratios falls, by more than the noise; no case where there is no step."""
     if len(ratios) > 1:
         least = min(after - before for before, after in pairwise(ratios))
-        yield named_case(name, listed(ratios), least, least >= -noise)
+        yield named_case(name, text_of(ratios), least, least >= -noise)
 
 
 def depth_cases(

@@ -19,7 +19,15 @@ from pipebench_madpipe.figures.grid import (
     PAPER,
     CellGrid,
 )
-from pipebench_madpipe.figures.periods import LARGER, Periods, Place, every_pair, judged, pair_cases, read_periods
+from pipebench_madpipe.figures.periods import (
+    LARGER,
+    Periods,
+    Place,
+    every_pair,
+    judge_cases,
+    pair_cases,
+    read_periods,
+)
 
 SECTION = "section 5.2, on figure 6"
 ROUTINELY = Claim(
@@ -84,22 +92,22 @@ class PeriodsByMemory:
         periods = read_periods(results)
         pairs = every_pair(periods, periods.grid.places())
         return [
-            judged(
+            judge_cases(
                 ROUTINELY,
                 pair_cases(pairs, lambda p: p.larger / len(p.values), lambda p: 2 * p.larger >= len(p.values)),
                 f"routinely is taken as half of the cells at {LARGER:g} or more",
             ),
-            judged(
+            judge_cases(
                 TWICE,
                 pair_cases(pairs, lambda p: max(p.values), lambda p: max(p.values) >= 2.0),
                 "the largest ratio is 2 or more",
             ),
-            judged(OPTIMISTIC, _optimism(periods), f"schedule / estimate is {LARGER:g} or more"),
-            judged(
+            judge_cases(OPTIMISTIC, _optimism(periods), f"schedule / estimate is {LARGER:g} or more"),
+            judge_cases(
                 HIGHER, _expectations(periods), "estimates above 1, schedules below 1, both MadPipe / PipeDream"
             ),
-            judged(NON_INCREASING, _rising_estimates(periods), "no step of memory raises an estimate"),
-            judged(ERRATIC, _erratic(periods), "more of PipeDream's steps of memory raise its period"),
+            judge_cases(NON_INCREASING, _rising_estimates(periods), "no step of memory raises an estimate"),
+            judge_cases(ERRATIC, _erratic(periods), "more of PipeDream's steps of memory raise its period"),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:

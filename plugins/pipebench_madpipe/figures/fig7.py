@@ -24,7 +24,7 @@ from pipebench_madpipe.figures.periods import (
     Periods,
     Place,
     every_pair,
-    judged,
+    judge_cases,
     period_ratios,
     read_periods,
 )
@@ -67,8 +67,10 @@ class PeriodsOverMadPipe:
         low = [place for place in periods.grid.places() if place.memory_gb < TIGHT_GB]
         high = [place for place in periods.grid.places() if place.memory_gb >= TIGHT_GB]
         return [
-            judged(OVER_20, _over_20(periods, low), f"the smallest of the geometric means is above {LARGER:g}"),
-            judged(
+            judge_cases(
+                OVER_20, _over_20(periods, low), f"the smallest of the geometric means is above {LARGER:g}"
+            ),
+            judge_cases(
                 WIDE_RANGE,
                 _wide_range(periods, low, high),
                 "above 1 in all, and larger below 10 GB; infeasible cells count nowhere",

@@ -19,7 +19,7 @@ from pipebench_madpipe.figures.grid import (
     CellGrid,
     sequential_cells,
 )
-from pipebench_madpipe.figures.periods import Periods, Place, every_pair, judged, pair_cases, read_periods
+from pipebench_madpipe.figures.periods import Periods, Place, every_pair, judge_cases, pair_cases, read_periods
 
 SECTION = "section 5.2, on figure 8"
 LARGE_GB = 12
@@ -78,18 +78,18 @@ class SpeedupsByDevices:
         by_memory = list(periods.lines("network", "devices", "bandwidth_gb_s").values())
         by_bandwidth = [line[::-1] for line in periods.lines("network", "devices", "memory_gb").values()]
         return [
-            judged(GOOD, _scaling(periods), "no step to more devices lowers the speedup"),
-            judged(
+            judge_cases(GOOD, _scaling(periods), "no step to more devices lowers the speedup"),
+            judge_cases(
                 BETTER,
                 pair_cases(pairs, lambda p: p.mean, lambda p: p.mean > 1),
                 f"at P = {most}, period over period",
             ),
-            judged(
+            judge_cases(
                 WORSE,
                 _ends(periods, by_memory, lambda ratio: ratio < 1, "least memory / most"),
                 "speedup with the least memory / with the most is below 1, the rest being equal",
             ),
-            judged(
+            judge_cases(
                 BANDWIDTH,
                 _ends(periods, by_bandwidth, lambda ratio: ratio < DRAMATIC, "highest bandwidth / lowest"),
                 f"period at 12 GB/s / at 24 GB/s is below {DRAMATIC:g}",

@@ -140,7 +140,7 @@ def pair_cases(
     return [Case(str(pair), value(pair), holds(pair), pair.name) for pair in pairs]
 
 
-def judged(claim: Claim, cases: Sequence[Case], rule: str) -> Finding:
+def judge_cases(claim: Claim, cases: Sequence[Case], rule: str) -> Finding:
     """The kit's finding: a claim may depend on the reading of the baseline and on the MadPipe.
 
     rule: what holding asks, in words.
@@ -148,4 +148,4 @@ def judged(claim: Claim, cases: Sequence[Case], rule: str) -> Finding:
     agreeing = [case for case in cases if case.holds]
     released_only = bool(agreeing) and all(RELEASED.label in case.name for case in agreeing)
     none = "no cells with a schedule of those that are compared"
-    return findings.judged(claim, cases, rule, WHY_RELEASED if released_only else "", no_cases=none)
+    return findings.judge_cases(claim, cases, rule, WHY_RELEASED if released_only else "", no_cases=none)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipebench.artefacts.findings import untested
+from pipebench.artefacts.findings import claim_only
 from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Finding, Result
 
@@ -71,6 +71,6 @@ def lost_lines(results: Sequence[Result], expected: Sequence[Contender] = ()) ->
     )
 
 
-def not_run(claim: Claim) -> Finding:
+def no_cells(claim: Claim) -> Finding:
     """No cells to judge by."""
-    return untested(claim, "no cells with what is compared")
+    return claim_only(claim, "no cells with what is compared")

@@ -14,7 +14,7 @@ from pipebench_pase.figures.cells import (
     Grid,
     cells,
     lost_lines,
-    not_run,
+    no_cells,
     read_grid,
 )
 
@@ -56,7 +56,7 @@ class SpeedupsOverDataParallel:
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Both claims: in the suite's simulation, which decides, and in PaSE's own cost beside it."""
         grid = read_grid(results)
-        return [_judged(OVER_DATA_PARALLEL, grid, (BASE,)), _judged(OVER_OTHERS, grid, (EXPERT, WALK))]
+        return [_finding(OVER_DATA_PARALLEL, grid, (BASE,)), _finding(OVER_OTHERS, grid, (EXPERT, WALK))]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each model: simulated speedup over data parallelism by devices; PaSE's own view dashed."""
@@ -87,7 +87,7 @@ def _curves(grid: Grid, model: str, who: Contender) -> Iterator[Curve]:
     )
 
 
-def _judged(claim: Claim, grid: Grid, others: Sequence[Contender]) -> Finding:
+def _finding(claim: Claim, grid: Grid, others: Sequence[Contender]) -> Finding:
     cases, in_its_terms = [], []
     for place, _ in grid.rows(OURS):
         for other in others:
@@ -98,7 +98,7 @@ def _judged(claim: Claim, grid: Grid, others: Sequence[Contender]) -> Finding:
                 cases.append(Case(line, simulated, simulated >= 1 - 1e-9))
                 in_its_terms.append(claimed)
     if not cases:
-        return not_run(claim)
+        return no_cells(claim)
     faster = sum(case.holds for case in cases)
     reason = f"simulated, {faster} of {len(cases)} at least as fast"
     if faster < len(cases):

@@ -7,7 +7,7 @@ from pipebench.artefacts.findings import Case, finding, judgement
 from pipebench.artefacts.result_grid import Contender, search_cpu_s
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
 from pipebench.domain.row import Row
-from pipebench_pase.figures.cells import DEVICES, FEW, MODELS, Grid, Place, cells, lost_lines, not_run, read_grid
+from pipebench_pase.figures.cells import DEVICES, FEW, MODELS, Grid, Place, cells, lost_lines, no_cells, read_grid
 
 BREADTH = Contender("breadth-first", "breadth-first", "pase[ordering=breadth-first]", 0)
 WALK = Contender("mcmc", "FlexFlow-like walk", "mcmc", 1)
@@ -109,7 +109,7 @@ def _path_graphs(grid: Grid) -> Finding:
         cost = "the same cost" if same else "another cost"
         lines.append(f"{place}: {other_s:.3g} s and {own_s:.3g} s, {cost}")
     if not lines:
-        return not_run(PATH_GRAPHS)
+        return no_cells(PATH_GRAPHS)
     return Finding(
         claim=PATH_GRAPHS,
         measured=tuple(lines),
@@ -126,7 +126,7 @@ def _blow_up(grid: Grid) -> Finding:
             refused = row.status == "unsupported"
             cases.append(Case(f"{place}: {row.reason or row.status}", float(refused), refused))
     if not cases:
-        return not_run(BLOW_UP)
+        return no_cells(BLOW_UP)
     reason = "the tables are counted before the search; those above table_gb are refused"
     return finding(BLOW_UP, cases, reason, value=sum(case.value for case in cases))
 
@@ -139,7 +139,7 @@ def _faster(grid: Grid) -> Finding:
         line = f"{place}: {own_s:.3g} s against {other_s:.3g} s; cost {worse:.3f} times"
         cases.append(Case(line, speedup, speedup > 1 and worse >= 1 - 1e-9))
     if not cases:
-        return not_run(FASTER)
+        return no_cells(FASTER)
     reason = "less CPU time in every cell; the walk here costs strategies by tables, FlexFlow simulates each"
     return finding(FASTER, cases, reason, value=min(case.value for case in cases))
 
@@ -152,7 +152,7 @@ def _minutes(grid: Grid) -> Finding:
             shares.append(own_s / paper_s)
             lines.append(f"{place}: {own_s:.3g} s, the paper {paper_s:g} s")
     if not lines:
-        return not_run(MINUTES)
+        return no_cells(MINUTES)
     return Finding(
         claim=MINUTES,
         measured=tuple(lines),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipebench.artefacts.curves import curve
-from pipebench.artefacts.findings import Case, judged
+from pipebench.artefacts.findings import Case, judge_cases
 from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
 from pipebench.domain.row import Row
@@ -57,7 +57,7 @@ class Place:
 Grid = ResultGrid[Place]
 
 
-class Coarsening:
+class SearchOnBlocks:
     """hooks.reproduction.Reproduction."""
 
     claims = (ATOMIC, REDUCED, NEVER, SLOWER)
@@ -87,9 +87,9 @@ class Coarsening:
         """Every claim, in order."""
         grid = result_grid(results, Place)
         return [
-            judged(ATOMIC, _atoms(grid), "the number of atoms with 256 layers is within 10 % of 15,000"),
-            judged(REDUCED, _reduced(grid), f"search time without blocks / with them is at least {TEN:g}"),
-            judged(
+            judge_cases(ATOMIC, _atoms(grid), "the number of atoms with 256 layers is within 10 % of 15,000"),
+            judge_cases(REDUCED, _reduced(grid), f"search time without blocks / with them is at least {TEN:g}"),
+            judge_cases(
                 NEVER, _ends(grid), f"no plan in {LIMIT_S:g} s, or tables that no machine holds, above 48 layers"
             ),
             _slower(grid),

@@ -34,4 +34,4 @@ def rate_text(grid: ResultGrid[P], place: P, who: Contender) -> str:
 
 def rate_curve(grid: ResultGrid[P], places: Sequence[P], who: Contender, x: Callable[[P], float]) -> Curve:
     """Samples a second along an axis."""
-    return curve(who, places, x, lambda place: grid.rate(place, who), lambda place: grid.refused(place, who))
+    return curve(who, places, x, lambda place: grid.rate(place, who), lambda place: grid.has_no_plan(place, who))

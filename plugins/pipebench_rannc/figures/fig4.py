@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from pipebench.artefacts.findings import Case, judged
+from pipebench.artefacts.findings import Case, judge_cases
 from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result
 from pipebench_rannc.figures.contenders import (
@@ -102,21 +102,21 @@ class BertThroughput:
         """Every claim, in order."""
         grid = result_grid(results, Place)
         return [
-            judged(ALL, _all(grid), "each of them has a plan for every model"),
+            judge_cases(ALL, _all(grid), "each of them has a plan for every model"),
             _largest(FIVE, grid, MEGATRON, PAPER, *ABOUT_FIVE),
             _largest(TENSOR, grid, DATA_PARALLEL, MEGATRON, 1.0),
-            judged(
+            judge_cases(
                 FASTER,
                 _pairs(grid, HYBRID, (PAPER, RELEASED, BEST), lambda ratio: ratio > 1),
                 "RaNNC's throughput / GPipe-Hybrid's is above 1; beside them the balance, busiest stage / mean",
                 "Algorithm 2 takes the first number of stages that fits, GPipe-Hybrid the best of all numbers by "
                 "simulation; variant=best tries them all too and is never behind",
             ),
-            judged(
+            judge_cases(
                 CLOSER, _closing(grid), "lead of RaNNC, best, with the most layers / with the fewest, is below 1"
             ),
             _some_faster(grid),
-            judged(
+            judge_cases(
                 LEVEL,
                 _pairs(grid, MEGATRON, (PAPER, BEST), lambda ratio: 1 / NEAR <= ratio <= NEAR),
                 f"RaNNC's throughput / Megatron-LM's is between 1 / {NEAR:g} and {NEAR:g}",
@@ -188,7 +188,7 @@ def _largest(
         "Megatron-LM keeps all activations here, as the suite has no checkpointing layer by layer, and holds less "
         "than in the paper; the largest are of the sizes that were run"
     )
-    return judged(claim, cases, rule, why)
+    return judge_cases(claim, cases, rule, why)
 
 
 def _pairs(
@@ -212,15 +212,15 @@ def _closing(grid: Grid) -> list[Case]:
         line = sorted(place for place in leads if place.hidden == hidden)
         if len(line) > 1:
             ratio = leads[line[-1]] / leads[line[0]]
-            listed = ", ".join(f"{leads[place]:.2f} at {place.layers} layers" for place in line)
-            cases.append(Case(f"hidden {hidden}: lead {listed}", ratio, ratio < 1))
+            leads_text = ", ".join(f"{leads[place]:.2f} at {place.layers} layers" for place in line)
+            cases.append(Case(f"hidden {hidden}: lead {leads_text}", ratio, ratio < 1))
     widths = sorted({place.hidden for place in leads})
     if len(widths) > 1:
         means = [
             geometric_mean([lead for place, lead in leads.items() if place.hidden == width]) for width in widths
         ]
-        listed = ", ".join(f"{mean:.2f} at hidden {width}" for mean, width in zip(means, widths, strict=True))
-        cases.append(Case(f"mean lead {listed}", means[-1] / means[0], means[-1] < means[0]))
+        leads_text = ", ".join(f"{mean:.2f} at hidden {width}" for mean, width in zip(means, widths, strict=True))
+        cases.append(Case(f"mean lead {leads_text}", means[-1] / means[0], means[-1] < means[0]))
     return cases
 
 
@@ -230,7 +230,7 @@ def _some_faster(grid: Grid) -> Finding:
         Case(f"{p.hidden} x {p.layers}: PipeDream-2BW / RaNNC as printed = {ratio:.2f}", ratio, ratio < NEAR)
         for p, ratio in ratios.items()
     ]
-    finding = judged(
+    finding = judge_cases(
         ASYNC,
         cases,
         f"the ratio is above 1 for some models and below {NEAR:g} for all",

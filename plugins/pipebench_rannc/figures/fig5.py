@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipebench.artefacts.curves import with_marks
-from pipebench.artefacts.findings import Case, judged
+from pipebench.artefacts.findings import Case, judge_cases
 from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result
 from pipebench_rannc.figures.contenders import (
@@ -73,8 +73,8 @@ class ResNetThroughput:
         """Every claim, in order."""
         grid = result_grid(results, Place)
         return [
-            judged(ALL, _all(grid), "as claimed for each of them, on 32 and on 8 devices"),
-            judged(
+            judge_cases(ALL, _all(grid), "as claimed for each of them, on 32 and on 8 devices"),
+            judge_cases(
                 MARGIN,
                 _margin(grid),
                 f"RaNNC's throughput / GPipe-Model's is at least {LARGE:g}; beside them the balance",

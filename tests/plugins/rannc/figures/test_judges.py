@@ -6,7 +6,7 @@ import pytest
 
 from pipebench.domain.artefact import Finding, Result
 from pipebench.hooks.reproduction import Reproduction
-from pipebench_rannc.figures.coarsening import Coarsening
+from pipebench_rannc.figures.coarsening import SearchOnBlocks
 from pipebench_rannc.figures.fig4 import BertThroughput
 from pipebench_rannc.figures.fig5 import ResNetThroughput
 from tests.plugins.rannc.figures.made import result
@@ -80,14 +80,14 @@ def test_figure_5_both_ways() -> None:
 
 def coarsened(atoms_s: float, end: bool) -> dict[str, Finding]:
     results: list[Result] = []
-    for cell in Coarsening().suite(False):
+    for cell in SearchOnBlocks().suite(False):
         atoms = cell.at["series"] == "atoms"
         if atoms and float(cell.at["layers"]) > 48 and not end:
             results.append(result(cell, None, status="timeout", reason="no plan within 60 s"))
         else:
             seconds = atoms_s if atoms else 1.0
             results.append(result(cell, 1.0, search_wall_s=seconds, counters={"atoms": 14387}))
-    return {finding.claim.name: finding for finding in Coarsening().judge(results)}
+    return {finding.claim.name: finding for finding in SearchOnBlocks().judge(results)}
 
 
 def test_coarsening_both_ways() -> None:
@@ -98,14 +98,14 @@ def test_coarsening_both_ways() -> None:
     assert found["without blocks the search does not end"].judgement == "does not hold"
 
 
-@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), SearchOnBlocks()])
 def test_no_rows_judge_nothing(reproduction: Reproduction) -> None:
     assert {finding.judgement for finding in reproduction.judge([])} == {"claim only"}
     assert [finding.claim for finding in reproduction.judge([])] == list(reproduction.claims)
     reproduction.series([])
 
 
-@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), SearchOnBlocks()])
 def test_the_subset_is_short_and_the_chart_has_its_curves(reproduction: Reproduction) -> None:
     cells = reproduction.suite(False)
     assert sum(cell.expected_s for cell in cells) < 300
