@@ -66,6 +66,8 @@ def search_cpu_s(row: Row) -> float | None:
 class ResultGrid(Generic[P]):
     """Rows by place and contender, in the order of the results.
 
+    rows: by place and the contender's key.
+    no_plan: statuses of a planner that ran and has no plan.
     lost: a line for each kind of trouble, with its count.
     """
 
