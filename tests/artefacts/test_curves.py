@@ -2,7 +2,7 @@
 
 from pipebench.artefacts.curves import curve, with_marks, with_points
 from pipebench.artefacts.result_grid import result_grid
-from tests.artefacts.rows import FAST, SLOW, Place, result
+from tests.artefacts.results import FAST, SLOW, Place, result
 
 
 def test_points_and_marks_of_a_contender() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipebench.artefacts.result_grid import NO_PLAN, Contender, result_grid, simulated_s, troubles
 from pipebench.domain.artefact import Result
-from tests.artefacts.rows import FAST, SLOW, Place, result
+from tests.artefacts.results import FAST, SLOW, Place, result
 
 STATUSES = ("ok", "ok", "ok", "infeasible", "invalid_plan", "unsupported", "timeout", "crashed")
 

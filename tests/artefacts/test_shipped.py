@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipebench.domain.artefact import Cell, Result
-from pipebench.domain.row import Row
 from pipebench.hooks.manager import Host
+from tests.artefacts.results import row_result
 
 HOST = Host()
 ARTEFACTS = HOST.slot("artefacts")
@@ -21,7 +21,7 @@ def result(cell: Cell, chance: random.Random) -> Result:
     def some(value: float) -> float | None:
         return value if chance.random() < 0.95 else None
 
-    plan: dict[str, Any] = {"status": chance.choice(FAILURES), "reason": "it did not"}
+    plan: dict[str, Any] = {"status": chance.choice(FAILURES)}
     if chance.random() < 0.7:
         seconds = chance.uniform(0.1, 2.0)
         plan = {
@@ -37,21 +37,8 @@ def result(cell: Cell, chance: random.Random) -> Result:
             "replicas": (1, 2),
             "notices": ("a remark", "conv1: batch/32", "lstm: layers/2 batch/4"),
         }
-    row = Row(
-        model=cell.model or "",
-        profile="p",
-        cluster=cell.cluster,
-        devices=cell.devices,
-        mini_batch=cell.mini_batch or 1,
-        regime=cell.regime or "sync",
-        problem_id="",
-        workload_id="",
-        planner=cell.planner,
-        claimed_s=some(chance.uniform(0.1, 2.0)),
-        counters={"transitions": 100, "atoms": 15000},
-        **plan,
-    )
-    return Result(cell=cell, row=row)
+    counters = {"transitions": 100, "atoms": 15000}
+    return row_result(cell, **plan, claimed_s=some(chance.uniform(0.1, 2.0)), counters=counters)
 
 
 def results(cells: Sequence[Cell], seed: int, share: float) -> list[Result]:

@@ -6,29 +6,16 @@ from typing import Any
 import pytest
 
 from pipebench.domain.artefact import Cell, Finding, Result
-from pipebench.domain.row import Row
 from pipebench_pase.figures.cells import DATA_PARALLEL
 from pipebench_pase.figures.fig6 import SpeedupsOverDataParallel
 from pipebench_pase.figures.table1 import SearchTimesByOrdering
 from pipebench_pase.figures.table2 import StrategiesOn32
+from tests.artefacts.results import row_result
 
 
 def result(model: str, devices: int, series: str, **fields: Any) -> Result:
     at: dict[str, str | float] = {"model": model, "devices": float(devices), "series": series}
-    row = Row(
-        model=model,
-        profile=model,
-        cluster="rannc",
-        devices=devices,
-        mini_batch=128,
-        regime="sync",
-        problem_id="",
-        workload_id="",
-        planner=series,
-        status=fields.pop("status", "ok"),
-        **fields,
-    )
-    return Result(cell=Cell(at=at, planner=series, profile="made", devices=devices), row=row)
+    return row_result(Cell(at=at, planner=series, profile="made", devices=devices), **fields)
 
 
 def times(ours: float, walk: float, breadth: float, costs: Mapping[str, float] | None = None) -> list[Result]:

@@ -13,7 +13,7 @@ from pipebench_graphpipe.artefacts.fig7right import ThroughputByMicroBatch
 from pipebench_graphpipe.artefacts.fig8 import CaseStudy
 from pipebench_graphpipe.artefacts.fig9 import StagesAndMicroBatches
 from pipebench_graphpipe.artefacts.table1 import SearchTimes
-from tests.plugins.graphpipe.artefacts.made import Rule, judged, results
+from tests.plugins.graphpipe.artefacts.rules import Rule, judged, results
 
 FIGURES: list[Reproduction] = [
     ThroughputByDevices(),

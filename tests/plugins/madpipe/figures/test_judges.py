@@ -7,7 +7,7 @@ from pipebench.hooks.reproduction import Reproduction
 from pipebench_madpipe.figures.fig6 import PeriodsByMemory
 from pipebench_madpipe.figures.fig7 import PeriodsOverMadPipe
 from pipebench_madpipe.figures.fig8 import SpeedupsByDevices
-from tests.plugins.madpipe.figures.made import along_memory, result, results
+from tests.plugins.madpipe.figures.periods import along_memory, result, results
 
 FIGURES: tuple[Reproduction, ...] = (PeriodsByMemory(), PeriodsOverMadPipe(), SpeedupsByDevices())
 

@@ -1,15 +1,25 @@
 """Findings from made-up rows: each judgement can come out either way."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from pipebench.domain.artefact import Finding, Result
+from pipebench.algorithms.balance import BALANCE
+from pipebench.domain.artefact import Cell, Finding, Result
 from pipebench.hooks.reproduction import Reproduction
 from pipebench_rannc.figures.coarsening import SearchOnBlocks
 from pipebench_rannc.figures.fig4 import BertThroughput
 from pipebench_rannc.figures.fig5 import ResNetThroughput
-from tests.plugins.rannc.figures.made import result
+from tests.artefacts.results import row_result
+
+
+def result(cell: Cell, throughput: float | None, **more: Any) -> Result:
+    """A cell with that throughput, None: infeasible."""
+    status = "infeasible" if throughput is None else "ok"
+    fields = {"status": status, "throughput": throughput, "stages": 4, "counters": {BALANCE: 1250}}
+    return row_result(cell, **fields | more)
+
 
 RATES = {"dp": 10.0, "megatron": 10.0, "hybrid": 8.0, "2bw": 11.0, "model": 5.0, "paper": 10.0, "released": 10.0}
 
