@@ -122,11 +122,7 @@ class ResultGrid(Generic[P]):
         return one / other if one and other else None
 
     def ratios(
-        self,
-        high: Contender,
-        low: Contender,
-        measure: Measure = throughput,
-        places: Iterable[P] | None = None,
+        self, high: Contender, low: Contender, measure: Measure = throughput, places: Iterable[P] | None = None
     ) -> dict[P, float]:
         """The ratio at each of the places (default: all) where there is one."""
         where = self._places if places is None else places

@@ -55,9 +55,7 @@ HALVES = Claim(
     where="section 7.5",
 )
 PRESSURE = Claim(
-    name="more with less memory",
-    statement="GraphPipe's gain is larger where memory is tight",
-    where="section 7.5",
+    name="more with less memory", statement="GraphPipe's gain is larger where memory is tight", where="section 7.5"
 )
 JOIN = (
     "The concatenation belongs to the last stage of one branch, so the other branch leads to it and is one stage "

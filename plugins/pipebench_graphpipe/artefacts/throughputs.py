@@ -42,11 +42,7 @@ def throughput_panel(
 
 
 def throughput_table(
-    grid: Grid,
-    title: str,
-    places: Sequence[Place],
-    contenders: Sequence[Contender],
-    ratios: Sequence[Ratio] = (),
+    grid: Grid, title: str, places: Sequence[Place], contenders: Sequence[Contender], ratios: Sequence[Ratio] = ()
 ) -> Table:
     """A row for each place: samples a second, then ratios of them."""
     rows = []

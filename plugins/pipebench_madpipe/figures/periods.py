@@ -132,9 +132,7 @@ def every_pair(periods: Periods, places: Iterable[Place]) -> list[PeriodRatios]:
 
 
 def pair_cases(
-    pairs: Iterable[PeriodRatios],
-    value: Callable[[PeriodRatios], float],
-    holds: Callable[[PeriodRatios], bool],
+    pairs: Iterable[PeriodRatios], value: Callable[[PeriodRatios], float], holds: Callable[[PeriodRatios], bool]
 ) -> list[Case]:
     """One case for each pair."""
     return [Case(str(pair), value(pair), holds(pair), pair.name) for pair in pairs]

@@ -33,10 +33,7 @@ Grid = ResultGrid[Place]
 
 
 def cells(
-    contenders: Sequence[Contender],
-    devices: Sequence[int],
-    models: Sequence[str] = tuple(MODELS),
-    repeat: int = 0,
+    contenders: Sequence[Contender], devices: Sequence[int], models: Sequence[str] = tuple(MODELS), repeat: int = 0
 ) -> Iterator[Cell]:
     """Every model on every number of devices by every planner."""
     for model in models:

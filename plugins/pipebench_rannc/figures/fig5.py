@@ -7,14 +7,7 @@ from pipebench.artefacts.curves import with_marks
 from pipebench.artefacts.findings import Case, judge_cases
 from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result
-from pipebench_rannc.figures.contenders import (
-    BEST,
-    DATA_PARALLEL,
-    MODEL,
-    RANNCS,
-    rate_curve,
-    rate_text,
-)
+from pipebench_rannc.figures.contenders import BEST, DATA_PARALLEL, MODEL, RANNCS, rate_curve, rate_text
 
 SECTION = "section IV-B, on figure 5"
 NETWORKS = (50, 101, 152)
