@@ -1,6 +1,6 @@
 """What a claim comes to when it is tried on several planners, models or sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipebench.domain.artefact import Claim, Finding, Judgement
@@ -56,7 +56,7 @@ def claim_only(claim: Claim, reason: str = NO_CASES) -> Finding:
 
 
 def judge_cases(
-    claim: Claim, cases: Sequence[Case], rule: str, otherwise: str = "", *, no_cases: str = NO_CASES
+    claim: Claim, cases: Iterable[Case], rule: str, otherwise: str = "", *, no_cases: str = NO_CASES
 ) -> Finding:
     """A finding whose reason is the rule, and the cases for and against where they do not agree.
 
@@ -64,6 +64,7 @@ def judge_cases(
     otherwise: what is known of the cases against.
     no_cases: the reason where there are none.
     """
+    cases = list(cases)
     if not cases:
         return claim_only(claim, no_cases)
     reason = rule

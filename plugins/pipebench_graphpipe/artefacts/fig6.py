@@ -109,7 +109,7 @@ class ThroughputByDevices:
             judge_cases(AHEAD, _ahead(grid, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
             judge_cases(WIDENS, _widens(grid, branched), "no step to more devices lowers the ratio", SAME_SHARE),
             judge_cases(UP_TO, _largest(grid, branched), "1.6 or more in some cell"),
-            judge_cases(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan"),
+            judge_cases(NO_PIPER, piper_cases(grid), "no cell of theirs with a plan"),
             judge_cases(
                 DEEPER, _deeper(grid, branched), "no step lowers the depth, the last is deeper than the first"
             ),

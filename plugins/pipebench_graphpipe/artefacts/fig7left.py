@@ -85,11 +85,11 @@ class GainByBranches:
         grid = read_grid(results)
         rule = f"no step to more branches lowers the ratio (by more than {NOISE:g})"
         return [
-            judge_cases(GROWS, list(_grows(grid)), rule, MANY),
-            judge_cases(DOUBLE, list(_double(grid)), f"a ratio of {TWICE:g} or more", MANY),
+            judge_cases(GROWS, _grows(grid), rule, MANY),
+            judge_cases(DOUBLE, _double(grid), f"a ratio of {TWICE:g} or more", MANY),
             judge_cases(
                 SHALLOWER,
-                list(_shallower(grid)),
+                _shallower(grid),
                 "a smaller depth at every number of branches",
                 "By the bottleneck alone a planner may take few stages of many replicas, which are as deep",
             ),

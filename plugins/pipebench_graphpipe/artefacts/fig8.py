@@ -117,9 +117,9 @@ class CaseStudy:
                 "20 % to the nearest tenth",
                 UNBOUND,
             ),
-            judge_cases(STAGES, list(_stages(grid)), "eight stages, one device each, on both sides"),
-            judge_cases(DEPTH, list(_depths(grid)), "depths 8 and 4", JOIN),
-            judge_cases(SIZE, list(_sizes(grid)), "a larger size", UNBOUND),
+            judge_cases(STAGES, _stages(grid), "eight stages, one device each, on both sides"),
+            judge_cases(DEPTH, _depths(grid), "depths 8 and 4", JOIN),
+            judge_cases(SIZE, _sizes(grid), "a larger size", UNBOUND),
             judge_cases(
                 HALVES,
                 [
@@ -134,9 +134,7 @@ class CaseStudy:
                 "both 10 % to the nearest tenth",
                 UNBOUND,
             ),
-            judge_cases(
-                PRESSURE, list(_pressure(grid)), "a larger ratio with the least memory than with the most"
-            ),
+            judge_cases(PRESSURE, _pressure(grid), "a larger ratio with the least memory than with the most"),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:

@@ -87,7 +87,7 @@ class StagesAndMicroBatches:
         grid = read_grid(results)
         known = list(_ablations(grid))
         return [
-            judge_cases(PARALLEL, list(_gains(known, PARALLEL_GAIN)), f"{PARALLEL_GAIN:g} or more", NOT_MEMORY),
+            judge_cases(PARALLEL, _gains(known, PARALLEL_GAIN), f"{PARALLEL_GAIN:g} or more", NOT_MEMORY),
             judge_cases(
                 WHOLE,
                 [

@@ -103,7 +103,7 @@ class SearchTimes:
                 NINE_TIMES, _faster(grid), f"a ratio of {LEAST_FASTER:g} or more in every cell", SLOWER_BASELINE
             ),
             judge_cases(WITHIN_A_MINUTE, _short(grid), f"the longest warm search is under {MINUTE_S:g} s of CPU"),
-            judge_cases(NO_PIPER, list(piper_cases(grid)), "no cell of theirs with a plan", FEW_DOWNSETS),
+            judge_cases(NO_PIPER, piper_cases(grid), "no cell of theirs with a plan", FEW_DOWNSETS),
             judge_cases(PIPER_SLOWER, _piper_slower(grid), "a ratio above 1 in every cell"),
             judge_cases(
                 FEWER,

@@ -1,6 +1,6 @@
 """Throughputs by place: panels and tables of them, and cases that several figures share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from pipebench.artefacts import findings
@@ -107,7 +107,7 @@ def text_of(values: Sequence[float], form: Callable[[float], str] = "{:.2f}".for
     return " / ".join(map(form, values))
 
 
-def judge_cases(claim: Claim, cases: Sequence[Case], rule: str, otherwise: str = "") -> Finding:
+def judge_cases(claim: Claim, cases: Iterable[Case], rule: str, otherwise: str = "") -> Finding:
     """The kit's finding; a claim may depend on the planner, its form or the model."""
     none = "no cells with a plan of those compared"
     return findings.judge_cases(claim, cases, f"asked: {rule}", otherwise, no_cases=none)
