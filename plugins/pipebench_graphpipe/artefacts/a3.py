@@ -1,6 +1,6 @@
 """Appendix A.3: on a sequential Transformer all planners shall do alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipebench.artefacts.findings import Case, named_case
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result, Table
@@ -84,19 +84,16 @@ class SequentialTransformer:
         return Figure(title=title, panels=(panel,), tables=(table, _printed(grid)), notes=grid.lost)
 
 
-def _alike(grid: Grid) -> list[Case]:
-    cases = []
+def _alike(grid: Grid) -> Iterator[Case]:
     for fast in GRAPHPIPES:
         for slow in (BY_COUNT, BY_TARGET, PIPER):
             ratios = list(grid.ratios(fast, slow).values())
             if ratios:
                 off = max(abs(ratio - 1) for ratio in ratios)
-                cases.append(named_case(f"{fast.label} / {slow.label}", text_of(ratios), -off, off <= ALIKE))
-    return cases
+                yield named_case(f"{fast.label} / {slow.label}", text_of(ratios), -off, off <= ALIKE)
 
 
-def _rates(grid: Grid) -> list[Case]:
-    cases = []
+def _rates(grid: Grid) -> Iterator[Case]:
     for fast in GRAPHPIPES:
         ratios = [
             rate / PRINTED["paper"][DEVICES.index(place.devices)]
@@ -105,8 +102,7 @@ def _rates(grid: Grid) -> list[Case]:
         ]
         if ratios:
             off = max(abs(ratio - 1) for ratio in ratios)
-            cases.append(named_case(f"{fast.label} / printed", text_of(ratios), -off, off <= SAME_RATE))
-    return cases
+            yield named_case(f"{fast.label} / printed", text_of(ratios), -off, off <= SAME_RATE)
 
 
 def _printed(grid: Grid) -> Table:

@@ -1,6 +1,6 @@
 """Figure 6: throughput over devices on the three multi-branch models, the sequential one beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pipebench.artefacts.findings import Case, named_case
@@ -143,20 +143,17 @@ class ThroughputByDevices:
         return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
-def _ahead(grid: Grid, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _ahead(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
         ratios = grid.ratios(fast, slow, places=places)
         if ratios:
             behind = [place for place, ratio in ratios.items() if ratio <= 1]
             text = f"{len(ratios) - len(behind)} of {len(ratios)} cells, least {min(ratios.values()):.2f}"
             text += f" (not {'; '.join(map(about, behind))})" if behind else ""
-            cases.append(named_case(name, text, min(ratios.values()), len(behind) <= 1))
-    return cases
+            yield named_case(name, text, min(ratios.values()), len(behind) <= 1)
 
 
-def _widens(grid: Grid, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _widens(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
         texts, falls = [], 0
         for network in dict.fromkeys(place.network for place in places):
@@ -166,22 +163,18 @@ def _widens(grid: Grid, places: Sequence[Place]) -> list[Case]:
                 falls += sum(after < before for before, after in pairwise(known))
                 texts.append(f"{network} {text_of(known)}")
         if texts:
-            cases.append(named_case(name, "; ".join(texts), -falls, falls == 0))
-    return cases
+            yield named_case(name, "; ".join(texts), -falls, falls == 0)
 
 
-def _largest(grid: Grid, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _largest(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
         ratios = grid.ratios(fast, slow, places=places)
         if ratios:
             where, most = max(ratios.items(), key=lambda item: item[1])
-            cases.append(named_case(name, f"{most:.2f} ({about(where)})", most, most >= 1.6))
-    return cases
+            yield named_case(name, f"{most:.2f} ({about(where)})", most, most >= 1.6)
 
 
-def _deeper(grid: Grid, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _deeper(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for slow in SEQUENTIAL:
         for network in dict.fromkeys(place.network for place in places):
             line = [place for place in places if place.network == network]
@@ -189,16 +182,14 @@ def _deeper(grid: Grid, places: Sequence[Place]) -> list[Case]:
             if len(depths) > 1:
                 rises = depths == sorted(depths) and depths[-1] > depths[0]
                 text = text_of(depths, lambda depth: f"{depth:g}")
-                cases.append(named_case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises))
-    return cases
+                yield named_case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises)
 
 
 def _depth(row: Row) -> float | None:
     return row.depth
 
 
-def _shallower(grid: Grid, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _shallower(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
         both = list(grid.both(fast, slow, places))
         faster = [
@@ -210,27 +201,22 @@ def _shallower(grid: Grid, places: Sequence[Place]) -> list[Case]:
             against = [about(place) for place, depth, deep in faster if depth >= deep]
             text = f"shallower in {len(faster) - len(against)} of the {len(faster)} cells where it is faster"
             text += f" (not {'; '.join(against)})" if against else ""
-            cases.append(named_case(name, text, -len(against), not against))
-    return cases
+            yield named_case(name, text, -len(against), not against)
 
 
-def _never_behind(grid: Grid) -> list[Case]:
-    cases = []
+def _never_behind(grid: Grid) -> Iterator[Case]:
     for slow in (*BASELINES, LEVELS, PIPER, PAPER):
         ratios = grid.ratios(BEST, slow).values()
         if ratios:
             text = f"least ratio {min(ratios):.3f} in {len(ratios)} cells"
-            cases.append(named_case(slow.label, text, min(ratios), min(ratios) >= 1))
-    return cases
+            yield named_case(slow.label, text, min(ratios), min(ratios) >= 1)
 
 
-def _over(grid: Grid, places: Sequence[Place], slow: Contender) -> list[Case]:
-    cases = []
+def _over(grid: Grid, places: Sequence[Place], slow: Contender) -> Iterator[Case]:
     for fast in GRAPHPIPES:
         ratios = grid.ratios(fast, slow, places=places).values()
         if ratios:
             more = sum(ratio > 1.01 for ratio in ratios)
             text = f"above 1.01 in {more} of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f}"
             name, share = f"{fast.label} / {slow.label}", more / len(ratios)
-            cases.append(named_case(name, text, share, share >= 0.5))
-    return cases
+            yield named_case(name, text, share, share >= 0.5)

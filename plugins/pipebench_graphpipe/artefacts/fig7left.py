@@ -165,8 +165,7 @@ def _shallower(grid: Grid) -> Iterator[Case]:
         yield from depth_cases(grid, name, fast, slow, places)
 
 
-def _without_piper(grid: Grid) -> list[Case]:
-    cases = []
+def _without_piper(grid: Grid) -> Iterator[Case]:
     for branches in BRANCHES:
         rows = [
             row
@@ -176,5 +175,4 @@ def _without_piper(grid: Grid) -> list[Case]:
         if rows:
             plans = sum(row.status == "ok" for row in rows)
             text = f"{plans} plans in {len(rows)} cells"
-            cases.append(named_case(f"{branches} branches", text, -plans, plans == 0))
-    return cases
+            yield named_case(f"{branches} branches", text, -plans, plans == 0)

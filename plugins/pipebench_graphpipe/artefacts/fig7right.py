@@ -1,6 +1,6 @@
 """Figure 7, right: throughput by the micro-batch size, which is given to every planner."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipebench.artefacts.findings import Case, named_case
 from pipebench.artefacts.result_grid import Contender
@@ -99,28 +99,21 @@ def _pairs(grid: Grid) -> list[tuple[str, Contender, Contender, str]]:
     ]
 
 
-def _ahead(grid: Grid) -> list[Case]:
-    cases = []
+def _ahead(grid: Grid) -> Iterator[Case]:
     for name, fast, slow, network in _pairs(grid):
         ratios = grid.ratios(fast, slow, places=grid.places(network=network))
         if ratios:
             behind = [about(place) for place, ratio in ratios.items() if ratio <= 1]
             text = text_of(list(ratios.values())) + (f" (not {'; '.join(behind)})" if behind else "")
-            cases.append(named_case(name, text, min(ratios.values()), not behind))
-    return cases
+            yield named_case(name, text, min(ratios.values()), not behind)
 
 
-def _shallower(grid: Grid) -> list[Case]:
-    return [
-        case
-        for name, fast, slow, network in _pairs(grid)
-        for case in depth_cases(grid, name, fast, slow, grid.places(network=network))
-    ]
+def _shallower(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, network in _pairs(grid):
+        yield from depth_cases(grid, name, fast, slow, grid.places(network=network))
 
 
-def _grows(grid: Grid) -> list[Case]:
-    return [
-        case
-        for name, fast, slow, network in _pairs(grid)
-        for case in growth_cases(name, list(grid.ratios(fast, slow, places=grid.places(network=network)).values()))
-    ]
+def _grows(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, network in _pairs(grid):
+        ratios = grid.ratios(fast, slow, places=grid.places(network=network))
+        yield from growth_cases(name, list(ratios.values()))

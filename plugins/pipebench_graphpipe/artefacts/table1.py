@@ -1,6 +1,6 @@
 """Table 1: search times, warm, with the work behind them; compilation apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pipebench.artefacts.curves import curve, with_points
 from pipebench.artefacts.findings import Case, named_case
@@ -149,9 +149,8 @@ def _curve(grid: Grid, places: Sequence[Place], who: Contender) -> Curve:
 
 def _by_pair(
     grid: Grid, pairs: Sequence[tuple[Contender, Contender]], measure: Measure, least: float
-) -> list[Case]:
+) -> Iterator[Case]:
     """One case for each pair: ratios by network, the least decides."""
-    cases = []
     for high, low in pairs:
         ratios = grid.ratios(high, low, measure)
         texts = [
@@ -160,30 +159,28 @@ def _by_pair(
         ]
         if ratios:
             value = min(ratios.values())
-            cases.append(named_case(f"{high.label} / {low.label}", "; ".join(texts), value, value >= least))
-    return cases
+            yield named_case(f"{high.label} / {low.label}", "; ".join(texts), value, value >= least)
 
 
-def _faster(grid: Grid) -> list[Case]:
+def _faster(grid: Grid) -> Iterator[Case]:
     pairs = [(slow, fast) for fast in (PAPER, PLAIN) for slow in SEQUENTIAL]
     return _by_pair(grid, pairs, search_cpu_s, LEAST_FASTER)
 
 
-def _fewer(grid: Grid) -> list[Case]:
+def _fewer(grid: Grid) -> Iterator[Case]:
     pairs = [(slow, fast) for fast in (PAPER, PLAIN) for slow in SEQUENTIAL]
     return _by_pair(grid, pairs, lambda row: float(row.counters.get("transitions", 0)), 1.0)
 
 
-def _piper_slower(grid: Grid) -> list[Case]:
+def _piper_slower(grid: Grid) -> Iterator[Case]:
     return _by_pair(grid, [(PIPER, slow) for slow in SEQUENTIAL], search_cpu_s, 1.0)
 
 
-def _lost(grid: Grid) -> list[Case]:
+def _lost(grid: Grid) -> Iterator[Case]:
     return _by_pair(grid, [(PAPER, GRAPH), (BEST, GRAPH)], throughput, NOTHING_LOST)
 
 
-def _short(grid: Grid) -> list[Case]:
-    cases = []
+def _short(grid: Grid) -> Iterator[Case]:
     for contender in (PAPER, PLAIN, BEST):
         times_s = {
             place: cpu_s
@@ -193,8 +190,7 @@ def _short(grid: Grid) -> list[Case]:
         if times_s:
             where, most_s = max(times_s.items(), key=lambda item: item[1])
             text = f"{most_s:.3f} s at most ({about(where)})"
-            cases.append(named_case(contender.label, text, -most_s, most_s < MINUTE_S))
-    return cases
+            yield named_case(contender.label, text, -most_s, most_s < MINUTE_S)
 
 
 def _table(grid: Grid, title: str, contenders: Sequence[Contender], text: Callable[[Row], str]) -> Table:

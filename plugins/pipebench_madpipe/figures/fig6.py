@@ -150,8 +150,7 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else 1e3 * seconds
 
 
-def _optimism(periods: Periods) -> list[Case]:
-    cases = []
+def _optimism(periods: Periods) -> Iterator[Case]:
     for who in BASELINES:
         ratios, lost = [], 0
         for place in periods.grid.places():
@@ -162,12 +161,10 @@ def _optimism(periods: Periods) -> list[Case]:
         if ratios:
             mean = geometric_mean(ratios)
             text = f"{mean:.2f} ({len(ratios)} cells; {lost} more cannot be scheduled at all)"
-            cases.append(named_case(who.label, text, mean, mean >= LARGER))
-    return cases
+            yield named_case(who.label, text, mean, mean >= LARGER)
 
 
-def _expectations(periods: Periods) -> list[Case]:
-    cases = []
+def _expectations(periods: Periods) -> Iterator[Case]:
     for slow in BASELINES:
         estimates = []
         for place in periods.grid.places():
@@ -178,8 +175,7 @@ def _expectations(periods: Periods) -> list[Case]:
         if estimates and schedules:
             above, below = geometric_mean(estimates), geometric_mean(schedules.values())
             line = f"{PAPER.label} / {slow.label}: estimates {above:.2f}, schedules {below:.2f}"
-            cases.append(Case(line, 1 / below, above > 1 > below, slow.label))
-    return cases
+            yield Case(line, 1 / below, above > 1 > below, slow.label)
 
 
 def _steps(periods: Periods, seconds: Callable[[Place], float | None]) -> tuple[int, int]:
@@ -192,23 +188,20 @@ def _steps(periods: Periods, seconds: Callable[[Place], float | None]) -> tuple[
     return steps, rises
 
 
-def _rising_estimates(periods: Periods) -> list[Case]:
+def _rising_estimates(periods: Periods) -> Iterator[Case]:
     def expected(who: Contender) -> tuple[int, int]:
         return _steps(periods, lambda place: periods.estimate_s(place, who))
 
-    cases = []
     for who in ESTIMATED:
         steps, rises = expected(who)
         if steps:
-            cases.append(named_case(who.label, f"{rises} of {steps} steps rise", -rises, rises == 0))
-    return cases
+            yield named_case(who.label, f"{rises} of {steps} steps rise", -rises, rises == 0)
 
 
-def _erratic(periods: Periods) -> list[Case]:
+def _erratic(periods: Periods) -> Iterator[Case]:
     def scheduled(who: Contender) -> tuple[int, int]:
         return _steps(periods, lambda place: periods.period_s(place, who))
 
-    cases = []
     for fast in MADPIPES:
         all_steps, own = scheduled(fast)
         for slow in BASELINES:
@@ -216,5 +209,4 @@ def _erratic(periods: Periods) -> list[Case]:
             if steps and all_steps:
                 line = f"{slow.label}: {rises} of {steps} steps rise, {fast.label}: {own} of {all_steps}"
                 more = rises / steps - own / all_steps
-                cases.append(Case(line, more, more > 0, f"{slow.label} / {fast.label}"))
-    return cases
+                yield Case(line, more, more > 0, f"{slow.label} / {fast.label}")

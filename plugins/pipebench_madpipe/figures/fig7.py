@@ -1,6 +1,6 @@
 """Figure 7: PipeDream's period over MadPipe's, geometric means over P and beta, by network and memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
 from pipebench.artefacts.curves import with_marks
@@ -108,8 +108,7 @@ def _curve(periods: Periods, network: str, who: Contender) -> Curve:
     return Curve(label=who.label, colour=who.colour, points=tuple(means), infeasible=tuple(missing))
 
 
-def _over_20(periods: Periods, low: Sequence[Place]) -> list[Case]:
-    cases = []
+def _over_20(periods: Periods, low: Sequence[Place]) -> Iterator[Case]:
     for fast in MADPIPES:
         for slow in BASELINES:
             means: dict[tuple[str, float], float] = {}
@@ -127,17 +126,14 @@ def _over_20(periods: Periods, low: Sequence[Place]) -> list[Case]:
                     f"{geometric_mean(means.values()):.2f}, {over} of {len(means)} means above {LARGER:g}, "
                     f"least {least:.2f} ({network}, {memory_gb:g} GB); {missing} more infeasible"
                 )
-                cases.append(named_case(f"{slow.label} / {fast.label}", text, least, least > LARGER))
-    return cases
+                yield named_case(f"{slow.label} / {fast.label}", text, least, least > LARGER)
 
 
-def _wide_range(periods: Periods, low: Sequence[Place], high: Sequence[Place]) -> list[Case]:
+def _wide_range(periods: Periods, low: Sequence[Place], high: Sequence[Place]) -> Iterator[Case]:
     tight = {pair.name: pair.mean for pair in every_pair(periods, low)}
     roomy = {pair.name: pair.mean for pair in every_pair(periods, high)}
-    cases = []
     for pair in every_pair(periods, periods.grid.places()):
         if pair.name in tight and pair.name in roomy:
             below, above = tight[pair.name], roomy[pair.name]
             text = f"{pair.mean:.2f} in all, {below:.2f} below 10 GB, {above:.2f} from 10 GB on"
-            cases.append(named_case(pair.name, text, pair.mean, pair.mean > 1 and below > above))
-    return cases
+            yield named_case(pair.name, text, pair.mean, pair.mean > 1 and below > above)

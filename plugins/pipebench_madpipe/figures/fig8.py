@@ -1,6 +1,6 @@
 """Figure 8: speedup over the whole network on one device, by number of devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import geometric_mean
 
@@ -131,8 +131,7 @@ def _curve(periods: Periods, line: Sequence[Place], who: Contender) -> Curve:
     )
 
 
-def _scaling(periods: Periods) -> list[Case]:
-    cases = []
+def _scaling(periods: Periods) -> Iterator[Case]:
     for who in MADPIPES:
         steps = falls = 0
         efficiency: list[float] = []
@@ -146,15 +145,13 @@ def _scaling(periods: Periods) -> list[Case]:
         if steps:
             mean = geometric_mean(efficiency)
             text = f"{falls} of {steps} steps fall; speedup / P with the most devices {mean:.2f}"
-            cases.append(named_case(who.label, text, mean, falls == 0))
-    return cases
+            yield named_case(who.label, text, mean, falls == 0)
 
 
 def _ends(
     periods: Periods, lines: Sequence[Sequence[Place]], holds: Callable[[float], bool], words: str
-) -> list[Case]:
+) -> Iterator[Case]:
     """Speedup at the first place of each line over that at the last, of those that have a schedule."""
-    cases = []
     for who in (*MADPIPES, *BASELINES):
         ratios = []
         for line in lines:
@@ -163,5 +160,4 @@ def _ends(
         if ratios:
             mean = geometric_mean(ratios)
             text = f"{who.label}, {words}: {mean:.2f} ({len(ratios)} lines)"
-            cases.append(Case(text, mean, holds(mean), who.label))
-    return cases
+            yield Case(text, mean, holds(mean), who.label)

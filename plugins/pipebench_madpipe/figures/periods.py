@@ -138,11 +138,12 @@ def pair_cases(
     return [Case(str(pair), value(pair), holds(pair), pair.name) for pair in pairs]
 
 
-def judge_cases(claim: Claim, cases: Sequence[Case], rule: str) -> Finding:
+def judge_cases(claim: Claim, cases: Iterable[Case], rule: str) -> Finding:
     """The kit's finding: a claim may depend on the reading of the baseline and on the MadPipe.
 
     rule: what holding asks, in words.
     """
+    cases = list(cases)
     agreeing = [case for case in cases if case.holds]
     released_only = bool(agreeing) and all(RELEASED.label in case.name for case in agreeing)
     none = "no cells with a schedule of those that are compared"

@@ -1,6 +1,6 @@
 """Section IV-C: the stage search on blocks, and on atomic subcomponents themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipebench.artefacts.curves import curve
@@ -118,34 +118,28 @@ def _curve(grid: Grid, who: Contender) -> Curve:
     )
 
 
-def _atoms(grid: Grid) -> list[Case]:
-    cases = []
+def _atoms(grid: Grid) -> Iterator[Case]:
     for place, row in grid.rows(BLOCKS):
         count = row.counters.get("atoms")
         if place.layers == 256 and count is not None:
-            cases.append(Case(f"{count} atomic subcomponents", float(count), abs(count - 15000) <= 1500))
-    return cases
+            yield Case(f"{count} atomic subcomponents", float(count), abs(count - 15000) <= 1500)
 
 
-def _reduced(grid: Grid) -> list[Case]:
-    cases = []
+def _reduced(grid: Grid) -> Iterator[Case]:
     for place in grid.places(layers=24):
         short, long = grid.value(place, BLOCKS, _search_s), grid.value(place, ATOMS, _search_s)
         if short and long:
             words = f"{place.layers} layers: {long:.3g} s without blocks, {short:.3g} s with them"
-            cases.append(Case(f"{words}: {long / short:.1f} times", long / short, long / short >= TEN))
-    return cases
+            yield Case(f"{words}: {long / short:.1f} times", long / short, long / short >= TEN)
 
 
-def _ends(grid: Grid) -> list[Case]:
-    cases = []
+def _ends(grid: Grid) -> Iterator[Case]:
     for place in sorted(grid.places()):
         row = grid.row(place, ATOMS)
         if row is not None and place.layers > 48:
             ended = row.status == "ok"
             text = f"{place.layers} layers: {row.status}" + ("" if ended else f", {row.reason}")
-            cases.append(Case(text, float(ended), not ended))
-    return cases
+            yield Case(text, float(ended), not ended)
 
 
 def _slower(grid: Grid) -> Finding:

@@ -1,6 +1,6 @@
 """Figure 4: throughput of enlarged BERT models on 32 devices, by layers, for three widths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
@@ -159,15 +159,13 @@ def parameters(place: Place) -> float:
     return place.layers * (12 * hidden**2 + 13 * hidden) + WORDS * hidden
 
 
-def _all(grid: Grid) -> list[Case]:
-    cases = []
+def _all(grid: Grid) -> Iterator[Case]:
     for who in (HYBRID, TWO_BW, PAPER, RELEASED, BEST):
         tried = list(grid.rows(who))
         have = [place for place, _ in tried if grid.rate(place, who) is not None]
         if tried:
             text = f"{who.label}: {len(have)} of {len(tried)} models"
-            cases.append(Case(text, len(have) / len(tried), len(have) == len(tried)))
-    return cases
+            yield Case(text, len(have) / len(tried), len(have) == len(tried))
 
 
 def _largest(
@@ -193,35 +191,31 @@ def _largest(
 
 def _pairs(
     grid: Grid, base: Contender, others: tuple[Contender, ...], holds: Callable[[float], bool]
-) -> list[Case]:
-    cases = []
+) -> Iterator[Case]:
     for place in grid.places():
         for who in others:
             ratio = grid.ratio(place, who, base)
             if ratio is not None:
                 text = f"{place.hidden} x {place.layers}: {rate_text(grid, place, who)} / "
                 text += f"{rate_text(grid, place, base)} = {ratio:.2f}"
-                cases.append(Case(text, ratio, holds(ratio)))
-    return cases
+                yield Case(text, ratio, holds(ratio))
 
 
-def _closing(grid: Grid) -> list[Case]:
+def _closing(grid: Grid) -> Iterator[Case]:
     leads = grid.ratios(BEST, HYBRID)
-    cases = []
     for hidden in dict.fromkeys(place.hidden for place in leads):
         line = sorted(place for place in leads if place.hidden == hidden)
         if len(line) > 1:
             ratio = leads[line[-1]] / leads[line[0]]
             leads_text = ", ".join(f"{leads[place]:.2f} at {place.layers} layers" for place in line)
-            cases.append(Case(f"hidden {hidden}: lead {leads_text}", ratio, ratio < 1))
+            yield Case(f"hidden {hidden}: lead {leads_text}", ratio, ratio < 1)
     widths = sorted({place.hidden for place in leads})
     if len(widths) > 1:
         means = [
             geometric_mean([lead for place, lead in leads.items() if place.hidden == width]) for width in widths
         ]
         leads_text = ", ".join(f"{mean:.2f} at hidden {width}" for mean, width in zip(means, widths, strict=True))
-        cases.append(Case(f"mean lead {leads_text}", means[-1] / means[0], means[-1] < means[0]))
-    return cases
+        yield Case(f"mean lead {leads_text}", means[-1] / means[0], means[-1] < means[0])
 
 
 def _some_faster(grid: Grid) -> Finding:

@@ -1,6 +1,6 @@
 """Figure 5: throughput of enlarged ResNet models on 32 and on 8 devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipebench.artefacts.curves import with_marks
@@ -106,8 +106,7 @@ def cell(layers: int, devices: int, who: Contender) -> Cell:
     )
 
 
-def _all(grid: Grid) -> list[Case]:
-    cases = []
+def _all(grid: Grid) -> Iterator[Case]:
     for devices in grid.values("devices"):
         for who in CONTENDERS:
             tried = sorted(place for place, _ in grid.rows(who) if place.devices == devices)
@@ -117,17 +116,14 @@ def _all(grid: Grid) -> list[Case]:
             expected = tried[:1] if who is DATA_PARALLEL else tried
             listed, of = (", ".join(str(place.layers) for place in each) or "none" for each in (have, tried))
             text = f"{devices} devices, {who.label}: {listed} of {of} layers"
-            cases.append(Case(text, len(have) / len(tried), have == expected))
-    return cases
+            yield Case(text, len(have) / len(tried), have == expected)
 
 
-def _margin(grid: Grid) -> list[Case]:
-    cases = []
+def _margin(grid: Grid) -> Iterator[Case]:
     for place in grid.places():
         for who in RANNCS:
             ratio = grid.ratio(place, who, MODEL)
             if ratio is not None:
                 rates = f"{rate_text(grid, place, who)} / {rate_text(grid, place, MODEL)}"
                 text = f"ResNet{place.layers}x{WIDTH}: {rates} = {ratio:.2f}"
-                cases.append(Case(text, ratio, ratio >= LARGE))
-    return cases
+                yield Case(text, ratio, ratio >= LARGE)
