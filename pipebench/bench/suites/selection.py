@@ -1,62 +1,68 @@
 """From what the user asked for (models, profiles, suites, a cluster) to workloads."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Hashable, Sequence
+from typing import Any, Unpack
 
-from pipebench.bench.problems.wanted import DEFAULT_CLUSTER, DEFAULT_DEVICES, Wanted
+import msgspec
+
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.suites import ChosenSuite, load_suites
-from pipebench.bench.suites.grid import cells
-from pipebench.domain.cluster import LinkMode
-from pipebench.domain.errors import PipebenchError, unknown
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Recompute
-from pipebench.domain.profile import Precision
+from pipebench.bench.suites.grid import GridPoint, grid_points
+from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
+from pipebench.domain.problem import Pins
 from pipebench.domain.value import require_count
+from pipebench.domain.workload import (
+    DEFAULT_CLUSTER,
+    DEFAULT_DEVICES,
+    WorkloadKeywords,
+    WorkloadSpec,
+    keyword_fields,
+    parts_of,
+)
 from pipebench.formats.cluster import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list
 
 DEFAULT_SUITE = "quick"
-CHOICES = {
-    "link_mode": get_args(LinkMode),
-    "optimizer": get_args(Optimizer),
-    "optimizer_sharding": get_args(OptimizerSharding),
-    "recompute": get_args(Recompute),
-    "precision": get_args(Precision),
-    "gradient_precision": get_args(Precision),
-}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionKeywords(WorkloadKeywords, total=False):
+    """What the API takes to select workloads: where they come from, and what holds for all of them.
+
+    models: texts name[option=value,…]. profiles: names of those that ship, or files. suites: names or TOML files.
+    configs: Hugging Face config.json files. sequence: tokens a sample, for configs. Each may be one text.
+    """
+
+    models: Sequence[str] | str
+    profiles: Sequence[str] | str
+    suites: Sequence[str] | str
+    configs: Sequence[str] | str
+    sequence: int | None
+
+
 class Selection:
-    """What the user asked for; None and empty: not said. configs: config.json files; sequence: tokens a sample."""
+    """What the user selects. `said`: fields of WorkloadSpec that hold for every workload; None: not said."""
 
-    models: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    suites: tuple[str, ...] = ()
-    cluster: str | None = None
-    devices: int | None = None
-    memory: str | None = None
-    bandwidth: str | None = None
-    link_mode: str | None = None
-    mini_batch: int | None = None
-    micro_batch: int | None = None
-    tp: int | None = None
-    dp: int | None = None
-    pp: int | None = None
-    vpp: int | None = None
-    recompute: str | None = None
-    reserve: float | None = None
-    precision: str | None = None
-    gradient_precision: str | None = None
-    optimizer: str | None = None
-    optimizer_sharding: str | None = None
-    profiler: str | None = None
-    configs: tuple[str, ...] = ()
-    sequence: int | None = None
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | str = (),
+        profiles: Sequence[str] | str = (),
+        suites: Sequence[str] | str = (),
+        configs: Sequence[str] | str = (),
+        sequence: int | None = None,
+        **said: Unpack[WorkloadKeywords],
+    ) -> None:
+        """Raises PipebenchError for a keyword that there is not."""
+        self.models, self.profiles, self.suites, self.configs = map(_texts, (models, profiles, suites, configs))
+        self.sequence = sequence
+        wrong = sorted(said.keys() - keyword_fields().keys())
+        if wrong:
+            valid = ", ".join(SelectionKeywords.__annotations__)
+            raise PipebenchError(f"unknown arguments: {', '.join(wrong)}", f"valid: {valid}")
+        self.said: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
 
 
 def select(host: Host, asked: Selection) -> list[Workload]:
@@ -66,16 +72,16 @@ def select(host: Host, asked: Selection) -> list[Workload]:
 
     Raises PipebenchError for whatever is wrong with any of them, so that nothing runs before all are right.
     """
-    said = _said(asked)
+    said = _checked(asked)
     builder = WorkloadBuilder(host)
     workloads = _of_suites(builder, chosen_suites(asked), said)
-    wanted = [Wanted(profile=reference, **said) for reference in parse_references(asked.profiles)]
-    wanted += [Wanted(model=reference, **said) for reference in parse_references(asked.models)]
-    wanted += [_of_config(path, asked.sequence, said) for path in asked.configs]
-    return workloads + [builder.workload(each) for each in wanted]
+    specs = [_spec(said, profile=str(reference)) for reference in parse_references(asked.profiles)]
+    specs += [_spec(said, model=str(reference)) for reference in parse_references(asked.models)]
+    workloads += [builder.workload(spec) for spec in specs]
+    return workloads + [_of_config(builder, path, asked.sequence, said) for path in asked.configs]
 
 
-def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
+def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, said: dict[str, Any]) -> Workload:
     """The model of a config.json, trained as it mostly is: its own precision, fp32 gradients, Adam."""
     config = read_config(path, sequence)
     usual: dict[str, Any] = {"precision": config.precision or "bf16", "optimizer": "adam"}
@@ -88,7 +94,11 @@ def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
         f"{path}: {merged['precision']} weights, {gradients} gradients, optimizer {merged['optimizer']}, state "
         f"sharded: {merged.get('optimizer_sharding', 'none')}",
     )
-    return Wanted(model=Reference("llm", config.options), notes=notes, **merged)
+    return builder.workload(_spec(merged, model=str(Reference("llm", config.options))), notes=notes)
+
+
+def _spec(said: dict[str, Any], **source: str) -> WorkloadSpec:
+    return WorkloadSpec(**({"devices": DEFAULT_DEVICES} | said | source))
 
 
 def chosen_suites(asked: Selection) -> list[ChosenSuite]:
@@ -104,54 +114,54 @@ def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], said: dict[s
     found: dict[Hashable, Workload] = {}
     for chosen in suites:
         places: dict[Hashable, str] = {}
-        for cell in cells(chosen, said):
-            workload = _placed(builder, cell.wanted, f"{chosen.source}: {cell.place}")
+        for point in grid_points(chosen, said):
+            workload = _placed(builder, point, f"{chosen.source}: {point.place}")
             identity = builder.identity(workload)
             if identity in places and not said:
                 raise PipebenchError(
-                    f"{chosen.source}: {places[identity]} and {cell.place} are the same problem",
+                    f"{chosen.source}: {places[identity]} and {point.place} are the same problem",
                     "keep one of them",
                 )
-            places[identity] = cell.place
+            places[identity] = point.place
             found.setdefault(identity, workload)
     return list(found.values())
 
 
-def _placed(builder: WorkloadBuilder, wanted: Wanted, place: str) -> Workload:
+def _placed(builder: WorkloadBuilder, point: GridPoint, place: str) -> Workload:
     try:
-        return builder.workload(wanted)
+        return builder.workload(point.spec, point.name)
     except PipebenchError as error:
         raise PipebenchError(f"{place}: {error.message}", error.hint, error.exit_code) from None
 
 
-def _said(asked: Selection) -> dict[str, Any]:
-    """The fields of every workload that the user said, checked here so that no suite is blamed for them."""
-    said = {
-        name: value
-        for name in Selection.__slots__
-        if name in Wanted.__slots__ and (value := getattr(asked, name)) is not None
-    }
-    if asked.cluster is not None and (size := size_of_document(asked.cluster)) is not None:
-        said.setdefault("devices", size)
+def _checked(asked: Selection) -> dict[str, Any]:
+    """What is said of every workload, checked here so that no suite is blamed for it."""
+    said = dict(asked.said)
     if asked.sequence is not None and not asked.configs:
         raise PipebenchError("a sequence length is for a config.json", "name one with --config")
-    for name, valid in CHOICES.items():
-        if name in said and said[name] not in valid:
-            raise unknown(name.replace("_", " "), said[name], valid)
+    for name, field in keyword_fields().items():
+        if name in said and field.choices and said[name] not in field.choices:
+            raise unknown(name.replace("_", " "), said[name], field.choices)
+    if "cluster" in said and (size := size_of_document(said["cluster"])) is not None:
+        said.setdefault("devices", size)
     load_cluster(
         DEFAULT_CLUSTER,
         devices=said.get("devices", DEFAULT_DEVICES),
-        memory=asked.memory,
-        bandwidth=asked.bandwidth,
+        memory=said.get("memory"),
+        bandwidth=said.get("bandwidth"),
     )
-    if asked.mini_batch is not None:
-        require_count("mini_batch", asked.mini_batch)
-    Pins(
-        tensor_parallel=asked.tp,
-        data_parallel=asked.dp,
-        pipeline=asked.pp,
-        virtual_stages=asked.vpp,
-        micro_batch=asked.micro_batch,
-        reserve=said.get("reserve", 0.0),
-    )
+    for name in ("mini_batch", "mini_batch_per_device"):
+        if name in said:
+            require_count(name, said[name])
+    Pins(**parts_of(said)["pins"])
+    _spec(said, model="any")
+    for name, value in said.items():
+        try:
+            msgspec.convert(value, keyword_fields()[name].type)
+        except msgspec.ValidationError as error:
+            raise InvalidValue(f"{name} is {value!r}: {error}") from None
     return said
+
+
+def _texts(given: Sequence[str] | str) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
