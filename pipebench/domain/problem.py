@@ -13,15 +13,13 @@ RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
 Recompute = Literal["none", "stage"]
 OptimizerSharding = Literal["none", "zero1"]
-HASHED_ALWAYS = {
-    "Problem": frozenset({"profile", "cluster", "mini_batch", "regime", "pins"}),
-    "Regime": frozenset({"mode", "precision", "gradient_precision", "optimizer", "optimizer_sharding"}),
-    "Pins": frozenset(
-        {"tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch", "recompute", "reserve"}
-    ),
-}
-"""Fields that every id covers. A field that joins them later is covered where it is not at its default, so that
-problems in stores that were written before keep their ids."""
+FIRST_FIELDS = frozenset(
+    "profile cluster mini_batch regime pins "
+    "mode precision gradient_precision optimizer optimizer_sharding "
+    "tensor_parallel data_parallel pipeline virtual_stages micro_batch recompute reserve".split()
+)
+"""Fields of a problem, its regime and its pins that every id covers. A field that joins them later is covered only
+where it is not at its default, so that problems of older stores keep their ids."""
 
 
 class Regime(Value, frozen=True, kw_only=True):
@@ -103,16 +101,15 @@ class Problem(Value, frozen=True, kw_only=True):
     def workload_id(self) -> str:
         """Hash of the content without the regime."""
         figures = replace(self.profile, provenance=Provenance())
-        joined = {name: each for name, each in _hashed(self).items() if name not in HASHED_ALWAYS["Problem"]}
         content = (figures, self.cluster, self.mini_batch, _hashed(self.pins))
-        return digest((*content, joined) if joined else content)
+        later = {name: each for name, each in _hashed(self).items() if name not in FIRST_FIELDS}
+        return digest((*content, later) if later else content)
 
 
 def _hashed(value: Value) -> dict[str, Any]:
     """The fields that an id covers."""
-    always = HASHED_ALWAYS[type(value).__name__]
     return {
         field.name: each
         for field in fields(value)
-        if (each := getattr(value, field.name)) != field.default or field.name in always
+        if (each := getattr(value, field.name)) != field.default or field.name in FIRST_FIELDS
     }

@@ -181,7 +181,7 @@ def workload_fields() -> Mapping[str, Field]:
     """The declared fields by name, in their order."""
     found: dict[str, Field] = {}
     for info in msgspec.structs.fields(WorkloadSpec):
-        base, *notes = info.type.__origin__, *info.type.__metadata__
+        base, *notes = get_args(info.type)
         (said,) = (note for note in notes if isinstance(note, Field))
         limits = tuple(note for note in notes if not isinstance(note, Field))
         kind = Annotated[base, *limits] if limits else base

@@ -16,6 +16,8 @@ T = TypeVar("T")
 Seconds = Annotated[float, Meta(gt=0, le=MOST_SECONDS)]
 Seed = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
 
+Axis: TypeAlias = T | Annotated[tuple[T, ...], Meta(min_length=1)]
+"""One value, or a list of them: a workload for each."""
 QUANTITIES: dict[str, Callable[[str], Any]] = {"bytes": parse_bytes, "bytes/s": parse_bandwidth}
 AXES = tuple(name for name, field in workload_fields().items() if field.axis)
 """The keys of a workload that may be lists, in the order in which their cross product runs (the last fastest)."""
@@ -23,8 +25,8 @@ AXES = tuple(name for name, field in workload_fields().items() if field.axis)
 
 def _axis(field: Field) -> tuple[str, Any] | tuple[str, Any, Any]:
     """The field as a struct takes it: one value, or a list of them."""
-    one = without_none(field.type)
-    several = one | Annotated[tuple[one, ...], Meta(min_length=1)]
+    axis: Any = Axis
+    several = axis[without_none(field.type)]
     return (field.name, several) if field.default is NODEFAULT else (field.name, several | None, field.default)
 
 
@@ -51,6 +53,7 @@ class _Entry(WorkloadSpec, frozen=True, kw_only=True):
                     _readable(key, text, QUANTITIES[field.unit])
 
 
+# To mypy an entry is a WorkloadSpec with a name; that its axes may hold lists is known at run time only.
 if TYPE_CHECKING:
     SuiteWorkload: TypeAlias = _Entry
 else:
