@@ -13,10 +13,10 @@ RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
 Recompute = Literal["none", "stage"]
 OptimizerSharding = Literal["none", "zero1"]
-FIRST_FIELDS = frozenset(
-    "profile cluster mini_batch regime pins "
-    "mode precision gradient_precision optimizer optimizer_sharding "
-    "tensor_parallel data_parallel pipeline virtual_stages micro_batch recompute reserve".split()
+FIRST_FIELDS = (
+    {"profile", "cluster", "mini_batch", "regime", "pins"}
+    | {"mode", "precision", "gradient_precision", "optimizer", "optimizer_sharding"}
+    | {"tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch", "recompute", "reserve"}
 )
 """Fields of a problem, its regime and its pins that every id covers. A field that joins them later is covered only
 where it is not at its default, so that problems of older stores keep their ids."""

@@ -1,5 +1,7 @@
 """Ids of problems stay: a store that was written before a field joined still finds its rows."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from pipebench.domain.problem import Pins, Problem, Regime
@@ -29,8 +31,8 @@ def pinned() -> Problem:
     return replace(plain(), regime=REGIME, pins=PINS)
 
 
-def later(problem: Problem, **fields: float) -> Problem:
-    given = {name: getattr(problem, name) for name in Problem.__struct_fields__}
+def later(problem: Problem, **fields: Any) -> Problem:
+    given: dict[str, Any] = {name: getattr(problem, name) for name in Problem.__struct_fields__}
     return LaterProblem(**given, **fields)
 
 

@@ -19,6 +19,7 @@ from pipebench.domain.workload import (
     WorkloadSpec,
     keyword_fields,
     parts_of,
+    without_none,
 )
 from pipebench.formats.cluster import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
@@ -157,7 +158,7 @@ def _checked(asked: Selection) -> dict[str, Any]:
     _spec(said, model="any")
     for name, value in said.items():
         try:
-            msgspec.convert(value, keyword_fields()[name].type)
+            msgspec.convert(value, without_none(keyword_fields()[name].type))
         except msgspec.ValidationError as error:
             raise InvalidValue(f"{name} is {value!r}: {error}") from None
     return said
