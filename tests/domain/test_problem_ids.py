@@ -20,7 +20,7 @@ class LaterPins(Pins, frozen=True, kw_only=True):
 class LaterProblem(Problem, frozen=True, kw_only=True):
     """A problem with a field that joined later."""
 
-    overlap: float = 0.0
+    shade: float = 0.0
 
 
 def plain() -> Problem:
@@ -58,7 +58,7 @@ def test_a_field_that_joins_is_part_of_the_id_where_it_is_said() -> None:
         problem,
         replace(problem, pins=LaterPins(colour="red")),
         replace(problem, pins=LaterPins(colour="blue")),
-        later(problem, overlap=0.5),
-        later(problem, overlap=1.0),
+        later(problem, shade=0.5),
+        later(problem, shade=1.0),
     ]
     assert len({each.workload_id for each in found}) == len({each.problem_id for each in found}) == 5
