@@ -177,8 +177,8 @@ def workload() -> Iterator[str]:
     yield f"# Fields of a workload\n\n{MADE}"
     yield (
         "A field is an option of `compare`, `plan` and `track`, a key of `[[workloads]]` in a suite, a\n"
-        "keyword of `pipebench.api` and a keyword of an artefact's `Cell`. A suite's table and a cell have a model\n"
-        "or a profile. The command line and the API take many of each (`--models`, `--profile`; `models=`,\n"
+        "keyword of `pipebench.api` and a keyword of an artefact's `Cell`. A suite's table and a cell have a\n"
+        "model or a profile. The command line and the API take many of each (`--models`, `--profile`; `models=`,\n"
         "`profiles=`)."
     )
     lines = ["| key | option | value | in a suite | text |", "|---|---|---|---|---|"]

@@ -36,13 +36,13 @@ Reserve = Annotated[float, Meta(ge=0, lt=1)]
 class Field:
     """What the declaration says of a field; `name`, `type` and `default` are read off the annotation.
 
-    text: a sentence without its full stop. unsaid: what holds where the command line does not say it.
+    text: a sentence without its full stop. fallback: what holds where the command line does not say it.
     short: a second spelling of the option. unit: what a text measures. axis: a suite may give a list of values,
     which makes a workload for each. lands: the part of the problem that takes the value as it is.
     """
 
     text: str
-    unsaid: str = ""
+    fallback: str = ""
     short: str = ""
     unit: Literal["", "bytes", "bytes/s"] = ""
     axis: bool = False
@@ -54,7 +54,7 @@ class Field:
     @property
     def help(self) -> str:
         """The text of the option."""
-        return f"{self.text} (default: {self.unsaid})." if self.unsaid else f"{self.text}."
+        return f"{self.text} (default: {self.fallback})." if self.fallback else f"{self.text}."
 
     @property
     def kind(self) -> type:
@@ -182,10 +182,10 @@ def workload_fields() -> Mapping[str, Field]:
     found: dict[str, Field] = {}
     for info in msgspec.structs.fields(WorkloadSpec):
         base, *notes = get_args(info.type)
-        (said,) = (note for note in notes if isinstance(note, Field))
+        (declared,) = (note for note in notes if isinstance(note, Field))
         limits = tuple(note for note in notes if not isinstance(note, Field))
         kind = Annotated[base, *limits] if limits else base
-        found[info.name] = replace(said, name=info.name, type=kind, default=info.default)
+        found[info.name] = replace(declared, name=info.name, type=kind, default=info.default)
     return found
 
 

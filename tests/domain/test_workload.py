@@ -152,7 +152,7 @@ def _source(name: str) -> st.SearchStrategy[dict[str, str]]:
 
 
 @st.composite
-def said(draw: st.DrawFn) -> dict[str, Any]:
+def overrides(draw: st.DrawFn) -> dict[str, Any]:
     """Some fields with values, the devices among them, no source; one of the mini-batches at most."""
     names = draw(st.sets(st.sampled_from(list(keyword_fields())))) | {"devices"}
     if {"mini_batch", "mini_batch_per_device"} <= names:
@@ -164,7 +164,7 @@ def said(draw: st.DrawFn) -> dict[str, Any]:
 def specs(draw: st.DrawFn) -> WorkloadSpec:
     """Workloads with any fields."""
     source = draw(st.one_of(*map(_source, SOURCES)))
-    return WorkloadSpec(**draw(said()), **source)
+    return WorkloadSpec(**draw(overrides()), **source)
 
 
 def toml(value: object) -> str:
@@ -215,7 +215,7 @@ def test_a_workload_goes_into_json_and_back(spec: WorkloadSpec) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(said())
+@given(overrides())
 def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, Any]) -> None:
     chosen: dict[str, Any] = {}
 
@@ -227,9 +227,9 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
     words = [word for name, each in values.items() for word in (f"--{name.replace('_', '-')}", str(each))]
     done = CliRunner().invoke(command, words, standalone_mode=False)
     assert done.exception is None, done.exception
-    assert selection(chosen).said == values == Selection(**values).said
-    unsaid: dict[str, Any] = dict.fromkeys(keyword_fields())
-    assert Selection(**(unsaid | values)).said == values
+    assert selection(chosen).overrides == values == Selection(**values).overrides
+    nothing: dict[str, Any] = dict.fromkeys(keyword_fields())
+    assert Selection(**(nothing | values)).overrides == values
 
 
 @settings(max_examples=100, deadline=None)

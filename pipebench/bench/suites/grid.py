@@ -29,13 +29,13 @@ class GridPoint:
     place: str
 
 
-def grid_points(chosen: ChosenSuite, said: Mapping[str, Any]) -> Iterator[GridPoint]:
+def grid_points(chosen: ChosenSuite, overrides: Mapping[str, Any]) -> Iterator[GridPoint]:
     """The workloads in the order of the file, of a grid the last list fastest.
 
-    said: keys of a workload whose value replaces the suite's in all of them; a list becomes one value.
+    overrides: keys of a workload whose value replaces the suite's in all of them; a list becomes one value.
     Raises PipebenchError where there are over MOST_WORKLOADS, before the first.
     """
-    entries = [_replaced(_located(entry, chosen.folder), said) for entry in chosen.suite.workloads]
+    entries = [_with_overrides(_with_paths(entry, chosen.folder), overrides) for entry in chosen.suite.workloads]
     sizes = [prod(max(1, len(values(getattr(entry, axis)))) for axis in AXES) for entry in entries]
     if sum(sizes) > MOST_WORKLOADS:
         largest = max(sizes)
@@ -48,7 +48,7 @@ def grid_points(chosen: ChosenSuite, said: Mapping[str, Any]) -> Iterator[GridPo
             yield GridPoint(spec, name, f"workloads[{position}] ({name})")
 
 
-def _located(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
+def _with_paths(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
     """Its files relative to the suite's folder."""
     if entry.cluster.endswith((".toml", ".json")) or "/" in entry.cluster:
         entry = replace(entry, cluster=str(folder / entry.cluster))
@@ -64,11 +64,11 @@ def _located(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
     return entry
 
 
-def _replaced(entry: SuiteWorkload, said: Mapping[str, Any]) -> SuiteWorkload:
+def _with_overrides(entry: SuiteWorkload, overrides: Mapping[str, Any]) -> SuiteWorkload:
     """What is said replaces the suite's word; a mini-batch also the one that is written the other way."""
-    if said.keys() & {"mini_batch", "mini_batch_per_device"}:
-        said = {"mini_batch": None, "mini_batch_per_device": None, **said}
-    return replace(entry, **said)
+    if overrides.keys() & {"mini_batch", "mini_batch_per_device"}:
+        overrides = {"mini_batch": None, "mini_batch_per_device": None, **overrides}
+    return replace(entry, **overrides)
 
 
 def _grid(entry: SuiteWorkload, name: str) -> Iterator[tuple[str, WorkloadSpec]]:

@@ -1,4 +1,4 @@
-"""From what the user asked for (models, profiles, suites, a cluster) to workloads."""
+"""From what the user selects (models, profiles, suites, a cluster) to workloads."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, Unpack
@@ -44,7 +44,10 @@ class SelectionKeywords(WorkloadKeywords, total=False):
 
 
 class Selection:
-    """What the user selects. `said`: fields of WorkloadSpec that hold for every workload; None: not said."""
+    """What the user selects.
+
+    overrides: fields of WorkloadSpec that hold for every workload; a keyword that is None counts as left out.
+    """
 
     def __init__(
         self,
@@ -54,39 +57,39 @@ class Selection:
         suites: Sequence[str] | str = (),
         configs: Sequence[str] | str = (),
         sequence: int | None = None,
-        **said: Unpack[WorkloadKeywords],
+        **overrides: Unpack[WorkloadKeywords],
     ) -> None:
         """Raises PipebenchError for a keyword that there is not."""
         self.models, self.profiles, self.suites, self.configs = map(_texts, (models, profiles, suites, configs))
         self.sequence = sequence
-        wrong = sorted(said.keys() - keyword_fields().keys())
+        wrong = sorted(overrides.keys() - keyword_fields().keys())
         if wrong:
             valid = ", ".join(SelectionKeywords.__annotations__)
             raise PipebenchError(f"unknown arguments: {', '.join(wrong)}", f"valid: {valid}")
-        self.said: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        self.overrides: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
 
 
-def select(host: Host, asked: Selection) -> list[Workload]:
+def select(host: Host, selection: Selection) -> list[Workload]:
     """The workloads, those of suites first, then profiles, then models. Nothing named: the quick suite.
 
-    What is asked for besides replaces what a suite says, in all its workloads.
+    What the user says besides replaces what a suite says, in all its workloads.
 
     Raises PipebenchError for whatever is wrong with any of them, so that nothing runs before all are right.
     """
-    said = _checked(asked)
+    overrides = _checked_overrides(selection)
     builder = WorkloadBuilder(host)
-    workloads = _of_suites(builder, chosen_suites(asked), said)
-    specs = [_spec(said, profile=str(reference)) for reference in parse_references(asked.profiles)]
-    specs += [_spec(said, model=str(reference)) for reference in parse_references(asked.models)]
+    workloads = _of_suites(builder, chosen_suites(selection), overrides)
+    specs = [_spec(overrides, profile=str(reference)) for reference in parse_references(selection.profiles)]
+    specs += [_spec(overrides, model=str(reference)) for reference in parse_references(selection.models)]
     workloads += [builder.workload(spec) for spec in specs]
-    return workloads + [_of_config(builder, path, asked.sequence, said) for path in asked.configs]
+    return workloads + [_of_config(builder, path, selection.sequence, overrides) for path in selection.configs]
 
 
-def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, said: dict[str, Any]) -> Workload:
+def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, overrides: dict[str, Any]) -> Workload:
     """The model of a config.json, trained as it mostly is: its own precision, fp32 gradients, Adam."""
     config = read_config(path, sequence)
     usual: dict[str, Any] = {"precision": config.precision or "bf16", "optimizer": "adam"}
-    merged = usual | said
+    merged = usual | overrides
     if merged["precision"] != "fp32":
         merged.setdefault("gradient_precision", "fp32")
     gradients = merged.get("gradient_precision") or merged["precision"]
@@ -98,27 +101,27 @@ def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, said: 
     return builder.workload(_spec(merged, model=str(Reference("llm", config.options))), notes=notes)
 
 
-def _spec(said: dict[str, Any], **source: str) -> WorkloadSpec:
-    return WorkloadSpec(**({"devices": DEFAULT_DEVICES} | said | source))
+def _spec(overrides: dict[str, Any], **source: str) -> WorkloadSpec:
+    return WorkloadSpec(**({"devices": DEFAULT_DEVICES} | overrides | source))
 
 
-def chosen_suites(asked: Selection) -> list[ChosenSuite]:
-    """The suites that are asked for, the quick suite where nothing is; `settle` reads what else they say."""
-    names = [name for text in asked.suites for name in split_list(text)]
-    if not names and not (asked.models or asked.profiles or asked.configs):
+def chosen_suites(selection: Selection) -> list[ChosenSuite]:
+    """The suites that are selected, the quick suite where nothing is; `settle` reads what else they say."""
+    names = [name for text in selection.suites for name in split_list(text)]
+    if not names and not (selection.models or selection.profiles or selection.configs):
         names = [DEFAULT_SUITE]
     return load_suites(names)
 
 
-def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], said: dict[str, Any]) -> list[Workload]:
+def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], overrides: dict[str, Any]) -> list[Workload]:
     """A problem that occurs again is an error inside a suite as it is written, else it is left out."""
     found: dict[Hashable, Workload] = {}
     for chosen in suites:
         places: dict[Hashable, str] = {}
-        for point in grid_points(chosen, said):
-            workload = _placed(builder, point, f"{chosen.source}: {point.place}")
+        for point in grid_points(chosen, overrides):
+            workload = _workload_at(builder, point, f"{chosen.source}: {point.place}")
             identity = builder.identity(workload)
-            if identity in places and not said:
+            if identity in places and not overrides:
                 raise PipebenchError(
                     f"{chosen.source}: {places[identity]} and {point.place} are the same problem",
                     "keep one of them",
@@ -128,40 +131,40 @@ def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], said: dict[s
     return list(found.values())
 
 
-def _placed(builder: WorkloadBuilder, point: GridPoint, place: str) -> Workload:
+def _workload_at(builder: WorkloadBuilder, point: GridPoint, place: str) -> Workload:
     try:
         return builder.workload(point.spec, point.name)
     except PipebenchError as error:
         raise PipebenchError(f"{place}: {error.message}", error.hint, error.exit_code) from None
 
 
-def _checked(asked: Selection) -> dict[str, Any]:
-    """What is said of every workload, checked here so that no suite is blamed for it."""
-    said = dict(asked.said)
-    if asked.sequence is not None and not asked.configs:
+def _checked_overrides(selection: Selection) -> dict[str, Any]:
+    """The overrides, checked here so that no suite is blamed for them. Raises PipebenchError."""
+    overrides = dict(selection.overrides)
+    if selection.sequence is not None and not selection.configs:
         raise PipebenchError("a sequence length is for a config.json", "name one with --config")
     for name, field in keyword_fields().items():
-        if name in said and field.choices and said[name] not in field.choices:
-            raise unknown(name.replace("_", " "), said[name], field.choices)
-    if "cluster" in said and (size := size_of_document(said["cluster"])) is not None:
-        said.setdefault("devices", size)
+        if name in overrides and field.choices and overrides[name] not in field.choices:
+            raise unknown(name.replace("_", " "), overrides[name], field.choices)
+    if "cluster" in overrides and (size := size_of_document(overrides["cluster"])) is not None:
+        overrides.setdefault("devices", size)
     load_cluster(
         DEFAULT_CLUSTER,
-        devices=said.get("devices", DEFAULT_DEVICES),
-        memory=said.get("memory"),
-        bandwidth=said.get("bandwidth"),
+        devices=overrides.get("devices", DEFAULT_DEVICES),
+        memory=overrides.get("memory"),
+        bandwidth=overrides.get("bandwidth"),
     )
     for name in ("mini_batch", "mini_batch_per_device"):
-        if name in said:
-            require_count(name, said[name])
-    Pins(**parts_of(said)["pins"])
-    _spec(said, model="any")
-    for name, value in said.items():
+        if name in overrides:
+            require_count(name, overrides[name])
+    Pins(**parts_of(overrides)["pins"])
+    _spec(overrides, model="any")  # what no two fields may say together
+    for name, value in overrides.items():
         try:
             msgspec.convert(value, without_none(keyword_fields()[name].type))
         except msgspec.ValidationError as error:
             raise InvalidValue(f"{name} is {value!r}: {error}") from None
-    return said
+    return overrides
 
 
 def _texts(given: Sequence[str] | str) -> tuple[str, ...]:
