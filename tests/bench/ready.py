@@ -18,10 +18,4 @@ def planner(call: Callable[..., Any], name: str = "mine", regimes: tuple[RegimeM
 
 def workload(problem: Problem) -> Workload:
     """The workload behind a problem."""
-    return Workload(
-        model=problem.profile.name,
-        profile=problem.profile,
-        cluster=problem.cluster,
-        mini_batch=problem.mini_batch,
-        pins=problem.pins,
-    )
+    return Workload(problem.profile.name, problem)
