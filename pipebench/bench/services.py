@@ -13,6 +13,7 @@ from pipebench.bench.returned import (
     exact_schedule,
     exact_trace,
 )
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -21,8 +22,6 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
-
-SIMULATOR = "simulate"
 
 
 class HostServices:

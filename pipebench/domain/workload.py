@@ -13,15 +13,14 @@ from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta
 
+from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import MOST_DEVICES, Cluster, LinkMode
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
 from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.value import MOST_COUNT, Value, require
 
-DEFAULT_CLUSTER = "flat"
 DEFAULT_DEVICES = 8
 """Devices where the command line and the API say none."""
-DEFAULT_PROFILER = "analytic"
 SOURCES = ("model", "profile")
 """A workload has one of these two. The command line and the API take many of each, for as many workloads."""
 
@@ -77,10 +76,10 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
 
     model: Annotated[str | None, Field("A model, name[option=value,…], profiled for the cluster's devices")] = None
     profile: Annotated[str | None, Field("A profile: the name of one that ships, or a file")] = None
-    profiler: Annotated[str, Field("Profiler of a model, name[option=value,…]", "analytic, or the suite's")] = (
-        DEFAULT_PROFILER
+    profiler: Annotated[str, Field("Profiler of a model, name[option=value,…]", f"{PROFILER}, or the suite's")] = (
+        PROFILER
     )
-    cluster: Annotated[str, Field("A cluster, by name or TOML file", "flat, or the suite's")] = DEFAULT_CLUSTER
+    cluster: Annotated[str, Field("A cluster, by name or TOML file", f"{CLUSTER}, or the suite's")] = CLUSTER
     devices: Annotated[
         Devices,
         Field("Number of devices", "8, or the suite's or cluster file's", short="-n", axis=True),

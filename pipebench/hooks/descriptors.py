@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipebench.defaults import schedulers
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
 
@@ -71,7 +72,7 @@ class Planner(Component):
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
-    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=lambda: {"sync": "1f1b", "async": "1f1b*"})
+    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
+from pipebench.defaults import CLUSTER
 from pipebench.domain.profile import Profile, Setting
 from pipebench.domain.units import readable_bytes
-from pipebench.domain.workload import DEFAULT_CLUSTER, WorkloadSpec
+from pipebench.domain.workload import WorkloadSpec
 
 
 def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpec, tuple[str, ...]]:
@@ -17,7 +18,7 @@ def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpe
         return spec, ()
     taken: dict[str, str | int] = {}
     said: list[str] = []
-    if spec.cluster == DEFAULT_CLUSTER:
+    if spec.cluster == CLUSTER:
         if spec.memory is None and setting.memory_bytes is not None:
             taken["memory"] = f"{setting.memory_bytes}B"
             said.append(f"memory {readable_bytes(setting.memory_bytes)}")

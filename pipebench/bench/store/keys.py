@@ -12,6 +12,7 @@ from pipebench.bench.store.inputs import ComponentInputs, TrialInputs
 from pipebench.bench.store.packages import Package, package_of
 from pipebench.bench.store.sources import host_source, program_files, script_files
 from pipebench.bench.store.versions import common_versions, versions_of
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Component, Planner
@@ -21,7 +22,6 @@ from pipebench.hooks.syntax import parse_reference, typed_options
 if TYPE_CHECKING:
     from pipebench.bench.trials.trial import Trial
 
-SIMULATOR = "simulate"
 CALLABLE_SLOTS = ("planners", "schedulers", "executors")
 """Slots whose components a planner can call by name."""
 

@@ -9,11 +9,11 @@ from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.suites import ChosenSuite, load_suites
 from pipebench.bench.suites.grid import GridPoint, grid_points
+from pipebench.defaults import CLUSTER, LANGUAGE_MODEL, SUITE
 from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
 from pipebench.domain.problem import Pins
 from pipebench.domain.value import require_count
 from pipebench.domain.workload import (
-    DEFAULT_CLUSTER,
     DEFAULT_DEVICES,
     WorkloadKeywords,
     WorkloadSpec,
@@ -25,8 +25,6 @@ from pipebench.formats.cluster import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list
-
-DEFAULT_SUITE = "quick"
 
 
 class SelectionKeywords(WorkloadKeywords, total=False):
@@ -98,7 +96,7 @@ def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, overri
         f"{path}: {merged['precision']} weights, {gradients} gradients, optimizer {merged['optimizer']}, state "
         f"sharded: {merged.get('optimizer_sharding', 'none')}",
     )
-    return builder.workload(_spec(merged, model=str(Reference("llm", config.options))), notes=notes)
+    return builder.workload(_spec(merged, model=str(Reference(LANGUAGE_MODEL, config.options))), notes=notes)
 
 
 def _spec(overrides: dict[str, Any], **source: str) -> WorkloadSpec:
@@ -109,7 +107,7 @@ def chosen_suites(selection: Selection) -> list[ChosenSuite]:
     """The suites that are selected, the quick suite where nothing is; `settle` reads what else they say."""
     names = [name for text in selection.suites for name in split_list(text)]
     if not names and not (selection.models or selection.profiles or selection.configs):
-        names = [DEFAULT_SUITE]
+        names = [SUITE]
     return load_suites(names)
 
 
@@ -149,7 +147,7 @@ def _checked_overrides(selection: Selection) -> dict[str, Any]:
     if "cluster" in overrides and (size := size_of_document(overrides["cluster"])) is not None:
         overrides.setdefault("devices", size)
     load_cluster(
-        DEFAULT_CLUSTER,
+        CLUSTER,
         devices=overrides.get("devices", DEFAULT_DEVICES),
         memory=overrides.get("memory"),
         bandwidth=overrides.get("bandwidth"),
