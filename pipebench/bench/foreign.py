@@ -67,6 +67,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
+        calls=("interleaved-1f1b", "zb-v"),
     )
     return Ready(
         component.name,
