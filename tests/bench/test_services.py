@@ -139,9 +139,8 @@ def test_undeclared_calls_are_noted_where_they_are_looked_for(host: Host) -> Non
 
 def test_a_file_declares_what_it_calls(host: Host, tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
-    script.write_text(
-        'CALLS = ("inner",)\n\ndef plan(problem, context):\n    return context.plan("inner", problem)\n'
-    )
+    text = 'CALLS = ("inner",)\n\ndef plan(problem, context):\n    return context.plan("inner", problem)\n'
+    script.write_text(text)
     ready = ready_planner(host, parse_reference(str(script)))
     assert ready.component.calls == ("1f1b", "1f1b*", "inner")
     assert HostServices(host).plan(str(script), PROBLEM).plan == PLAN
