@@ -68,6 +68,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
+        calls=tuple(scheduler_for("sync", placement) for placement in ("in turn", "V")),
     )
     return Ready(
         component.name,
