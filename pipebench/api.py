@@ -64,7 +64,7 @@ def compare(
     request = requested(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
-    todo = agenda(host, trials(request), kept, fresh, retry_failed, where.parallel)
+    todo = agenda(host, trials(request), kept, fresh, retry_failed)
     finished = [*todo.cached, *run_agenda(host, todo, where)]
     return Comparison(each.outcome.row for each in sorted(finished, key=lambda each: each.position))
 

@@ -47,9 +47,7 @@ class Work:
         return [Result(cell=self.cells[place], row=rows[place]) for place in sorted(rows)]
 
 
-def work_of(
-    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False, parallel: bool = False
-) -> Work:
+def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False) -> Work:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
     A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
@@ -66,7 +64,7 @@ def work_of(
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return Work(cells, agenda(host, trials, store, fresh, parallel=parallel), places, refused)
+    return Work(cells, agenda(host, trials, store, fresh), places, refused)
 
 
 def run_cells(host: Host, work: Work, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:

@@ -103,7 +103,7 @@ def command(
     for notice in store.notices if store else ():
         click.echo(f"warning: {notice}", err=True)
     show_new_warnings(host)
-    plan = agenda(host, trials(request), store, fresh, retry_failed, where.parallel)
+    plan = agenda(host, trials(request), store, fresh, retry_failed)
     finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
     if as_json:

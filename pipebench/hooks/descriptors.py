@@ -55,7 +55,9 @@ class Component:
     """A named thing that a plugin offers in one slot.
 
     load: "package.module:attribute" of the callable that does the work. options: a Value class with a
-    default for every field. reference: what to cite. deviations: every difference from the reference.
+    default for every field. reference: what to cite. deviations: every difference from the reference. calls: names
+    of planners and schedulers that it asks its context for, without options in brackets; its rows depend on their
+    code, and the context refuses others.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Component:
     options: type[Value] = NoOptions
     reference: str = ""
     deviations: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

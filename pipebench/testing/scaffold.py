@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pipebench
+from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.formats.files import write_file
 from pipebench.formats.profile_file import FORMATS
@@ -52,6 +53,7 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
         "version": pipebench.__version__,
         "next": _next_minor(pipebench.__version__),
         "api": str(API_VERSION),
+        "scheduler": scheduler_for("sync"),
         "Title": "".join(word.capitalize() for word in name.split("-")),
     }
     root = files("pipebench.testing") / TEMPLATES

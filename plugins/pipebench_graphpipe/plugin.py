@@ -59,6 +59,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="graphpipe",
             summary="stage graphs that run branches side by side: series-parallel DP under a bisected target",
             load="pipebench_graphpipe.planner:plan",
+            calls=("1f1b", "data-parallel", "pipedream"),
             options=GraphPipeOptions,
             fidelity="reconstructed",
             reference=REFERENCE,

@@ -106,6 +106,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="rannc",
             summary="tens of thousands of operators to balanced blocks, these to replicated stages by a DP",
             load="pipebench_rannc.planner:plan",
+            calls=("1f1b", "gpipe", "data-parallel", "gpipe-hybrid"),
             options=RaNNCOptions,
             fidelity="paper",
             reference=REFERENCE,

@@ -65,26 +65,35 @@ def test_failures_are_run_again_when_asked(tmp_path: Path) -> None:
 def test_an_edited_planner_is_run_again(tmp_path: Path) -> None:
     run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
     assert made(tmp_path, listed(tmp_path, {"a.py": HONEST})).to_run == []
-    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\n# edited\n"})).to_run == [0]
+    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\nEDITED = 1\n"})).to_run == [0]
 
 
-def test_rows_that_ran_side_by_side_do_not_stand_for_timing_trials(tmp_path: Path) -> None:
+def test_rows_that_ran_side_by_side_stand_with_their_tag(tmp_path: Path) -> None:
     found = listed(tmp_path, {"a.py": HONEST})
     (row,) = [each.outcome.row for each in run_agenda(HOST, made(tmp_path, found), Where(jobs=2))]
     assert row.parallel
-    assert made(tmp_path, found, parallel=True).to_run == []
     again = made(tmp_path, found)
-    assert again.to_run == [0]
-    assert again.beside == 1
-    assert "1 of them again (they ran beside other work" in about_store(again)
-    run(again)
-    assert made(tmp_path, found).to_run == []
-    assert made(tmp_path, found, parallel=True).to_run == []
+    assert (list(again.to_run), again.beside) == ([], 1)
+    assert "1 cached, 0 to run (1 cached rows ran beside other work: --fresh times all again)" in about_store(
+        again
+    )
+    assert [each.outcome.row.parallel for each in again.cached] == [True]
+    fresh = made(tmp_path, found, fresh=True)
+    assert (fresh.to_run, fresh.beside) == ([0], 0)
+    assert [row.parallel for row in run(fresh)] == [False]
+    assert made(tmp_path, found).beside == 0
+
+
+def test_a_comment_or_docstring_of_a_planner_runs_nothing_again(tmp_path: Path) -> None:
+    run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
+    assert made(tmp_path, listed(tmp_path, {"a.py": f'"""Mine."""\n# edited\n{HONEST}\n# edited\n'})).to_run == []
 
 
 def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path) -> None:
     script = tmp_path / "a.py"
-    edits = HONEST.replace("    context.count", f"    open({str(script)!r}, 'a').write('#')\n    context.count")
+    edits = HONEST.replace(
+        "    context.count", f"    open({str(script)!r}, 'a').write('EDITED = 1')\n    context.count"
+    )
     (row,) = run(made(tmp_path, listed(tmp_path, {"a.py": edits})))
     assert (row.status, row.notices[-1]) == ("ok", "its source changed while it ran: the row is not stored")
     assert Store.open(tmp_path / "store").rows() == []
