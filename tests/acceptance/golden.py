@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from pipebench.bounds import memory_bound, time_bound
-from pipebench.check import check_pins, check_plan, check_schedule
+from pipebench.check import check_pins, check_plan, check_schedule, check_trace
 from pipebench.costs.estimate import estimate
 from pipebench.costs.version import MODEL_VERSION
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
@@ -78,9 +78,11 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 def _figures(case: Case) -> Iterator[tuple[str, Any]]:
     problem, plan = case.problem, case.plan
-    time, memory = time_bound(problem), memory_bound(problem)
-    yield "time bound", [time.ns, time.kind, {str(name): ns for name, ns in time.parts.items()}]
-    yield "memory bound", memory.value
+    for split in (False, True):
+        time, memory = time_bound(problem, split), memory_bound(problem, split)
+        over = "over splits" if split else "over stages"
+        yield f"time bound {over}", [time.ns, time.kind, {str(name): ns for name, ns in time.parts.items()}]
+        yield f"memory bound {over}", memory.value
     planned = check_plan(problem, plan)
     yield "plan", _verdict(planned)
     if planned.status != "valid":
@@ -97,6 +99,8 @@ def _figures(case: Case) -> Iterator[tuple[str, Any]]:
         yield "simulated ns", [trace.total_ns, trace.period_ns]
         yield "simulated peaks", {str(device): size for device, size in measured.peak_memory_bytes.items()}
         yield "instants", digest([sorted(zip(trace.kinds, trace.start_ns, trace.end_ns, strict=True))])
+        yield "trace", _verdict(check_trace(problem, plan, case.schedule, trace))
+        yield "metrics", [round(measured.seconds * 1e12), round(measured.bubble * 1e9)]
         moves = zip(trace.transfer_kinds, trace.transfer_start_ns, trace.transfer_end_ns, strict=True)
         yield "transfers", digest([sorted(moves)])
 
@@ -147,6 +151,12 @@ def _chains() -> Iterator[Case]:
         ),
     )
     four = stages_plan([[0], [1], [2], [3]])
+    wide = stages_plan([[0, 1], [2, 3]], micro_batch=4, replicas=[1, 3])
+    yield Case("replicas across levels of links", _chain(on=nodes), wide, gpipe(_chain(on=nodes), wide))
+    sizes = _sizes(_chain())
+    for size in (1, 2, 4, 8):
+        between = stages_plan([[0, 1], [2, 3]], micro_batch=size)
+        yield Case(f"times between sizes, {size}", sizes, between, gpipe(sizes, between))
     yield Case("chain, levels of links", _chain(on=nodes), four, one_f_one_b(_chain(on=nodes), four))
     skipped = dag_problem(
         [5, 7, 4],
@@ -234,6 +244,20 @@ def _parallel() -> Iterator[Case]:
             )
         )
         yield Case(f"split operators, {name}", dims, split, gpipe(dims, split))
+    halves = Plan(
+        stages=tuple(
+            Stage(
+                operators=names,
+                devices=devices,
+                tensor_parallel=2,
+                data_parallel=len(devices) // 2,
+                micro_batch=4,
+                sharding=({"n": 2}, {"batch": 2}),
+            )
+            for names, devices in ((("op0", "op1"), (0, 1)), (("op2", "op3"), (4, 5, 6, 7)))
+        )
+    )
+    yield Case("split operators in two stages", dims, halves, gpipe(dims, halves))
 
 
 def _periodic() -> Iterator[Case]:
@@ -262,6 +286,8 @@ def _periodic() -> Iterator[Case]:
     late = replace(pattern, shift=(0, 0, 0, 0))
     yield Case("pattern", problem, plan, pattern)
     yield Case("pattern, a backward before its gradient", problem, plan, late)
+    longer = replace(problem, mini_batch=64)
+    yield Case("pattern, for long", longer, plan, pattern)
     yield Case("pattern, slower", problem, plan, replace(pattern, period_ns=24))
     yield Case("async, in order", problem, plan, one_f_one_b(problem, plan))
 
@@ -274,6 +300,12 @@ def _refused() -> Iterator[Case]:
     turned = replace(turned, lanes=(replace(first, kinds=first.kinds[::-1]), *turned.lanes[1:]))
     yield Case("backwards first", _chain(), plan, turned)
     yield Case("an operator is missing", _chain(), stages_plan([[0], [1, 2]]))
+    short = stages_plan([[0], [1, 2], [3]], in_flight=[2, 2, 1])
+    yield Case("more in flight than declared", _chain(), short, one_f_one_b(_chain(), short))
+    wide = replace(stages_plan([[0, 1], [2, 3]], micro_batch=2, replicas=[2, 2]), copies=2)
+    for degree in (2, 4):
+        pinned = _chain(pins=Pins(data_parallel=degree))
+        yield Case(f"copies of replicas, {degree} pinned", pinned, wide, gpipe(pinned, wide))
     yield Case("another pin", _chain(pins=Pins(micro_batch=4)), plan)
 
 
@@ -326,10 +358,24 @@ def _lane(devices: tuple[int, ...], tasks: Sequence[tuple[int, str]]) -> Lane:
     )
 
 
-def _costs(problem: Problem, change: Any) -> Problem:
+def _costs(problem: Problem, change: Any, **fields: Any) -> Problem:
     (costs,) = problem.profile.costs
     operators = tuple(replace(each, **change(i, each)) for i, each in enumerate(costs.operators))
-    return replace(problem, profile=replace(problem.profile, costs=(replace(costs, operators=operators),)))
+    return replace(
+        problem, profile=replace(problem.profile, costs=(replace(costs, operators=operators, **fields),))
+    )
+
+
+def _sizes(problem: Problem) -> Problem:
+    """Times at three sizes that are not in proportion."""
+
+    def times(i: int, each: Any) -> dict[str, Any]:
+        return {
+            name: tuple(factor * getattr(each, name)[0] for factor in (1.0, 1.7, 5.3))
+            for name in ("forward_s", "backward_s")
+        }
+
+    return _costs(problem, times, micro_batches=(1, 2, 6))
 
 
 def _weight_gradients(problem: Problem) -> Problem:

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.store import Store
+from pipebench.bench.store import Store, open_results
 from pipebench.bench.sweeps.agenda import Agenda, agenda
 from pipebench.bench.sweeps.sweep import Where, run_agenda
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Trial
 from pipebench.cli.progress import about_store
 from pipebench.domain.row import Row
+from pipebench.domain.value import digest
 from pipebench.hooks.syntax import parse_reference
 from tests.bench.ready import workload
 from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM
@@ -87,6 +89,24 @@ def test_rows_that_ran_side_by_side_stand_with_their_tag(tmp_path: Path) -> None
 def test_a_comment_or_docstring_of_a_planner_runs_nothing_again(tmp_path: Path) -> None:
     run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
     assert made(tmp_path, listed(tmp_path, {"a.py": f'"""Mine."""\n# edited\n{HONEST}\n# edited\n'})).to_run == []
+
+
+def test_rows_from_before_the_version_of_the_model_are_read_and_run_again_once(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": HONEST})
+    run(made(tmp_path, found))
+    file = tmp_path / "store" / "rows.jsonl"
+    line = msgspec.json.decode(file.read_bytes())
+    for field in ("model", "planning"):
+        del line["inputs"][field]
+    line["key"] = line["row"]["key"] = digest(line["inputs"])  # as it was: the source of the suite was in the key
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+    again = made(tmp_path, found)
+    assert (list(again.to_run), again.cached) == ([0], [])
+    run(again)
+    assert made(tmp_path, found).to_run == []
+    results = open_results(tmp_path / "store")
+    assert len(results.rows) == 1
+    assert "1 rows of older code are left out" in results.notices[-1]
 
 
 def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path) -> None:
