@@ -1,4 +1,4 @@
-"""What no contiguous plan is below where the two transfers of a cut need not take turns, in any periodic order."""
+"""Lower bound on the period of contiguous plans where the two transfers of a cut may overlap."""
 
 from collections.abc import Callable, Sequence
 

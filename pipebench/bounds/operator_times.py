@@ -50,7 +50,7 @@ def all_reduce_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
 
 
 def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
-    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on.
+    """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
 
     n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
     never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
