@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
 from pipebench.bounds.splits import freely_split
 from pipebench.bounds.ways import Ways, ways
-from pipebench.costs.arrays import weight_states_bytes, whole_bytes_of
-from pipebench.costs.memory import weight_state_bytes
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.formula import Formula
+from pipebench.costs.quantise import FloatArray, whole_bytes
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import ELEMENT_BYTES
@@ -61,9 +60,11 @@ def operator_bytes(problem: Problem) -> int:
     samples = min(cut.samples for cut in cuts(problem))
     replicas = most_replicas(problem)
     least = np.full(operators, np.iinfo(np.int64).max)
+    formula = Formula(problem.regime, problem.mini_batch)
     for rows in ways(problem):
-        state = weight_states_bytes(problem.regime, rows.parameter_bytes, replicas)
-        alone = state + rows.fixed_bytes + whole_bytes_of(rows.saved_bytes * samples) + rows.workspace_bytes
+        state = formula.state_bytes(rows.parameter_bytes, replicas)
+        saved = formula.live_bytes(whole_bytes(rows.saved_bytes * samples))
+        alone = state + rows.fixed_bytes + saved + rows.workspace_bytes
         least = np.minimum(least, rows.least(alone, operators))
     return int(least.max())
 
@@ -123,11 +124,17 @@ def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> F
     alternative = np.where(repeated[rows.operator], 0, rows.parameter_bytes)
     counted = np.where(rows.plain, first_use[rows.operator], alternative)
     # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
-    each = weight_state_bytes(replace(regime, optimizer="none"), ELEMENT, 1) / ELEMENT
-    optimizer = weight_state_bytes(regime, ELEMENT, 1) / ELEMENT - each
+    each = _state_of_a_byte(replace(regime, optimizer="none"))
+    optimizer = _state_of_a_byte(regime) - each
     optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
     total: FloatArray = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
     return total
+
+
+def _state_of_a_byte(regime: Regime) -> float:
+    """Bytes of state that a byte of weights adds to what every stage has."""
+    formula = Formula(regime, 1)
+    return (formula.state_bytes(ELEMENT, 1) - formula.state_bytes(0, 1)) / ELEMENT
 
 
 def _ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from pipebench.bounds.cuts import Cut, cuts
 from pipebench.bounds.ways import NEVER, Ways, ways
-from pipebench.costs.arrays import all_reduces_ns
 from pipebench.costs.communicate import ring_level
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem
@@ -64,5 +64,5 @@ def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
             continue
         chosen = rows.devices == devices
         level = ring_level(cluster, 0, devices * replicas - 1, devices)
-        reduced[chosen] = all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
+        reduced[chosen] = Formula.all_reduce_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from pipebench.costs.communicate import all_reduce_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import whole_bytes
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import InvalidValue
@@ -103,12 +103,12 @@ def shard(
     share = Fraction(prod(tiles.values()), prod(sizes.values()))
     forward, backward = (_rounded_up(ns * share) for ns in whole_ns)
     asked = reductions(graph, name, split, samples)
-    forward += sum(all_reduce_ns(level, each.bytes, each.devices) for each in asked.forward)
-    backward += sum(all_reduce_ns(level, each.bytes, each.devices) for each in asked.backward)
+    forward += sum(Formula.all_reduce_ns(level, each.bytes, each.devices) for each in asked.forward)
+    backward += sum(Formula.all_reduce_ns(level, each.bytes, each.devices) for each in asked.backward)
     weights = 0
     for parameter in operator.parameters:
         local = _rounded_up(graph.parameter_bytes[parameter] * held_share(operator, parameter, split, samples))
-        weights += all_reduce_ns(level, local, sharers(operator, parameter, split))
+        weights += Formula.all_reduce_ns(level, local, sharers(operator, parameter, split))
     return ShardedTimes(forward, backward, weights)
 
 
