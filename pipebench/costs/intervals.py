@@ -6,12 +6,12 @@ prefix sum.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from pipebench.costs.formula import Holdings
+from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.terms import Terms
 from pipebench.domain.graph import OperatorGraph
@@ -105,6 +105,7 @@ class Intervals:
             readers.append(places)
         self._received = touching(self.places, readers, self.producer_places)
         self._sent = leaving(self.places, self.producer_places, self.last_places)
+        self._largest: dict[bytes, IntArray] = {}
 
     def of_operators(self, amounts: IntArray) -> IntArray:
         """Sums over the operators of each interval; amounts: of every operator, shape (operators,)."""
@@ -167,6 +168,12 @@ class Intervals:
 
     def largest(self, amounts: IntArray) -> IntArray:
         """The largest amount among the operators of each interval; amounts: of every operator."""
+        key = amounts.tobytes()
+        if key not in self._largest:
+            self._largest[key] = self._largest_of(amounts)
+        return self._largest[key]
+
+    def _largest_of(self, amounts: IntArray) -> IntArray:
         most = np.zeros(self.places, np.int64)
         for amount, places in zip(amounts.tolist(), self._holders, strict=True):
             for place in places:
@@ -185,15 +192,24 @@ class Intervals:
             self.of_operators(terms.weight_gradient_ns),
         )
 
-    def holdings(self, terms: Terms, state_bytes: IntArray) -> Holdings[IntArray]:
-        """What is in each interval as a stage of plain operators, for `Formula.memory`, [i, j]."""
+    def holdings(self, terms: Terms, recompute: bool = True) -> Holdings[IntArray]:
+        """What is in each interval as a stage of plain operators, for `Formula.memory`, [i, j].
+
+        The state of the weights is left at 0: it depends on the replicas, see `with_state`. recompute: whether
+        stages may recompute; where not, the inputs that they would keep are left at 0.
+        """
         none = np.zeros((1, 1), np.int64)
+        inputs = self.received(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes) if recompute else none
         return Holdings(
-            state_bytes=state_bytes,
+            state_bytes=none,
             saved_bytes=self.of_operators(terms.saved_bytes),
-            input_bytes=self.received(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes),
+            input_bytes=inputs,
             buffer_bytes=self.received(terms.exchanged_bytes) + self.sent(terms.exchanged_bytes),
             workspace_bytes=self.largest(terms.workspace_bytes),
             fixed_bytes=none,
             transient_bytes=none,
         )
+
+    def with_state(self, content: Holdings[IntArray], formula: Formula, replicas: int) -> Holdings[IntArray]:
+        """The same with the state of each interval's weights, shared by so many replicas where it is sharded."""
+        return replace(content, state_bytes=formula.state_bytes(self.parameter_bytes, replicas))

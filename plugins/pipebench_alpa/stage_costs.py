@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from pipebench.costs.memory import weight_state_bytes
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 from pipebench.domain.problem import Problem
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-
 from pipebench.costs.arrays import messages_ns, whole_bytes_of
+
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.measure import Values

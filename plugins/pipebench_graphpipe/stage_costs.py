@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pipebench.costs.arrays import all_reduces_ns, weight_states_bytes
 
 from pipebench.algorithms.chain_dp import NO_LIMIT, Depths
-from pipebench.costs.arrays import all_reduces_ns, weight_states_bytes
 from pipebench.costs.communicate import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray

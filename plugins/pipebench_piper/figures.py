@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from pipebench.costs.memory import weight_state_bytes
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipebench.costs.communicate import message_ns
 from pipebench.costs.memory import weight_state_bytes
+
+from pipebench.costs.communicate import message_ns
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import whole_bytes
 from pipebench.domain.cluster import LinkLevel

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-
 from pipebench.costs.arrays import all_reduces_ns, messages_ns, weight_states_bytes, whole_bytes_of
+
 from pipebench.costs.communicate import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pipebench.costs.memory import weight_state_bytes
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.quantise import FloatArray
 from pipebench.domain.problem import Problem
 

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.costs.intervals import Intervals
+from pipebench.costs.intervals import Intervals, leaving, touching
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Recompute, Regime
@@ -77,9 +77,8 @@ def test_every_stage_of_a_plan(
     intervals = Intervals(model.graph, [(operator,) for operator in range(OPERATORS)], relay=relay)
     formula = model.formula
     compute_ns = intervals.compute_ns(terms)
-    memories = formula.memory(
-        intervals.holdings(terms, formula.state_bytes(intervals.parameter_bytes, replicas)), recompute
-    )
+    content = intervals.holdings(terms, recompute == "stage")
+    memories = formula.memory(intervals.with_state(content, formula, replicas), recompute)
     bounds = [0, *sorted(cuts), OPERATORS]
     stages = tuple(
         Stage(
@@ -119,3 +118,21 @@ def test_a_constant_in_several_groups_counts_once_and_sends_nothing() -> None:
     forward, _, _ = intervals.compute_ns(model.terms(1))
     assert (forward[0, 1], forward[1, 2], forward[0, 2]) == (6, 7, 8)
     assert not intervals.sent(model.terms(1).exchanged_bytes).any()
+
+
+def test_sums_over_rectangles_equal_a_count_interval_by_interval() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        n = int(random.integers(2, 9))
+        producers = random.integers(0, n, 6).tolist()
+        readers = [sorted({p, *random.integers(p, n, 3).tolist()} - {p}) or [p] for p in producers]
+        weights = random.integers(1, 50, 6)
+        last = [places[-1] for places in readers]
+        real = [used if used != [p] else [] for used, p in zip(readers, producers, strict=True)]
+        sent = leaving(n, producers, last).sums(weights)
+        received = touching(n, real, producers).sums(weights)
+        items = list(zip(producers, real, weights.tolist(), strict=True))
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                assert sent[i, j] == sum(w for p, used, w in items if i <= p < j and any(r >= j for r in used))
+                assert received[i, j] == sum(w for p, used, w in items if p < i and any(i <= r < j for r in used))

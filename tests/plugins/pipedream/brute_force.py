@@ -6,8 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from pipebench.costs.formula import Formula
-from pipebench.costs.formula import StageMemory
+from pipebench.costs.formula import Formula, StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.plan import Plan
