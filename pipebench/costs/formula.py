@@ -10,12 +10,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from pipebench.costs.quantise import IntArray, nanoseconds, whole_bytes
+from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.problem import Recompute, Regime
 from pipebench.domain.profile import ELEMENT_BYTES
 
 Amount = TypeVar("Amount", int, IntArray)
+Bytes = TypeVar("Bytes", int, IntArray, FloatArray)
+"""Of one micro-batch; searches that never round to whole bytes keep fractions."""
 
 STATE_BYTES = {"adam": 8, "sgd": 4, "none": 0}
 """Optimizer state for each weight element."""
@@ -83,6 +85,11 @@ class Memory(Generic[Amount]):
     while_live: Amount
     workspace: Amount
 
+    @property
+    def once(self) -> Amount:
+        """Bytes while a device runs this stage, besides what each live micro-batch adds."""
+        return self.held + self.while_live + self.workspace
+
     def at(self, live: int) -> Amount:
         """Bytes with `live` micro-batches in flight, workspace left out."""
         held = self.held + live * self.per_micro_batch
@@ -97,8 +104,7 @@ class Memory(Generic[Amount]):
 
         0: not even one fits. ENDLESS: none adds anything.
         """
-        room = limit_bytes - (self.held + self.while_live + self.workspace)
-        return _most(room, self.per_micro_batch)
+        return _most(limit_bytes - self.once, self.per_micro_batch)
 
 
 StageTimes = Times[int]
@@ -190,7 +196,7 @@ class Formula:
             while_live = while_live + content.buffer_bytes
         return Memory(held, self.live_bytes(kept), while_live, content.workspace_bytes)
 
-    def live_bytes(self, kept_bytes: Amount) -> Amount:
+    def live_bytes(self, kept_bytes: Bytes) -> Bytes:
         """What a stage holds for each live micro-batch, from what its operators keep of one."""
         return kept_bytes
 
