@@ -152,7 +152,7 @@ class Figures:
         return self.formula.every_stage(way.data_parallel)
 
     def crossing(self, degree: int) -> tuple[FloatArray, FloatArray]:
-        """(edges, alternatives) bytes of one micro-batch that an edge costs at its consumer and at its producer."""
+        """(edges, alternatives) bytes that an edge costs for a micro-batch at its consumer and at its producer."""
         graph = self.problem.profile.graph
         offered = self.choices[degree]
         widest = max(1, *(len(each) for each in offered))

@@ -29,7 +29,7 @@ class Tables(NamedTuple):
     give what one device keeps (rounded up). degree: position of its tensor-parallel degree. price: seconds
     for a byte that crosses.
     time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, bytes besides.
-    every_once, every_live: (ways,) bytes that every stage has, whatever is in it, and those for each unit in flight.
+    every_once, every_live: (ways,) bytes that every stage has besides, once and for each unit in flight.
     offered: (ways, operators) alternatives.
     fast, fast_saved, fast_fixed, least_saved, least_fixed, lacking: (ways, sets) sums over the fastest
     alternatives, least of each, operators without any.
