@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, decide, shortest_period
 from pipebench.algorithms.linearise import Layers
-from pipebench.costs.communicate import message_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 
 COARSE = 2048
@@ -27,8 +27,8 @@ def take_turns(model: CostModel, layers: Layers, micro_batch: int) -> bool:
         bandwidth_bytes_s=max(level.bandwidth_bytes_s for level in cluster.levels),
     )
     for crossing in layers.crossing:
-        sent = sum(message_ns(fastest, model.tensor_bytes(t, micro_batch), 1, 1) for t in crossing)
-        back = sum(message_ns(fastest, model.gradient_bytes(t, micro_batch), 1, 1) for t in crossing)
+        sent = sum(Formula.message_ns(fastest, model.tensor_bytes(t, micro_batch), 1, 1) for t in crossing)
+        back = sum(Formula.message_ns(fastest, model.gradient_bytes(t, micro_batch), 1, 1) for t in crossing)
         if (sent > 0) != (back > 0):
             return False
     return cluster.link_mode == "half"

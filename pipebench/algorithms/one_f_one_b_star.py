@@ -8,7 +8,7 @@ from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.periodic import minimal_period, start_times
 from pipebench.algorithms.placed import placed_schedule
 from pipebench.algorithms.stage_order import Transfer, chain_of_stages, transfers_of
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray

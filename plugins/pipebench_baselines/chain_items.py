@@ -3,9 +3,9 @@
 from functools import cached_property
 
 import numpy as np
+from pipebench.costs.memory import weight_state_bytes
 
 from pipebench.algorithms.degrees import Way
-from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 

@@ -19,7 +19,7 @@ from pipebench.algorithms.contiguous import (
     shortest_period,
 )
 from pipebench.algorithms.linearise import linearise
-from pipebench.costs.communicate import message_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
 from tests.algorithms.enumeration import (
@@ -65,7 +65,7 @@ def figures_of(problem: Problem) -> Figures:
         [round(c.backward_s[0] * 1e9) for c in costs],
         [sizes.get(f"w{i}", 0) for i in range(len(costs))],
         held,
-        [message_ns(problem.cluster.levels[0], size, 1, 1) for size in held],
+        [Formula.message_ns(problem.cluster.levels[0], size, 1, 1) for size in held],
     )
 
 
