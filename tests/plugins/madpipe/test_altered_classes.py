@@ -9,6 +9,7 @@ from tests.plugins.madpipe import (
     test_class_bound,
     test_labels,
     test_least_memory,
+    test_paper,
     test_planner,
     test_schedulers,
 )
@@ -23,6 +24,8 @@ ORACLES: list[Callable[[], None]] = [
     test_labels.test_estimates_are_ordered_and_the_last_bounds_the_class,
     test_labels.test_monotone_in_the_period,
     test_least_memory.test_a_plan_exists_from_the_least_memory_on,
+    test_paper.test_a_grid_of_every_value_meets_what_labels_meet,
+    test_paper.test_whatever_is_planned_is_valid,
     test_schedulers.test_branch_and_bound_equals_the_ilp,
     test_schedulers.test_schedules_are_valid_and_run_at_their_period,
     test_schedulers.test_stages_of_their_own_run_as_under_1f1b_star,
