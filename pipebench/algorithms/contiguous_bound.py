@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, decide, shortest_period
 from pipebench.algorithms.linearise import Layers
-from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 
 COARSE = 2048
@@ -26,10 +25,12 @@ def take_turns(model: CostModel, layers: Layers, micro_batch: int) -> bool:
         latency_s=min(level.latency_s for level in cluster.levels),
         bandwidth_bytes_s=max(level.bandwidth_bytes_s for level in cluster.levels),
     )
-    for crossing in layers.crossing:
-        sent = sum(Formula.message_ns(fastest, model.tensor_bytes(t, micro_batch), 1, 1) for t in crossing)
-        back = sum(Formula.message_ns(fastest, model.gradient_bytes(t, micro_batch), 1, 1) for t in crossing)
-        if (sent > 0) != (back > 0):
+    terms = model.terms(micro_batch)
+    there, back = (
+        model.formula.message_ns(fastest, sizes, 1, 1) for sizes in (terms.tensor_bytes, terms.gradient_bytes)
+    )
+    for crossing in map(list, layers.crossing):
+        if there[crossing].any() != back[crossing].any():
             return False
     return cluster.link_mode == "half"
 
