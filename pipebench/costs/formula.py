@@ -200,9 +200,9 @@ class Formula:
         """What a stage holds for each live micro-batch, from what its operators keep of one."""
         return kept_bytes
 
-    def every_stage(self, replicas: int = 1) -> Memory[int]:
+    def every_stage(self, replicas: int = 1, recompute: Recompute = "none") -> Memory[int]:
         """The memory that every stage has, whatever is in it."""
-        return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), "none")
+        return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), recompute)
 
 
 def _unless_empty(amount: Amount, value: Amount) -> Amount:

@@ -67,8 +67,16 @@ class CostModel:
         """
         refuse_alternatives(stage)
         copies = 1 if plan is None else plan.copies
-        update_ns = self.formula.update_ns(self.all_reduce_ns(stage, plan))
+        update_ns = self.update_ns(stage, plan)
         return self.formula.times(self._compute_ns(stage), update_ns, stage.micro_batch, copies, stage.recompute)
+
+    def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
+        """What the stage runs once a mini-batch besides its micro-batches, in either regime."""
+        return self.formula.update_ns(self.all_reduce_ns(stage, plan))
+
+    def needs_update_task(self, stage: Stage, plan: Plan | None = None) -> bool:
+        """Whether the stage has a task of its own for that, kind R: in sync, where it takes time."""
+        return self.problem.regime.mode == "sync" and self.update_ns(stage, plan) > 0
 
     def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
         """Forward, backward and weight-gradient ns of one micro-batch, nothing recomputed."""
