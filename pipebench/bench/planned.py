@@ -36,7 +36,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
-        default_scheduler=SHARED if planned.plan.shared_devices and mode == "sync" else OWN,
+        default_scheduler=SHARED if planned.plan.placement != "apart" and mode == "sync" else OWN,
     )
     return Ready(
         component.name,

@@ -6,7 +6,7 @@ from pipebench.check.acyclicity import cyclic_stages
 from pipebench.check.choices import wrong_choice, wrong_sharding
 from pipebench.check.convexity import leaves_and_returns
 from pipebench.check.coverage import uncovered
-from pipebench.check.devices import shared_device
+from pipebench.check.devices import wrong_placement
 from pipebench.check.routing import relayed_backwards
 from pipebench.check.sizes import wrong_size
 from pipebench.check.unknowns import beyond_the_costs
@@ -21,7 +21,7 @@ RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     wrong_sharding,
     leaves_and_returns,
     cyclic_stages,
-    shared_device,
+    wrong_placement,
     relayed_backwards,
 )
 """The rules in the order in which they are tried; each may rely on those before it."""

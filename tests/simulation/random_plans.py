@@ -77,7 +77,7 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
     pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
     order_edges = {(min(pair), max(pair)) for pair in draw(st.lists(pairs, max_size=2)) if pair[0] != pair[1]}
     return with_weight_gradients(draw, problem), Plan(
-        stages=stages, order_edges=tuple(sorted(order_edges)), shared_devices=True
+        stages=stages, order_edges=tuple(sorted(order_edges)), placement="listed"
     )
 
 
