@@ -37,7 +37,7 @@ def weight_state_bytes(regime: Regime, parameter_bytes: int, replicas: int) -> i
     """Weight versions, gradient and optimizer state of `parameter_bytes` of weights on one device.
 
     sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). The gradient has the regime's
-    gradient precision. Optimizer state is sharded over the replicas, those of all copies, with zero1.
+    gradient precision. Optimizer state is sharded over the replicas, those of all pipelines, with zero1.
     """
     versions = 1 if regime.mode == "sync" else 2
     elements = parameter_bytes / ELEMENT_BYTES[regime.precision]

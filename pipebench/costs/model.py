@@ -74,14 +74,14 @@ class CostModel:
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
         """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples.
 
-        plan: the one that the stage is part of, whose copies all-reduce together (None: one copy). async with
-        replicas: the all-reduce of an update is spread over its micro-batches and runs behind each backward.
+        plan: the one that the stage is part of, whose pipelines all-reduce together (None: one pipeline). async
+        with replicas: the all-reduce of an update is spread over its micro-batches and runs behind each backward.
         recompute `stage`: the backward runs the forward again.
 
         Split operators: see `ShardedStage`. Raises UnsupportedProblem for one that has an alternative besides.
         """
         refuse_alternatives(stage)
-        copies = 1 if plan is None else plan.copies
+        pipelines = 1 if plan is None else plan.all_pipelines
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         positions = [self.graph.index[name] for name in stage.operators]
@@ -101,7 +101,7 @@ class CostModel:
             backward += forward
         reduce_ns = self.all_reduce_ns(stage, plan)
         if self.problem.regime.mode == "async" and reduce_ns:
-            backward += -(-reduce_ns * stage.micro_batch * copies // self.problem.mini_batch)
+            backward += -(-reduce_ns * stage.micro_batch * pipelines // self.problem.mini_batch)
             reduce_ns = 0
         return StageTimes(forward, backward, min(weight_gradient, backward), reduce_ns)
 
@@ -132,16 +132,19 @@ class CostModel:
         return alternatives + sum(sharing.values()) + sum(self.graph.parameter_bytes[name] for name in names)
 
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
-        """Ring all-reduce of the stage's weight gradients over its replicas, those of all copies of the plan.
+        """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies.
 
+        The ring spans the devices of all of them.
         One ring for each tensor-parallel rank, all at once. Of split operators also over the devices of a replica
         that hold the same weights.
         """
-        copies = 1 if plan is None else plan.copies
-        replicas = stage.data_parallel * copies
-        lowest, highest = min(stage.devices), max(stage.devices)
-        if plan is not None and copies > 1:
-            highest += (copies - 1) * (plan.devices_used // copies)
+        replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
+        devices = stage.devices
+        if plan is not None and plan.pipelines > 1:
+            devices = tuple(d for k in plan.mirrors(plan.stages.index(stage)) for d in plan.stages[k].devices)
+        lowest, highest = min(devices), max(devices)
+        if plan is not None and plan.copies > 1:
+            highest += (plan.copies - 1) * (plan.devices_used // plan.copies)
 
         def level(rings: int) -> LinkLevel:
             return ring_level(self.problem.cluster, lowest, highest, rings)
@@ -192,9 +195,9 @@ class CostModel:
             for operator, identifier in zip(operators, stage.choice, strict=False)
             if identifier
         )
-        replicas = stage.data_parallel * plan.copies
+        replicas = stage.data_parallel * plan.all_pipelines
         if is_sharded(stage):
-            state = self._sharded(stage).weight_state(self.problem.regime, plan.copies)
+            state = self._sharded(stage).weight_state(self.problem.regime, plan.all_pipelines)
         else:
             state = weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), replicas)
         held = fixed + state

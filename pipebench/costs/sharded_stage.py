@@ -118,9 +118,9 @@ class ShardedStage:
             groups[devices] = groups.get(devices, 0) + local
         return groups
 
-    def weight_state(self, regime: Regime, copies: int) -> int:
-        """Bytes of weights, gradients and optimizer state on each device."""
-        replicas = self.stage.data_parallel * copies
+    def weight_state(self, regime: Regime, pipelines: int) -> int:
+        """Bytes of weights, gradients and optimizer state on each device; pipelines: those of all copies."""
+        replicas = self.stage.data_parallel * pipelines
         return sum(
             weight_state_bytes(regime, local, replicas * devices) for devices, local in self.weights().items()
         )
