@@ -144,6 +144,18 @@ def stages_plan(
     return Plan(stages=tuple(stages), order_edges=tuple(order_edges))
 
 
+def mirrored_plan(
+    groups: Sequence[Sequence[int]], *, micro_batch: int = 1, replicas: int = 1, copies: int = 1
+) -> Plan:
+    """Two pipelines of a stage for each group: there on consecutive device sets, and back."""
+    there = stages_plan(groups, micro_batch=micro_batch, replicas=[replicas] * len(groups)).stages
+    back = tuple(
+        msgspec.structs.replace(stage, devices=opposite.devices)
+        for stage, opposite in zip(there, reversed(there), strict=True)
+    )
+    return Plan(stages=there + back, placement="mirrored", pipelines=2, copies=copies)
+
+
 def with_model_inputs(problem: Problem, inputs: Mapping[str, tuple[Sequence[int], int]]) -> Problem:
     """The problem with inputs of the model: name to the numbers of the operators that read it, bytes a sample."""
     graph = problem.profile.graph

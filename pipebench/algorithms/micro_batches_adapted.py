@@ -17,11 +17,12 @@ def adapted(problem: Problem, plan: Plan, context: Offers) -> Plan:
 
     What is in flight is left to the scheduler. A micro-batch that was best without a flush may leave a pipeline
     that is flushed at every update with nothing to overlap. Pinned micro-batches stay; so do those of plans
-    with copies, several sizes or k > 1. Where no size fits, the one of the smallest peak (sync), or the plan's.
+    with several pipelines, several sizes or k > 1. Where no size fits, the one of the smallest peak (sync), or the
+    plan's.
     """
     free = _at(plan, None)
     sizes = {stage.micro_batch for stage in plan.stages}
-    if len(sizes) > 1 or plan.copies > 1 or any(stage.k > 1 for stage in plan.stages):
+    if len(sizes) > 1 or plan.all_pipelines > 1 or any(stage.k > 1 for stage in plan.stages):
         return free
     model = CostModel(problem)
     counts = sorted({stage.data_parallel for stage in plan.stages})

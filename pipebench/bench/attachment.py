@@ -119,7 +119,7 @@ def _stages(
                     tasks.setdefault(task.kind, []).append(_within(trace.busy, (task.start_ns, task.end_ns)))
             iterations += [_within(trace.busy, step) for step in steps] if alone else []
         marked = sum(median(times) for times in tasks.values()) / NS_PER_S
-        count = mini_batch // (described.micro_batch * plan.copies)
+        count = mini_batch // (described.micro_batch * plan.all_pipelines)
         measured = marked or (median(iterations) / count / NS_PER_S if iterations else 0.0)
         if measured:
             error = prediction_error(expected[stage], measured)
@@ -144,5 +144,5 @@ def _simulated_busy(plan: Plan, trace: Trace, mini_batch: int) -> dict[int, floa
         if trace.period_ns is None or micro_batch == 0:
             key = tuple(sorted(trace.lanes[lane]))
             busy[key] = busy.get(key, 0) + end - start
-    times = 1 if trace.period_ns is None else mini_batch // (plan.stages[0].micro_batch * plan.copies)
+    times = 1 if trace.period_ns is None else mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     return {device: times * busy.get(lane, 0) / NS_PER_S for lane in lanes for device in lane}

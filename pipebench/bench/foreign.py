@@ -48,6 +48,10 @@ def ready_layout(layout: ForeignLayout) -> Ready:
                 f"{len(contents)} stages on {pipeline} ranks are no V, which has two a rank",
                 f"pin --pp {len(contents) // 2}, or name another schedule",
             )
+        if len(contents) % pipeline:
+            raise UnsupportedProblem(
+                f"{len(contents)} stages on {pipeline} ranks: no rank may have more than another", "pin --pp"
+            )
         plan = stage_row(
             problem,
             contents,
@@ -55,7 +59,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             data_parallel=replicas,
             pipeline=pipeline,
             micro_batch=micro_batch,
-            vee=layout.vee,
+            placement="v" if layout.vee else "in-turn",
         )
         several = len(contents) > pipeline
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)

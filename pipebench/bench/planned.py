@@ -29,7 +29,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 
     mode = planned.problem.regime.mode
-    shared = planned.plan.shared_devices and mode == "sync"
+    shared = planned.plan.placement != "apart" and mode == "sync"
     component = Planner(
         name=Path(path).name,
         summary="a plan made elsewhere",

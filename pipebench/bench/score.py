@@ -56,7 +56,7 @@ def plan_fields(problem: Problem, plan: Plan, schedule: Schedule) -> dict[str, A
         "stages": len(plan.stages),
         "depth": depth(problem, plan),
         "micro_batch": tuple(stage.micro_batch for stage in plan.stages),
-        "replicas": tuple(stage.data_parallel * plan.copies for stage in plan.stages),
+        "replicas": tuple(stage.data_parallel * plan.all_pipelines for stage in plan.stages),
         "in_flight": tuple(stage.in_flight for stage in plan.stages),
         "plan_id": digest(plan),
         "schedule_id": digest(schedule),

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
+from pipebench.bounds.cuts import cuts, devices_of_a_plan, divisors, most_replicas, pinned_devices
 from pipebench.bounds.splits import freely_split
 from pipebench.bounds.ways import Ways, ways
 from pipebench.costs.formula import Amount, Formula, Holdings
@@ -98,7 +98,7 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     stages with an ancestor of z that cover its samples have ended, and none of their backwards has begun (in
     a chain of backwards that starts with z's own). So at that instant every ancestor's stage has a live
     micro-batch and holds on each device at least what one sample saves (recomputation holds one full set
-    while any is live). Pinned: a micro-batch of b samples on d replicas saves at least max(b, d) samples'.
+    while any is live). Pinned: see `samples_at_once`.
 
     Besides, each device that is used holds what every stage has, and one at least what every stage has of a live
     micro-batch. So the mean over U <= D used devices is at least the first and the D-th part of all the rest.
@@ -107,7 +107,7 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     """
     graph, pins = problem.profile.graph, problem.pins
     operators = len(graph.operators)
-    samples = max(pins.micro_batch or 1, pins.data_parallel or 1)
+    samples = samples_at_once(problem)
     slope = _live_of_a_byte(problem.regime)
     state = np.full(operators, math.inf)
     both = np.full(operators, math.inf)
@@ -122,6 +122,26 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     devices = devices_of_a_plan(problem)
     weights, sample = float(state.sum()), most + every.per_micro_batch
     return every.held + _share(weights, devices), every.held + _share(weights + sample, devices)
+
+
+def samples_at_once(problem: Problem) -> int:
+    """Samples that the replicas of a stage save at least while one of its micro-batches is live.
+
+    Proof. A micro-batch of b samples on d replicas in one pipeline saves at least max(b, d) samples', in each of
+    c copies at the same instant, as copies run alike. Other pipelines of the plan may do so at other instants.
+    With p pipelines c d is the pinned data_parallel / p; p divides it and is at most the number of device sets.
+
+    With all three degrees pinned, a plan of p pipelines uses 1 / p of devices_of_a_plan, so that the mean over the
+    devices grows by p, and p x max(b, c d) is at least max(b, data_parallel): as if p were 1, where the devices
+    for that are there. async plans have one pipeline.
+    """
+    pins, size = problem.pins, problem.cluster.size
+    samples, replicas = pins.micro_batch or 1, pins.data_parallel or 1
+    pinned = pinned_devices(problem)
+    if problem.regime.mode == "async" or (pinned is not None and pinned <= size):
+        return max(samples, replicas)
+    pipelines = max(each for each in divisors(replicas) if each <= (pins.pipeline or size))
+    return max(samples, replicas // pipelines)
 
 
 def _share(total: float, devices: int) -> int:

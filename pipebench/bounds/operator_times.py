@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipebench.bounds.cuts import Cut, cuts
+from pipebench.bounds.splits import least_part, most_parts
 from pipebench.bounds.ways import NEVER, Ways, ways
 from pipebench.costs.communicate import ring_level
 from pipebench.costs.formula import Formula
@@ -38,6 +39,25 @@ def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
             f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices"
         )
     return smallest
+
+
+def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntArray:
+    """The least ns of one micro-batch that each row adds to its lane, forward and backward.
+
+    split: on one device of operators that may be split (see `splits`).
+
+    Where lanes run a forward and a backward at once (Problem.overlap o), less is added. Proof. A forward is in one
+    pair at most, which hides at most o x its own time, and 1/2 ns by rounding. So a micro-batch adds at least the
+    sum over its stage's operators of backward + (1 - o) forward, less 1/2. Rounded down with 1 ns taken off, and
+    not below zero, the operators together give at most that: the first that is above zero takes off the 1/2.
+    """
+    whole = rows.run_ns(cut.samples)
+    if not problem.overlap:
+        return least_part(problem, rows, cut, whole) if split else whole
+    parts = most_parts(problem, cut) if split else 1
+    exposed = (whole - problem.overlap * rows.forward_ns(cut.samples)) / parts
+    busy: IntArray = np.maximum(np.floor(exposed - 1), 0).astype(np.int64)
+    return busy
 
 
 def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:

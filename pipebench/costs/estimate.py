@@ -22,7 +22,7 @@ def estimate(problem: Problem, plan: Plan) -> int:
     micro-batch of warm-up a hop does not hide. Where micro-batches differ, a stage counts on the path as many
     of its own as make up the largest one before or behind it. On chains without contention whose backwards are
     a multiple of their forwards it was never below the simulation of 1F1B (tested, not proved); elsewhere it is
-    an estimate.
+    an estimate. Forwards and backwards are taken to run one after the other (Problem.overlap is left out).
 
     async: the load of the busiest lane, link or port over a mini-batch; equal micro-batches: mini_batch /
     micro_batch times the load of one.
@@ -30,7 +30,7 @@ def estimate(problem: Problem, plan: Plan) -> int:
     Raises InvalidValue for stages that share only some devices, or edges with a cycle.
     """
     model = CostModel(problem)
-    counts = [Fraction(problem.mini_batch, stage.micro_batch * plan.copies) for stage in plan.stages]
+    counts = [Fraction(problem.mini_batch, stage.micro_batch * plan.all_pipelines) for stage in plan.stages]
     times = [model.stage_times(stage, plan) for stage in plan.stages]
     sent = flows(model, plan)
     if problem.regime.mode == "async":

@@ -131,6 +131,14 @@ class Formula:
         seconds = steps * (level.latency_s + bytes_reduced / devices / level.bandwidth_bytes_s)
         return _unless_empty(bytes_reduced, nanoseconds(seconds))
 
+    @staticmethod
+    def pair_ns(forward_ns: Amount, backward_ns: Amount, overlap: float) -> Amount:
+        """A forward that a device runs at once with a backward, or its input gradient.
+
+        F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
+        """
+        return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
+
     def update_ns(self, reduce_ns: Amount) -> Amount:
         """What a stage runs once a mini-batch besides its micro-batches: the all-reduce of its gradients."""
         return reduce_ns
@@ -217,6 +225,14 @@ def _most(room: Amount, each: Amount) -> Amount:
     if room < 0:
         return 0
     return room // each if each else ENDLESS
+
+
+def _share_of(amount: Amount, share: float) -> Amount:
+    """The share of an amount, half-even to an integer."""
+    if isinstance(amount, np.ndarray):
+        hidden: IntArray = np.rint(share * amount).astype(np.int64)
+        return hidden
+    return round(share * amount)
 
 
 def _smaller(one: Amount, other: Amount) -> Amount:

@@ -16,14 +16,15 @@ class Message:
     tensor: int
 
 
-def stage_of_operators(graph: OperatorGraph, plan: Plan) -> list[int]:
+def stage_of_operators(graph: OperatorGraph, plan: Plan, positions: range | None = None) -> list[int]:
     """For each operator of the graph the stage that computes it; a clone of a constant counts in the first.
 
+    positions: the stages of one pipeline, the first one's unless they are given.
     Raises InvalidValue for an operator that the graph does not have or that no stage holds.
     """
     stage_of = [-1] * len(graph.operators)
-    for position, stage in enumerate(plan.stages):
-        for name in stage.operators:
+    for position in plan.pipeline_of(0) if positions is None else positions:
+        for name in plan.stages[position].operators:
             if name not in graph.index:
                 raise InvalidValue(f"stage {position} holds {name!r}, which the graph does not have")
             if stage_of[graph.index[name]] < 0:
@@ -37,13 +38,22 @@ def stage_of_operators(graph: OperatorGraph, plan: Plan) -> list[int]:
 def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
     """All messages, in order of source, target and tensor. Each consuming stage receives a tensor once.
 
-    A stage that holds a clone of the (constant) producer receives nothing. With routing `relay` the stages
-    form a chain as listed and a tensor is sent on by every stage up to its last consumer.
+    Each pipeline of the plan has its own; none crosses from one to another. A stage that holds a clone of the
+    (constant) producer receives nothing. With routing `relay` the stages form a chain as listed and a tensor is
+    sent on by every stage up to its last consumer.
     """
-    stage_of = stage_of_operators(graph, plan)
+    found: set[Message] = set()
+    for first in range(0, len(plan.stages), plan.pipeline_length):
+        found |= _of_pipeline(graph, plan, plan.pipeline_of(first))
+    return sorted(found, key=lambda m: (m.source, m.target, m.tensor))
+
+
+def _of_pipeline(graph: OperatorGraph, plan: Plan, positions: range) -> set[Message]:
+    """The messages between the stages at these positions, which hold all operators."""
+    stage_of = stage_of_operators(graph, plan, positions)
     holders: list[set[int]] = [set() for _ in graph.operators]
-    for position, stage in enumerate(plan.stages):
-        for name in stage.operators:
+    for position in positions:
+        for name in plan.stages[position].operators:
             holders[graph.index[name]].add(position)
     found: set[Message] = set()
     for tensor, producer in enumerate(graph.producers):
@@ -56,7 +66,7 @@ def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
             found.update(Message(hop, hop + 1, tensor) for hop in hops)
         else:
             found.update(Message(source, target, tensor) for target in targets)
-    return sorted(found, key=lambda m: (m.source, m.target, m.tensor))
+    return found
 
 
 def stage_edges(graph: OperatorGraph, plan: Plan) -> list[tuple[int, int]]:

@@ -62,13 +62,15 @@ class CostModel:
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
         """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples, see `Formula.times`.
 
-        plan: the one that the stage is part of, whose copies all-reduce together (None: one copy).
+        plan: the one that the stage is part of, whose pipelines all-reduce together (None: one pipeline).
         Split operators: see `ShardedStage`. Raises UnsupportedProblem for one that has an alternative besides.
         """
         refuse_alternatives(stage)
-        copies = 1 if plan is None else plan.copies
+        pipelines = 1 if plan is None else plan.all_pipelines
         update_ns = self.update_ns(stage, plan)
-        return self.formula.times(self._compute_ns(stage), update_ns, stage.micro_batch, copies, stage.recompute)
+        return self.formula.times(
+            self._compute_ns(stage), update_ns, stage.micro_batch, pipelines, stage.recompute
+        )
 
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """What the stage runs once a mini-batch besides its micro-batches, in either regime."""
@@ -127,16 +129,19 @@ class CostModel:
         return alternatives + sum(sharing.values()) + sum(self.graph.parameter_bytes[name] for name in names)
 
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
-        """Ring all-reduce of the stage's weight gradients over its replicas, those of all copies of the plan.
+        """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies.
 
+        The ring spans the devices of all of them.
         One ring for each tensor-parallel rank, all at once. Of split operators also over the devices of a replica
         that hold the same weights.
         """
-        copies = 1 if plan is None else plan.copies
-        replicas = stage.data_parallel * copies
-        lowest, highest = min(stage.devices), max(stage.devices)
-        if plan is not None and copies > 1:
-            highest += (copies - 1) * (plan.devices_used // copies)
+        replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
+        devices = stage.devices
+        if plan is not None and plan.pipelines > 1:
+            devices = tuple(d for k in plan.mirrors(plan.stages.index(stage)) for d in plan.stages[k].devices)
+        lowest, highest = min(devices), max(devices)
+        if plan is not None and plan.copies > 1:
+            highest += (plan.copies - 1) * (plan.devices_used // plan.copies)
 
         def level(rings: int) -> LinkLevel:
             return ring_level(self.problem.cluster, lowest, highest, rings)
@@ -184,7 +189,7 @@ class CostModel:
             for operator, identifier in zip(operators, stage.choice, strict=False)
             if identifier
         ]
-        replicas = stage.data_parallel * plan.copies
+        replicas = stage.data_parallel * plan.all_pipelines
         if is_sharded(stage):
             state = self._sharded(stage).weight_state(self.formula, replicas)
         else:

@@ -7,6 +7,7 @@ import msgspec
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.placement import PlacementKind, placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
@@ -14,7 +15,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, digest
 from pipebench.domain.verdict import Verdict
 
 VERSION = 1
@@ -89,11 +90,38 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     if envelope.pipebench != kind:
         raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
     try:
-        return msgspec.json.decode(envelope.content, type=KINDS[kind])
+        return msgspec.json.decode(_without_shared_devices(bytes(envelope.content)), type=KINDS[kind])
     except msgspec.ValidationError as error:
         raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+
+
+def content_digest(data: bytes, source: str) -> str:
+    """The digest of a document's content as it stands, which is that of the value at the time of writing.
+
+    Raises PipebenchError when it is no pipebench document.
+    """
+    return digest(msgspec.json.decode(_open(data, source).content))
+
+
+def _without_shared_devices(content: bytes) -> bytes:
+    """The content with the placement of each plan in place of its former field `shared_devices`."""
+    if b'"shared_devices"' not in content:
+        return content
+    document = msgspec.json.decode(content)
+    for plan in (document, document.get("plan")) if isinstance(document, dict) else ():
+        if isinstance(plan, dict) and "placement" not in plan and isinstance(plan.get("shared_devices"), bool):
+            plan["placement"] = _placement_of(plan) if plan.pop("shared_devices") else "apart"
+    return msgspec.json.encode(document)
+
+
+def _placement_of(plan: dict[str, Any]) -> PlacementKind:
+    """The placement of a plan that is not decoded yet; `listed` where its stages are not as they should be."""
+    try:
+        return placement_kind_of([stage["devices"] for stage in plan["stages"]])
+    except (KeyError, TypeError, ValueError):
+        return "listed"
 
 
 def decode_as(data: bytes, kind: type[T], source: str) -> T:

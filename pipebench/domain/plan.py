@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import Recompute
 from pipebench.domain.value import Value, require, require_count
 
@@ -48,32 +49,66 @@ class Stage(Value, frozen=True, kw_only=True):
 
 
 class Plan(Value, frozen=True, kw_only=True):
-    """Stages, extra precedences, copies.
+    """Stages, extra precedences, placement, pipelines, copies.
 
     order_edges: pairs of stage positions (before, after) without bytes: the sequential order that some
     systems impose between stages that exchange nothing. copies: the whole pipeline repeated side by side;
     the stages name the devices of the first copy, copy c uses the same ids shifted by c times their number.
     routing `direct`: a tensor goes from its producer to each consuming stage; `relay`: stages form a chain
     in the order listed and a tensor passes through every stage between.
-    shared_devices: stages may share a device.
+    placement: how the stages, as listed, stand on device sets (domain.placement).
+    pipelines: the stages are so many whole pipelines of equal length, listed one after the other, on the same
+    device sets (those on sets of their own are copies). Stage i of each holds the same operators, with weights of
+    its own, each on another set. The mini-batch is split evenly over copies x pipelines; each pipeline numbers its
+    micro-batches from 0. At the update the gradients of the stages at one position are reduced together. No order
+    edge leads from one pipeline to another.
     """
 
     stages: tuple[Stage, ...]
     order_edges: tuple[tuple[int, int], ...] = ()
     copies: int = 1
     routing: Literal["direct", "relay"] = "direct"
-    shared_devices: bool = False
+    placement: PlacementKind = "apart"
+    pipelines: int = 1
 
     def __post_init__(self) -> None:
         require_count("copies", self.copies)
+        require_count("pipelines", self.pipelines)
         require(len(self.stages) > 0, "a plan needs at least one stage")
+        require(
+            len(self.stages) % self.pipelines == 0,
+            f"{len(self.stages)} stages are no {self.pipelines} pipelines of as many stages each",
+        )
         for before, after in self.order_edges:
             require(
                 0 <= before < len(self.stages) and 0 <= after < len(self.stages),
                 f"order edge ({before}, {after}) names a stage that is not there",
+            )
+            require(
+                before // self.pipeline_length == after // self.pipeline_length,
+                f"order edge ({before}, {after}) leads from one pipeline to another",
             )
 
     @property
     def devices_used(self) -> int:
         """Number of distinct devices, all copies counted."""
         return self.copies * len({device for stage in self.stages for device in stage.devices})
+
+    @property
+    def pipeline_length(self) -> int:
+        """Stages of one pipeline."""
+        return len(self.stages) // self.pipelines
+
+    @property
+    def all_pipelines(self) -> int:
+        """Pipelines that share the mini-batch, those of all copies."""
+        return self.copies * self.pipelines
+
+    def pipeline_of(self, position: int) -> range:
+        """The positions of the stages of the pipeline that has the stage at `position`."""
+        first = position - position % self.pipeline_length
+        return range(first, first + self.pipeline_length)
+
+    def mirrors(self, position: int) -> range:
+        """The positions of the stages that hold the same operators, one in each pipeline, itself included."""
+        return range(position % self.pipeline_length, len(self.stages), self.pipeline_length)

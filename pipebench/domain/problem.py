@@ -65,6 +65,8 @@ class Problem(Value, frozen=True, kw_only=True):
 
     mini_batch: samples for one weight update. Its `problem_id` is the hash of its content, its
     `workload_id` the same without the regime.
+    overlap: where a lane runs a forward and a backward at once, the share of the shorter of the two that is
+    hidden, in [0, 1]; 0: the pair takes as long as one after the other.
     """
 
     profile: Profile
@@ -72,9 +74,11 @@ class Problem(Value, frozen=True, kw_only=True):
     mini_batch: int
     regime: Regime
     pins: Pins = Pins()
+    overlap: float = 0.0
 
     def __post_init__(self) -> None:
         require_count("mini_batch", self.mini_batch)
+        require(0.0 <= self.overlap <= 1.0, f"overlap is {self.overlap}, it must be in [0, 1]")
         require(
             self.regime.precision == self.profile.precision,
             f"the regime asks for {self.regime.precision}, "

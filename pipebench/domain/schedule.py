@@ -13,12 +13,16 @@ class Lane(Value, frozen=True, kw_only=True):
     Column i of `stage`, `micro_batch` and the i-th letter of `kinds` are one task. kinds: F forward,
     B full backward, I and W its input and weight gradient parts, R the all-reduce of the weight gradients
     (micro_batch 0).
+    together: positions i, ascending, of an F that runs at the same time as the B or I behind it (task i + 1) of
+    another stage or micro-batch. Such a pair starts when the inputs of both are there, and both end together;
+    Problem.overlap says how long it takes.
     """
 
     devices: tuple[int, ...]
     stage: tuple[int, ...]
     micro_batch: tuple[int, ...]
     kinds: str
+    together: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -28,6 +32,25 @@ class Lane(Value, frozen=True, kw_only=True):
         )
         unknown = set(self.kinds) - set(TASK_KINDS)
         require(not unknown, f"lane of devices {self.devices}: unknown task kinds {sorted(unknown)}")
+        before = -2
+        for first in self.together:
+            self._require_pair(first, before)
+            before = first
+
+    def _require_pair(self, first: int, before: int) -> None:
+        """Refuse a position that is no pair; before: the pair in front of it."""
+        what = f"lane of devices {self.devices}: together names position {first}"
+        require(0 <= first < len(self.kinds) - 1, f"{what}, the lane has {len(self.kinds)} tasks")
+        require(first >= before + 2, f"{what} behind {before}: pairs ascend and share no task")
+        pair = self.kinds[first : first + 2]
+        require(
+            pair in (FORWARD + BACKWARD, FORWARD + INPUT_GRADIENT),
+            f"{what}, where {pair[0]} and {pair[1]} stand: a pair is an F and the B or I behind it",
+        )
+        require(
+            (self.stage[first], self.micro_batch[first]) != (self.stage[first + 1], self.micro_batch[first + 1]),
+            f"{what}, where a forward would run at the same time as its own backward",
+        )
 
 
 class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):

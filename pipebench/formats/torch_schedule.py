@@ -23,7 +23,7 @@ def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> Fini
     placement or another number of micro-batches.
     """
     lanes, lane_of = lanes_of(plan)
-    count = problem.mini_batch // (plan.stages[0].micro_batch * plan.copies)
+    count = problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     if len(found.rank_of) != len(plan.stages):
         raise PipebenchError(f"{source}: {len(found.rank_of)} stages, the plan has {len(plan.stages)}")
     if found.micro_batches != count:

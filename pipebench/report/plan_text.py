@@ -37,6 +37,8 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         console.print(stage_table((FIGURES[0], OPERATORS), below))
     if any(any(split) for stage in plan.stages for split in stage.sharding):
         console.print(stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
+    if plan.pipelines > 1:
+        console.print(f"{plan.pipelines} pipelines of {plan.pipeline_length} stages each, {plan.placement}")
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
     if plan.order_edges:

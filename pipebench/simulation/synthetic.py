@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Tensor
+from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Regime, RegimeMode
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
@@ -85,6 +86,7 @@ def synthetic(
         stages=tuple(
             Stage(operators=(name,), devices=(device,), micro_batch=1)
             for name, device in zip(names, placed, strict=True)
-        )
+        ),
+        placement=placement_kind_of([(device,) for device in placed]),
     )
     return problem, plan

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.testing import problems
@@ -63,5 +64,5 @@ def stages(
             for position, group in enumerate(groups)
             for device in [devices[position] if devices else position]
         ),
-        shared_devices=len(set(devices)) < len(devices),
+        placement=placement_kind_of([(device,) for device in devices or range(len(groups))]),
     )

@@ -6,11 +6,11 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from pipebench.domain.document import encode
+from pipebench.domain.document import content_digest, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.value import digest
-from pipebench.formats.files import write_file
+from pipebench.formats.files import read_file, write_file
 from pipebench.formats.native import read_document
 from pipebench.track.journal import SUFFIX, Journal, read_journal
 from pipebench.track.night import Night
@@ -58,7 +58,7 @@ class History:
         if not file.exists():
             return None
         plan: Plan = read_document(file, "bare-plan")
-        if digest(plan) != plan_id:
+        if content_digest(read_file(file), str(file)) != plan_id:
             raise PipebenchError(
                 f"{file} was edited by hand: it is not the plan that its name says",
                 "restore it from version control",

@@ -23,7 +23,7 @@ def with_in_flight(problem: Problem, plan: Plan, hop: int = 1) -> Plan:
         [stage.micro_batch for stage in plan.stages],
         [stage.k for stage in plan.stages],
         stage_edges(problem.profile.graph, plan),
-        problem.mini_batch // plan.copies,
+        problem.mini_batch // plan.all_pipelines,
         hop=hop,
     )
     return replace(

@@ -44,7 +44,7 @@ def allocation_plan(model: CostModel, chain: Chain, allocation: Allocation, live
         special = following if inside else special
         following += 1
     stages = tuple(replace(stage, devices=(device,)) for stage, device in zip(plan.stages, devices, strict=True))
-    return replace(plan, stages=stages, shared_devices=allocation.special.count(True) > 1)
+    return replace(plan, stages=stages, placement="listed" if allocation.special.count(True) > 1 else "apart")
 
 
 def operations_of(allocation: Allocation) -> list[tuple[str, int, int]]:

@@ -28,11 +28,11 @@ def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int
             )
     counts: list[int] = []
     for position, stage in enumerate(plan.stages):
-        count, left = divmod(problem.mini_batch, stage.micro_batch * plan.copies)
+        count, left = divmod(problem.mini_batch, stage.micro_batch * plan.all_pipelines)
         if left:
             raise InvalidValue(
-                f"stage {position}: micro-batches of {stage.micro_batch} samples on {plan.copies} copies of the "
-                f"pipeline do not divide a mini-batch of {problem.mini_batch}"
+                f"stage {position}: micro-batches of {stage.micro_batch} samples on {plan.all_pipelines} "
+                f"pipelines do not divide a mini-batch of {problem.mini_batch}"
             )
         counts.append(count)
     if sum(counts) > MOST_STEPS:

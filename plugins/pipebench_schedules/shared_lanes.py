@@ -19,9 +19,11 @@ def equal_micro_batches(problem: Problem, plan: Plan, scheduler: str) -> int:
     sizes = {stage.micro_batch for stage in plan.stages}
     if len(sizes) > 1:
         raise UnsupportedProblem(f"{scheduler} has one micro-batch for all stages, these have {sorted(sizes)}")
-    count, left = divmod(problem.mini_batch, plan.stages[0].micro_batch * plan.copies)
+    count, left = divmod(problem.mini_batch, plan.stages[0].micro_batch * plan.all_pipelines)
     if left:
-        raise InvalidValue(f"micro-batches of {sizes} on {plan.copies} copies do not divide {problem.mini_batch}")
+        raise InvalidValue(
+            f"micro-batches of {sizes} on {plan.all_pipelines} pipelines do not divide {problem.mini_batch}"
+        )
     return count
 
 

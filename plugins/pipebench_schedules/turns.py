@@ -18,7 +18,7 @@ def warm_ups(problem: Problem, plan: Plan, k: Sequence[int], hop: int) -> list[i
         [stage.micro_batch for stage in plan.stages],
         k,
         stage_edges(problem.profile.graph, plan),
-        problem.mini_batch // plan.copies,
+        problem.mini_batch // plan.all_pipelines,
         hop=hop,
     )
     return [

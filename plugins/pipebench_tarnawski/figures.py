@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipebench.costs.formula import Formula
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 from pipebench_tarnawski.released_costs import latency_s, output_s
 
@@ -76,7 +76,7 @@ def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
         if len(nodes) > 1 and seconds > 0:
             merged[nodes] = merged.get(nodes, 0.0) + seconds
 
-    def total(values: FloatArray) -> FloatArray:
+    def total(values: FloatArray | IntArray) -> FloatArray:
         return np.array([values[list(each)].sum() for each in members])
 
     return Figures(

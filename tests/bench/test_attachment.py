@@ -160,7 +160,7 @@ def test_marked_tasks_tell_stages_that_share_a_rank(tmp_path: Path) -> None:
     found = read_chrome_trace(str(path))
     assert found.tasks[0] == TaskSpan(stage=0, kind="F", micro_batch=0, start_ns=0, end_ns=150_000)
     stages = [Stage(operators=(f"op{n}",), devices=(0,), data_parallel=1, micro_batch=1) for n in (0, 1)]
-    plan = Plan(stages=tuple(stages), shared_devices=True)
+    plan = Plan(stages=tuple(stages), placement="listed")
     trace = Trace(
         origin="simulated",
         lanes=((0,),),

@@ -178,7 +178,7 @@ def test_copies_of_the_pipeline_reduce_too() -> None:
 def test_stages_on_one_lane_must_run_in_an_order_that_moves() -> None:
     problem = chain_problem([1] * 2, [1] * 2, cluster(1), mode="sync")
     stages = stages_plan([[0], [1]]).stages
-    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), placement="listed")
     good = FiniteSchedule(lanes=(lane((0,), "F0.0 F1.0 B1.0 B0.0"),))
     assert check_schedule(problem, plan, good).status == "valid"
     stuck = FiniteSchedule(lanes=(lane((0,), "F0.0 F1.0 B0.0 B1.0"),))

@@ -92,7 +92,7 @@ def test_stages_on_one_device_add_up_and_the_running_one_needs_its_workspace() -
     profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=scratch),))
     problem = msgspec.structs.replace(problem, profile=profile)
     stages = stages_plan([[0], [1]]).stages
-    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), placement="listed")
 
     def peak(tasks: str) -> int:
         return check_schedule(problem, plan, FiniteSchedule(lanes=(lane((0,), tasks),))).peak_bytes[0]
@@ -110,7 +110,7 @@ def test_what_a_stage_holds_while_live_goes_when_nothing_is_live() -> None:
         [1, 1], [1, 1], cluster(1), activations=[0, 3, 0], saved=[100, 1], mode="sync", mini_batch=2
     )
     stages = stages_plan([[0], [1]]).stages
-    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), placement="listed")
     for order, peak in (
         ("F0.0 F1.0 B1.0 F0.1 B0.0 F1.1 B1.1 B0.1", 200),
         ("F0.0 F1.0 F0.1 B1.0 B0.0 F1.1 B1.1 B0.1", 200 + 1 + 6),
@@ -127,7 +127,7 @@ def test_an_all_reduce_needs_no_workspace() -> None:
     profile = msgspec.structs.replace(problem.profile, costs=(msgspec.structs.replace(costs, operators=scratch),))
     problem = msgspec.structs.replace(problem, profile=profile)
     pair = stages_plan([[0]], micro_batch=2, replicas=[2]).stages[0]
-    plan = Plan(stages=(pair, msgspec.structs.replace(pair, operators=("op1",))), shared_devices=True)
+    plan = Plan(stages=(pair, msgspec.structs.replace(pair, operators=("op1",))), placement="listed")
     order = "F0.0 B0.0 F0.1 B0.1 F1.0 F1.1 R0.0 B1.0 B1.1"
     verdict = check_schedule(problem, plan, FiniteSchedule(lanes=(lane((0, 1), order),)))
     assert verdict.peak_bytes == dict.fromkeys((0, 1), 2 * 8 + 2 * 100)
@@ -144,7 +144,7 @@ def test_the_sweep_equals_counting_at_every_task(data: st.DataObject) -> None:
     stages = [
         msgspec.structs.replace(s, devices=(0,), recompute=recompute) for s in stages_plan([[0], [1]]).stages
     ]
-    plan = Plan(stages=tuple(stages), shared_devices=True)
+    plan = Plan(stages=tuple(stages), placement="listed")
     remaining = {m: ["F0", "F1", "B1", "B0"] for m in range(count)}
     order = []
     while remaining:

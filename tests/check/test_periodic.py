@@ -302,7 +302,7 @@ def test_a_shared_device_holds_all_its_stages() -> None:
     """A stage at either end of the chain on device 0, as in MadPipe's special processor."""
     problem = chain_problem([1, 5, 1], [1, 5, 1], cluster(2), saved=[10, 100, 1000], weights=[1, 1, 1])
     first, middle, last = stages_plan([[0], [1], [2]]).stages
-    plan = Plan(stages=(first, middle, msgspec.structs.replace(last, devices=(0,))), shared_devices=True)
+    plan = Plan(stages=(first, middle, msgspec.structs.replace(last, devices=(0,))), placement="listed")
     operations = {("F", 0): 0, ("F", 1): 1, ("F", 2): 6, ("B", 2): 7, ("B", 1): 8, ("B", 0): 13}
     # At period 10: B of stage 1 at 8..13 and F at 1..6 modulo 10 collide; shift B by 3.
     assert broken(problem, plan, periodic(10, operations, {})).rule == "resource"

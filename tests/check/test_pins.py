@@ -19,7 +19,7 @@ def stage(*operators: str, devices: tuple[int, ...] = (0,), choice: tuple[str, .
 
 WAVES = Plan(
     stages=(stage("op0"), stage("op1", devices=(1,)), stage("op2"), stage("op3", devices=(1,))),
-    shared_devices=True,
+    placement="listed",
 )
 
 

@@ -96,8 +96,8 @@ def test_reversing_one_order_edge_makes_a_cycle_that_is_spelt_out() -> None:
 def test_stages_may_share_identical_devices_when_the_plan_says_so() -> None:
     shared = changed(VALID, 2, devices=(0,))
     assert broken(FOUR, shared).rule == "C3"
-    assert check_plan(FOUR, msgspec.structs.replace(shared, shared_devices=True)).status == "valid"
-    overlapping = msgspec.structs.replace(changed(VALID, 2, devices=(2,)), shared_devices=True)
+    assert check_plan(FOUR, msgspec.structs.replace(shared, placement="listed")).status == "valid"
+    overlapping = msgspec.structs.replace(changed(VALID, 2, devices=(2,)), placement="listed")
     witness = broken(FOUR, overlapping)
     assert (witness.rule, witness.device) == ("C3", 2)
 

@@ -201,7 +201,7 @@ def test_transfers_in_place_or_of_no_length_take_no_link() -> None:
     assert check_trace(pair(), PLAN, SCHEDULE, measured).status == "valid"
     # On one device two tensors pass at once.
     stages = PLAN.stages
-    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), shared_devices=True)
+    plan = Plan(stages=(stages[0], msgspec.structs.replace(stages[1], devices=(0,))), placement="listed")
     one = FiniteSchedule(lanes=(lane((0,), "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1"),))
     trace = Trace(
         origin="measured", lanes=((0,),), lane=(0,) * 8, stage=(0, 0, 1, 1, 1, 1, 0, 0),

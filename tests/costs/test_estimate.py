@@ -99,13 +99,13 @@ def test_stages_on_one_device_add_up() -> None:
     problem = chain_problem([3, 4, 5], [5, 6, 7], cluster(2), mini_batch=8)
     plan = stages_plan([[0], [1], [2]])
     shared = (plan.stages[0], plan.stages[1], msgspec.structs.replace(plan.stages[2], devices=(0,)))
-    assert estimate(problem, Plan(stages=shared, shared_devices=True)) == 8 * (8 + 12)
+    assert estimate(problem, Plan(stages=shared, placement="listed")) == 8 * (8 + 12)
 
 
 def test_all_reduces_of_stages_on_one_lane_add_up() -> None:
     problem = chain_problem([1, 1], [1, 1], cluster(2), weights=[1000, 500], mode="sync", mini_batch=2)
     stages = (Stage(operators=(f"op{i}",), devices=(0, 1), data_parallel=2, micro_batch=2) for i in range(2))
-    plan = Plan(shared_devices=True, stages=tuple(stages))
+    plan = Plan(placement="listed", stages=tuple(stages))
     lane = Lane(devices=(0, 1), stage=(0, 1, 1, 0, 0, 1), micro_batch=(0,) * 6, kinds="FFBBRR")
     assert simulate(problem, plan, FiniteSchedule(lanes=(lane,))).total_ns == 4 + 1000 + 500
     assert estimate(problem, plan) == 4 + 1000 + 500

@@ -103,7 +103,7 @@ def test_stages_that_list_the_same_devices_in_another_order_pass_tensors_in_plac
     problem = two_levels()
     ways = ((0, 1), (1, 0))
     plan = Plan(
-        shared_devices=True,
+        placement="listed",
         stages=tuple(
             Stage(operators=(f"op{i}",), devices=ids, data_parallel=2, micro_batch=2) for i, ids in enumerate(ways)
         ),

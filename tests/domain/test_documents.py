@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.domain.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
+from pipebench.domain.document import KINDS, PlannedProblem, content_digest, decode, encode, kind_of, schema
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Provenance
 from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule
 from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
@@ -101,6 +103,50 @@ def test_hashes_follow_content() -> None:
     assert other.problem_id != PROBLEM.problem_id
     assert sync.problem_id != PROBLEM.problem_id
     assert sync.workload_id == PROBLEM.workload_id
+
+
+@pytest.mark.parametrize(
+    ("devices", "shared", "placement"),
+    [
+        ((0, 1), False, "apart"),
+        ((0, 1, 0), True, "listed"),
+        ((0, 1, 0, 1), True, "in-turn"),
+        ((0, 1, 1, 0), True, "v"),
+    ],
+)
+def test_a_plan_with_the_former_field_of_shared_devices_is_read(
+    devices: tuple[int, ...], shared: bool, placement: str
+) -> None:
+    plan = Plan(
+        stages=tuple(Stage(operators=(f"op{k}",), devices=(d,), micro_batch=1) for k, d in enumerate(devices))
+    )
+    now = msgspec.structs.replace(plan, placement=placement)
+    for kind, value in (("bare-plan", plan), ("plan", PlannedProblem(problem=PROBLEM, plan=plan))):
+        document = json.loads(encode(kind, value))
+        former = document["content"] if kind == "bare-plan" else document["content"]["plan"]
+        del former["placement"], former["pipelines"]
+        former["shared_devices"] = shared
+        read = decode(json.dumps(document).encode(), kind, "p.json")
+        assert (read if kind == "bare-plan" else read.plan) == now
+    broken_plan = b'{"pipebench":"bare-plan","version":1,"content":{"stages":3,"shared_devices":true}}'
+    with pytest.raises(PipebenchError, match=r"content\.stages"):
+        decode(broken_plan, "bare-plan", "p.json")
+
+
+def test_the_digest_of_a_document_is_that_of_its_value() -> None:
+    assert content_digest(encode("bare-plan", PLAN, indent=1), "p.json") == digest(PLAN)
+
+
+def test_an_overlap_of_nothing_leaves_the_identity_of_a_problem() -> None:
+    """Problems from before the field have the identity that they had."""
+    figures = msgspec.structs.replace(PROBLEM.profile, provenance=Provenance())
+    assert PROBLEM.workload_id == digest((figures, PROBLEM.cluster, PROBLEM.mini_batch, PROBLEM.pins))
+    half = msgspec.structs.replace(PROBLEM, overlap=0.5)
+    assert (
+        len({half.workload_id, PROBLEM.workload_id, msgspec.structs.replace(PROBLEM, overlap=1.0).workload_id})
+        == 3
+    )
+    assert half.problem_id != PROBLEM.problem_id
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -12,7 +12,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins
 from pipebench.domain.profile import Alternative, OperatorCosts, Provenance
 from pipebench.domain.result import PlanResult
-from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.domain.schedule import Lane, PeriodicSchedule
 from pipebench.domain.topology import topological_order
 from pipebench.domain.trace import MemoryTimeline
 from pipebench.domain.verdict import Verdict
@@ -30,6 +30,13 @@ def operators(*made: Operator, tensors: tuple[Tensor, ...] = (), parameters: tup
 
 
 A = Operator(name="a", kind="op")
+
+
+FOUR = stages_plan([[0], [1], [0], [1]])
+
+
+def pair(kinds: str, stage: tuple[int, ...], micro_batch: tuple[int, ...], together: tuple[int, ...]) -> Lane:
+    return Lane(devices=(0,), stage=stage, micro_batch=micro_batch, kinds=kinds, together=together)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +92,18 @@ A = Operator(name="a", kind="op")
         (lambda: Stage(operators=("a",), devices=(0,), micro_batch=1, choice=("x", "y")), "2 entries"),
         (lambda: Plan(stages=()), "at least one stage"),
         (lambda: msgspec.structs.replace(stages_plan([[0], [1]]), order_edges=((0, 2),)), "not there"),
+        (
+            lambda: msgspec.structs.replace(stages_plan([[0], [1], [2]]), pipelines=2),
+            "3 stages are no 2 pipelines",
+        ),
+        (lambda: Plan(stages=FOUR.stages, pipelines=2, order_edges=((1, 2),)), "from one pipeline to another"),
+        (lambda: pair("FB", (0, 0), (0, 1), (1,)), "position 1, the lane has 2 tasks"),
+        (lambda: pair("BF", (0, 0), (0, 1), (0,)), "an F and the B or I behind it"),
+        (lambda: pair("FW", (0, 0), (0, 1), (0,)), "an F and the B or I behind it"),
+        (lambda: pair("FB", (3, 3), (1, 1), (0,)), "its own backward"),
+        (lambda: pair("FBFB", (0, 1, 2, 3), (0, 0, 0, 0), (2, 0)), "share no task"),
+        (lambda: pair("FFB", (0, 1, 2), (0, 0, 0), (0, 1)), "an F and the B"),
+        (lambda: msgspec.structs.replace(chain_problem([1], [1], cluster(1)), overlap=1.5), "overlap is 1.5"),
         (lambda: PeriodicSchedule(period_ns=2**70, stage=(), kinds="", start_ns=(), shift=()), "period_ns"),
         (lambda: MemoryTimeline(device=0, time_ns=(0, 1), bytes=(5,)), "2 instants and 1 figures"),
         (lambda: Verdict(status="invalid"), "witness"),
@@ -94,6 +113,12 @@ A = Operator(name="a", kind="op")
 def test_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         make()
+
+
+def test_a_pair_is_of_two_tasks_that_may_run_at_once() -> None:
+    lane = pair("FFBFIW", (0, 0, 0, 0, 0, 0), (0, 1, 0, 2, 1, 1), (1, 3))
+    assert lane.together == (1, 3)
+    pair("FB", (0, 1), (0, 0), (0,))
 
 
 def test_equal_numbers_have_one_identity() -> None:

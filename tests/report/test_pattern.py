@@ -35,7 +35,7 @@ def three_stages(
         transfer_start_ns=(10, 25, 60, 5),
         transfer_shift=(0, 0, 0, 1),
     )
-    return problem, Plan(stages=stages, shared_devices=True), schedule
+    return problem, Plan(stages=stages, placement="listed"), schedule
 
 
 def told(pattern: Pattern) -> dict[str, list[tuple[str, int, int]]]:

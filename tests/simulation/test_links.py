@@ -56,7 +56,7 @@ def test_first_come_first_served_and_ties_by_message_number() -> None:
             Stage(operators=("op1",), devices=(0,), micro_batch=1),
             Stage(operators=("op2",), devices=(1,), micro_batch=1),
         ),
-        shared_devices=True,
+        placement="listed",
     )
     schedule = lanes("F0 F0 B0 B0", "F0 B0")
     by_stage = [(1, 0, 0, 1), (2, 2)]
@@ -161,7 +161,7 @@ def test_stages_on_the_same_devices_send_nothing() -> None:
     problem = chain_problem([2, 3], [1, 1], cluster(1), activations=[0, 50, 0], mode="sync")
     plan = Plan(
         stages=tuple(Stage(operators=(f"op{i}",), devices=(0,), micro_batch=1) for i in range(2)),
-        shared_devices=True,
+        placement="listed",
     )
     lane = lanes("F0 F0 B0 B0").lanes[0]
     both = type(lane)(devices=(0,), stage=(0, 1, 1, 0), micro_batch=lane.micro_batch, kinds=lane.kinds)

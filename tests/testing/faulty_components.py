@@ -71,7 +71,7 @@ def executor_honest(problem, plan, schedule, context):
     return simulate(problem, plan, schedule)
 
 def executor_runs(problem, plan, schedule, context):
-    if plan.shared_devices:
+    if plan.placement != "apart":
         raise UnsupportedProblem("stages share devices")
     return simulate(problem, plan, schedule)
 
@@ -143,7 +143,7 @@ def executor_watchful(problem, plan, schedule, context):
 executor_no_worker = executor_honest
 
 def scheduler_honest(problem, plan, context):
-    if plan.shared_devices:
+    if plan.placement != "apart":
         raise UnsupportedProblem("stages share devices")
     counts = [problem.mini_batch // stage.micro_batch for stage in plan.stages]
     def lane(position, stage):

@@ -9,7 +9,7 @@ from pipebench.domain.value import Value
 
 Figure = int | float | str | bool | tuple[int, ...] | dict[str, int] | None
 STAGE_FIELDS = ("devices", "data_parallel", "tensor_parallel", "micro_batch", "k", "in_flight", "recompute")
-PLAN_FIELDS = ("copies", "routing", "shared_devices")
+PLAN_FIELDS = ("copies", "pipelines", "routing", "placement")
 
 
 class Change(Value, frozen=True, kw_only=True):

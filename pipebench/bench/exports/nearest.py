@@ -49,7 +49,7 @@ def _pins(said: Pins, plan: Plan, several: bool, sized: bool) -> list[Pins]:
     sized: keep its micro-batch, which without a flush may well be the whole mini-batch.
     """
     tensor = _most([stage.tensor_parallel for stage in plan.stages])
-    replicas = _most([stage.data_parallel * plan.copies for stage in plan.stages])
+    replicas = _most([stage.data_parallel * plan.all_pipelines for stage in plan.stages])
     sets = len({stage.devices for stage in plan.stages})
     micro_batch = _most([stage.micro_batch for stage in plan.stages]) if sized else None
     virtual = said.virtual_stages if several else 1

@@ -50,7 +50,7 @@ def predicted(
         raise PipebenchError(f"the plan is not valid under {scheduler}: {reason}")
     trace = services.simulate(problem, plan, ordered)
     if trace.period_ns is not None:
-        time_ns = trace.period_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.copies)
+        time_ns = trace.period_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     else:
         time_ns = trace.total_ns
     free = min(problem.cluster.type_of(device).memory_bytes - peak for device, peak in verdict.peak_bytes.items())

@@ -56,7 +56,7 @@ def recut(made: Arrangement, bounds: Bounds) -> Plan:
     position_of = sorted(
         range(len(plan.stages)), key=lambda p: min(order.get(n, len(order)) for n in plan.stages[p].operators)
     )
-    rounds = made.problem.mini_batch // (plan.stages[0].micro_batch * plan.copies)
+    rounds = made.problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     count = len(made.stages)
     stages = []
     for k, (first, end) in enumerate(pairwise(bounds)):

@@ -61,7 +61,7 @@ def test_not_contiguous(name: str, given: tuple[Problem, Plan]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_unequal_stages_by_rank(name: str, given: tuple[Problem, Plan]) -> None:
     made, plan = given
-    shared = replace(changed(plan, 3, devices=plan.stages[0].devices), shared_devices=True)
+    shared = replace(changed(plan, 3, devices=plan.stages[0].devices), placement="listed")
     assert "unequal stages per rank" in TARGETS[name].refusal(made, shared)
 
 

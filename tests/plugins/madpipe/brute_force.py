@@ -53,7 +53,7 @@ def on_devices(problem: Problem, bounds: tuple[int, ...], devices: tuple[int, ..
             )
             for (first, end), device in zip(pairwise(bounds), devices, strict=True)
         ),
-        shared_devices=len(set(devices)) < len(devices),
+        placement="listed" if len(set(devices)) < len(devices) else "apart",
     )
 
 

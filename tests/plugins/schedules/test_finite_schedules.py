@@ -111,7 +111,7 @@ def test_the_all_reduce_ends_a_lane(replicas: int, copies: int, weights: int, mo
 def test_stages_that_share_devices_are_refused() -> None:
     problem, plan = chain(2, 4)
     stages = (plan.stages[0], msgspec.structs.replace(plan.stages[1], devices=(0,)))
-    shared = Plan(stages=stages, shared_devices=True)
+    shared = Plan(stages=stages, placement="listed")
     with pytest.raises(UnsupportedProblem, match=r"gpipe has no order .* stages 0 and 1 share \[0\]"):
         gpipe_schedule(problem, shared)
     with pytest.raises(UnsupportedProblem, match="1f1b has no order"):

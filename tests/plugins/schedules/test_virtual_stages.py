@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.check import check_schedule
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
@@ -36,7 +37,9 @@ def shared(devices: int, rounds: int, count: int, vee: bool = False) -> tuple[Pr
         replace(stage, devices=(min(k, 2 * devices - 1 - k) if vee else k % devices,))
         for k, stage in enumerate(plan.stages)
     )
-    return replace(problem, profile=profile), replace(plan, stages=placed, shared_devices=rounds > 1)
+    return replace(problem, profile=profile), replace(
+        plan, stages=placed, placement=placement_kind_of([stage.devices for stage in placed])
+    )
 
 
 def made(work: Schedule, problem: Problem, plan: Plan) -> FiniteSchedule:

@@ -54,7 +54,7 @@ def ring() -> Case:
     names = [(op.name,) for op in problem.profile.graph.operators]
     count = len(names)
     places = [(position % 3,) for position in range(count)]
-    plan = Plan(stages=stages(names, micro_batch=2, devices=places), shared_devices=True)
+    plan = Plan(stages=stages(names, micro_batch=2, devices=places), placement="listed")
     lanes = []
     for device in range(3):
         mine = [stage for stage in range(count) if stage % 3 == device]

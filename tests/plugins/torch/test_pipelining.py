@@ -49,7 +49,7 @@ def test_several_stages_on_a_device_and_a_split_backward(scheduler: str) -> None
     problem = problem_of(deep(4), 2, 8)
     places = [(0,), (1,), (0,), (1,)] if scheduler == "interleaved-1f1b" else [(0,), (1,), (1,), (0,)]
     plan = Plan(
-        stages=stages([(f"l{number}",) for number in range(4)], micro_batch=2, devices=places), shared_devices=True
+        stages=stages([(f"l{number}",) for number in range(4)], micro_batch=2, devices=places), placement="listed"
     )
     schedule = services().schedule(scheduler, problem, plan)
     trace, told = run(problem, plan, schedule, engine="pipelining", iterations=1)
