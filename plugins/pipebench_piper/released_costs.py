@@ -25,6 +25,11 @@ def synchronisation_s(weights_bytes: int, replicas: int, micro_batches: int, ban
     return 4 * (replicas - 1) * weights_bytes / replicas / micro_batches / bandwidth_bytes_s
 
 
+def crossing_s_for_a_byte(replicas: int, bandwidth_bytes_s: float) -> float:
+    """Of a micro-batch that crosses into a stage or out of it: its replicas take micro-batches in turn."""
+    return 1 / (replicas * bandwidth_bytes_s)
+
+
 def crossing_bytes(tensor: Tensor, alternative: Alternative | None, micro_batch: int) -> float:
     """What an edge costs at one end for a micro-batch.
 
