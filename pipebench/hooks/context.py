@@ -9,6 +9,7 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.domain.cluster import DeviceType
+    from pipebench.domain.placement import PlacementKind
     from pipebench.domain.plan import Plan
     from pipebench.domain.problem import Problem
     from pipebench.domain.profile import Precision
@@ -46,6 +47,8 @@ class Context:
     which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
     expanded, LP size, nodes …), exact from run to run; what a called component counts is added
     as "name.counter". request: what a slot needs besides (see descriptors). notices: lines for the row.
+    scheduler: for a planner, the one that will order its plan where the user names one; else empty. placements:
+    those that this scheduler takes, as it declares them; empty where none is named.
     """
 
     options: Any
@@ -56,6 +59,8 @@ class Context:
     counters: dict[str, int] = field(default_factory=dict)
     request: Any = None
     notices: list[str] = field(default_factory=list)
+    scheduler: str = ""
+    placements: "tuple[PlacementKind, ...]" = ()
 
     def note(self, text: str) -> None:
         """Add a line that the user should read beside the result."""
