@@ -23,7 +23,7 @@ ANY_PLACEMENT: tuple[PlacementKind, ...] = ("apart", "in-turn", "wave")
 
 @dataclass(frozen=True)
 class Shape:
-    """micro_batch: samples of all replicas in one pipeline. virtual: stages on each device, those of all pipelines.
+    """micro_batch: samples of all replicas in one pipeline. virtual: stages on each device, of all pipelines.
     placement: how they stand.
     """
 
