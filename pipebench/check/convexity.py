@@ -13,7 +13,7 @@ def leaves_and_returns(problem: Problem, plan: Plan) -> Witness | None:
     """The first stage that a path leaves and enters again; the witness names the operator outside it.
 
     One pass in topological order keeps, for each node, the set of stages (bits) that some path to it has
-    left. O(edges x stages / 64).
+    left. O(edges x stages / 64). The other pipelines of a plan hold what the first one holds.
     """
     graph = problem.profile.graph
     holders = holders_of(graph, plan)

@@ -13,5 +13,5 @@ def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
 
 
 def micro_batches_of(problem: Problem, plan: Plan, stage: Stage) -> int:
-    """Micro-batches that one copy of a stage runs for one weight update."""
-    return problem.mini_batch // plan.copies // stage.micro_batch
+    """Micro-batches that a stage of one pipeline runs for one weight update."""
+    return problem.mini_batch // plan.all_pipelines // stage.micro_batch

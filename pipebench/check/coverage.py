@@ -1,15 +1,43 @@
-"""Coverage: every operator in exactly one stage; constant ones in at least one, once in each."""
+"""Coverage: every operator in exactly one stage of each pipeline; constant ones in at least one, once in each."""
 
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.verdict import Witness
+from pipebench.domain.verdict import Rule, Witness
+
+ALIKE = ("operators", "choice", "sharding", "recompute", "micro_batch", "data_parallel", "tensor_parallel")
+"""Fields of a stage that are the same in all pipelines of a plan."""
+
+
+def unlike_mirror(problem: Problem, plan: Plan) -> Witness | None:
+    """The first stage that differs from the one at its position in the first pipeline by more than its devices."""
+    del problem
+    for position in range(plan.pipeline_length, len(plan.stages)):
+        first = plan.mirrors(position)[0]
+        here, there = plan.stages[position], plan.stages[first]
+        for name in ALIKE:
+            if getattr(here, name) != getattr(there, name):
+                message = (
+                    f"stages {first} and {position} stand at one position of two pipelines and differ in {name}: "
+                    f"{_short(getattr(there, name))} and {_short(getattr(here, name))}"
+                )
+                rule: Rule = "coverage" if name == "operators" else "shape"
+                return Witness(rule=rule, message=message, stage=position)
+    return None
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def uncovered(problem: Problem, plan: Plan) -> Witness | None:
-    """The first operator that is unknown, held twice, or held by no stage; or a stage that holds none."""
+    """The first operator that is unknown, held twice, or held by no stage; or a stage that holds none.
+
+    The other pipelines of a plan hold what the first one holds (`unlike_mirror`).
+    """
     graph = problem.profile.graph
     home: dict[str, int] = {}
-    for position, stage in enumerate(plan.stages):
+    for position, stage in enumerate(plan.stages[: plan.pipeline_length]):
         if not stage.operators:
             return Witness(rule="coverage", message=f"stage {position} holds no operator", stage=position)
         for name in stage.operators:

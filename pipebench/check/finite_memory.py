@@ -59,23 +59,25 @@ def lane_peak(tasks: Tasks, lane: int, of_stage: Mapping[int, StageMemory]) -> t
     """The most bytes on a device of the lane and the first task during which it holds them.
 
     A micro-batch is live from the start of its F to the end of its B (W when split). During a task the
-    workspace of its stage is added; during R none.
+    workspace of its stage is added, during a pair those of both; during R none.
     """
     first, end = int(tasks.lane_start[lane]), int(tasks.lane_start[lane + 1])
     stages = tasks.stage[first:end].tolist()
     kinds = tasks.kind[first:end].tolist()
     releases = (tasks.release[tasks.slot[first:end]] == np.arange(first, end)).tolist()
+    paired = np.flatnonzero(tasks.pair_end[first:end] > np.arange(first, end))
+    beside = {task + k: of_stage[stages[task + 1 - k]].workspace for task in paired.tolist() for k in (0, 1)}
     live = dict.fromkeys(of_stage, 0)
     total = sum(memory.held for memory in of_stage.values())
     peak, peak_task = total, first
-    for task, (stage, kind, releasing) in enumerate(zip(stages, kinds, releases, strict=True), start=first):
+    for position, (stage, kind, releasing) in enumerate(zip(stages, kinds, releases, strict=True)):
         memory = of_stage[stage]
         if kind == F:
             total += memory.per_micro_batch + (memory.while_live if live[stage] == 0 else 0)
             live[stage] += 1
-        during = total if kind == R else total + memory.workspace
+        during = total if kind == R else total + memory.workspace + beside.get(position, 0)
         if during > peak:
-            peak, peak_task = during, task
+            peak, peak_task = during, first + position
         if releasing:
             live[stage] -= 1
             total -= memory.per_micro_batch + (memory.while_live if live[stage] == 0 else 0)

@@ -11,11 +11,14 @@ from pipebench.domain.plan import Plan
 Holders = list[list[int]]
 
 
-def holders_of(graph: OperatorGraph, plan: Plan) -> Holders:
-    """For each operator the stages that hold it, ascending."""
+def holders_of(graph: OperatorGraph, plan: Plan, pipeline: range | None = None) -> Holders:
+    """For each operator the stages that hold it, ascending, of one pipeline of the plan.
+
+    pipeline: the positions of its stages, those of the first one unless they are given.
+    """
     holders: Holders = [[] for _ in graph.operators]
-    for position, stage in enumerate(plan.stages):
-        for name in stage.operators:
+    for position in plan.pipeline_of(0) if pipeline is None else pipeline:
+        for name in plan.stages[position].operators:
             holders[graph.index[name]].append(position)
     return holders
 
@@ -27,10 +30,11 @@ def parents(graph: OperatorGraph, holders: Holders, operator: int, stage: int) -
 
 
 def data_edges(graph: OperatorGraph, plan: Plan) -> set[tuple[int, int]]:
-    """Pairs of stages (producer, consumer) between which at least one tensor goes."""
-    holders = holders_of(graph, plan)
+    """Pairs of stages (producer, consumer) of one pipeline between which at least one tensor goes."""
+    pipelines = [plan.pipeline_of(first) for first in range(0, len(plan.stages), plan.pipeline_length)]
     return {
         (source, stage)
+        for holders in (holders_of(graph, plan, pipeline) for pipeline in pipelines)
         for operator, stages in enumerate(holders)
         for stage in stages
         for _, source in parents(graph, holders, operator, stage)

@@ -13,7 +13,7 @@ def wrong_lane_order(tasks: Tasks) -> Witness | None:
         if wrong.any():
             slot = int(np.argmax(wrong))
             return _witness(tasks, int(needs[slot]), int(needed[slot]))
-    last_backward = np.maximum.reduceat(tasks.release, tasks.first_slot[:-1])
+    last_backward = tasks.last_release
     reduces = np.flatnonzero(tasks.kind == R)
     early = reduces[reduces < last_backward[tasks.stage[reduces]]]
     if len(early):

@@ -11,15 +11,15 @@ from pipebench.domain.verdict import Verdict, Witness
 def check_pins(problem: Problem, plan: Plan) -> Verdict:
     """The verdict on the pins of a plan that `check_plan` found valid; rule `shape`.
 
-    tensor_parallel, micro_batch: of every stage. data_parallel: replicas of every stage, copies of the
-    pipeline counted. pipeline: number of device sets of one copy. virtual_stages: stages on each of them.
+    tensor_parallel, micro_batch: of every stage. data_parallel: replicas of every stage, those of all pipelines
+    and copies counted. pipeline: number of device sets of each pipeline. virtual_stages: its stages on each set.
     recompute: of every stage, or of all its operators by their alternatives.
     """
     pins = problem.pins
-    sets = Counter(stage.devices for stage in plan.stages)
-    if pins.pipeline is not None and len(sets) != pins.pipeline:
-        return _broken(f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None)
     for position, stage in enumerate(plan.stages):
+        sets = Counter(plan.stages[other].devices for other in plan.pipeline_of(position))
+        if pins.pipeline is not None and len(sets) != pins.pipeline:
+            return _broken(f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None)
         for name, pinned, found in _of_stage(problem, plan, stage, sets[stage.devices]):
             if pinned is not None and pinned != found:
                 return _broken(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
@@ -29,7 +29,7 @@ def check_pins(problem: Problem, plan: Plan) -> Verdict:
 def _of_stage(problem: Problem, plan: Plan, stage: Stage, sharers: int) -> Iterator[tuple[str, object, object]]:
     pins = problem.pins
     yield "tensor_parallel", pins.tensor_parallel, stage.tensor_parallel
-    yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.copies
+    yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.all_pipelines
     yield "micro_batch", pins.micro_batch, stage.micro_batch
     yield "virtual_stages", pins.virtual_stages, sharers
     yield "recompute", pins.recompute, _recompute(problem, stage)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pipebench.check.acyclicity import cyclic_stages
 from pipebench.check.choices import wrong_choice, wrong_sharding
 from pipebench.check.convexity import leaves_and_returns
-from pipebench.check.coverage import uncovered
+from pipebench.check.coverage import uncovered, unlike_mirror
 from pipebench.check.devices import wrong_placement
 from pipebench.check.routing import relayed_backwards
 from pipebench.check.sizes import wrong_size
@@ -15,6 +15,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.verdict import Verdict, Witness
 
 RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
+    unlike_mirror,
     uncovered,
     wrong_size,
     wrong_choice,
@@ -30,6 +31,7 @@ RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
 def check_plan(problem: Problem, plan: Plan) -> Verdict:
     """The verdict on a plan: coverage, sizes, choices, C1, C2, C3, routing (GraphPipe section 4, C1-C3).
 
+    In a plan of several pipelines each of them has to keep the rules, and all of them hold the same stages.
     `unknown` when the plan is well formed but the cost model cannot price it. Memory depends on the order of
     tasks and is judged with a schedule; pins are judged by `check_pins`.
     """

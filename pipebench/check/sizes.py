@@ -1,4 +1,4 @@
-"""Sizes: device counts and ids, micro-batches that divide what a copy computes."""
+"""Sizes: device counts and ids, micro-batches that divide what a pipeline computes."""
 
 from pipebench.check.copies import devices_of_copies
 from pipebench.domain.plan import Plan
@@ -8,13 +8,14 @@ from pipebench.domain.verdict import Witness
 
 def wrong_size(problem: Problem, plan: Plan) -> Witness | None:
     """The first stage whose devices or micro-batch cannot be: they do not exist, do not divide, do not match."""
-    if problem.mini_batch % plan.copies:
-        message = f"{plan.copies} copies do not divide the mini-batch {problem.mini_batch}"
+    if problem.mini_batch % plan.all_pipelines:
+        pipelines = f"{plan.pipelines} pipelines in each of " if plan.pipelines > 1 else ""
+        message = f"{pipelines}{plan.copies} copies do not divide the mini-batch {problem.mini_batch}"
         return Witness(rule="shape", message=message)
     if plan.devices_used > problem.cluster.size:
         message = f"{plan.copies} copies need {plan.devices_used} devices, the cluster has {problem.cluster.size}"
         return Witness(rule="shape", message=message)
-    samples = problem.mini_batch // plan.copies
+    samples = problem.mini_batch // plan.all_pipelines
     for position in range(len(plan.stages)):
         message = _devices(plan, position) or _micro_batch(plan, position, samples)
         if message:
@@ -40,7 +41,8 @@ def _devices(plan: Plan, position: int) -> str:
 def _micro_batch(plan: Plan, position: int, samples: int) -> str:
     stage = plan.stages[position]
     if samples % stage.micro_batch:
-        return f"stage {position}: micro-batch {stage.micro_batch} does not divide the {samples} samples of a copy"
+        whose = f"the {samples} samples of a {'pipeline' if plan.pipelines > 1 else 'copy'}"
+        return f"stage {position}: micro-batch {stage.micro_batch} does not divide {whose}"
     if stage.data_parallel > stage.micro_batch:
         return f"stage {position}: {stage.data_parallel} replicas share a micro-batch of {stage.micro_batch}"
     return ""

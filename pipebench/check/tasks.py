@@ -1,6 +1,6 @@
 """Tasks as flat columns, lane after lane, with the place of each stage's and micro-batch's task."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,8 +25,9 @@ F, B, I, W, R = (ord(kind) for kind in (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGH
 class Tasks:
     """Columns of n tasks. lane_start: shape (lanes + 1,), where each lane's tasks begin.
 
-    counts: micro-batches of each stage. A slot numbers a (stage, micro-batch) pair: first_slot[stage] +
-    micro_batch. The tables are only meaningful once every task stands exactly once.
+    counts: micro-batches of each stage. together: tasks that run at the same time as the one behind them.
+    A slot numbers a stage with a micro-batch: first_slot[stage] + micro_batch. The tables are only meaningful once
+    every task stands exactly once.
     """
 
     lane_start: IntArray
@@ -34,6 +35,27 @@ class Tasks:
     micro_batch: IntArray
     kind: IntArray
     counts: IntArray
+    together: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @cached_property
+    def pair_start(self) -> IntArray:
+        """For each task the first task of the pair that it is in, itself where it is in none."""
+        starts = np.arange(len(self.stage))
+        starts[self.together + 1] = self.together
+        return starts
+
+    @cached_property
+    def pair_end(self) -> IntArray:
+        """For each task the last task of the pair that it is in, itself where it is in none."""
+        ends = np.arange(len(self.stage))
+        ends[self.together] = self.together + 1
+        return ends
+
+    @cached_property
+    def last_release(self) -> IntArray:
+        """For each stage the last task in its lane that frees activations."""
+        last: IntArray = np.maximum.reduceat(self.release, self.first_slot[:-1])
+        return last
 
     @cached_property
     def first_slot(self) -> IntArray:
@@ -91,19 +113,23 @@ class Tasks:
 
 
 def micro_batch_counts(problem: Problem, plan: Plan) -> IntArray:
-    """Micro-batches of each stage for one weight update of one copy, shape (stages,)."""
+    """Micro-batches of each stage for one weight update of one pipeline, shape (stages,)."""
     return _column([micro_batches_of(problem, plan, stage) for stage in plan.stages])
 
 
 def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> Tasks:
     """The columns of a finite schedule, as it stands."""
     lanes = schedule.lanes
+    lane_start = np.cumsum([0, *(len(lane.stage) for lane in lanes)])
     return Tasks(
-        lane_start=np.cumsum([0, *(len(lane.stage) for lane in lanes)]),
+        lane_start=lane_start,
         stage=_column([s for lane in lanes for s in lane.stage]),
         micro_batch=_column([m for lane in lanes for m in lane.micro_batch]),
         kind=kind_codes("".join(lane.kinds for lane in lanes)),
         counts=micro_batch_counts(problem, plan),
+        together=_column(
+            [int(first) + i for lane, first in zip(lanes, lane_start, strict=False) for i in lane.together]
+        ),
     )
 
 

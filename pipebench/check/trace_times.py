@@ -5,6 +5,7 @@ import numpy as np
 from pipebench.check.deadlock import Waits, waits
 from pipebench.check.tasks import B, F, I, R, Tasks, W
 from pipebench.check.traced import Traced
+from pipebench.costs.compute import pairs_ns
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
@@ -13,26 +14,41 @@ from pipebench.domain.verdict import Rule, Witness
 
 
 def wrong_duration(model: CostModel, plan: Plan, traced: Traced, simulated: bool) -> Witness | None:
-    """The first task that ends before it starts; simulated: that lasts other than the cost model says."""
+    """The first task that ends before it starts; simulated: that lasts other than the cost model says.
+
+    Simulated tasks of a pair start together, and each lasts as long as the pair.
+    """
     lasted = traced.end_ns - traced.start_ns
     expected = _durations(model, plan, traced.tasks)
     wrong = lasted != expected if simulated else lasted < 0
     if not wrong.any():
-        return None
+        apart = traced.start_ns != traced.start_ns[traced.tasks.pair_start]
+        if not (simulated and apart.any()):
+            return None
+        task = int(np.argmax(apart))
+        other = traced.tasks.name(int(traced.tasks.pair_start[task]))
+        return _witness(traced, task, "shape", f"does not start together with {other}")
     task = int(np.argmax(wrong))
     wanted = f"it takes {exact_ns(expected[task])}" if simulated else "it ends before it starts"
     return _witness(traced, task, "shape", f"lasts {exact_ns(lasted[task])}, {wanted}")
 
 
 def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
-    """The first task that starts before the one in front of it in its lane has ended."""
-    same_lane = traced.tasks.lane[1:] == traced.tasks.lane[:-1]
-    early = same_lane & (traced.start_ns[1:] < traced.end_ns[:-1] - tolerance_ns)
+    """The first task that starts before the one in front of it in its lane has ended.
+
+    The tasks of a pair run at the same time: each comes behind the task in front of both.
+    """
+    tasks = traced.tasks
+    last_end = np.maximum(traced.end_ns, traced.end_ns[tasks.pair_start])
+    before = tasks.pair_start - 1
+    same_lane = (before >= 0) & (tasks.lane[before] == tasks.lane)
+    early = same_lane & (traced.start_ns < last_end[before] - tolerance_ns)
     if not early.any():
         return None
-    before = int(np.argmax(early))
-    ended = f"{traced.tasks.name(before)} before it in the lane ends at {exact_ns(traced.end_ns[before])}"
-    return _witness(traced, before + 1, "resource", f"starts at {exact_ns(traced.start_ns[before + 1])}, {ended}")
+    task = int(np.argmax(early))
+    front = int(before[task])
+    ended = f"{tasks.name(front)} before it in the lane ends at {exact_ns(last_end[front])}"
+    return _witness(traced, task, "resource", f"starts at {exact_ns(traced.start_ns[task])}, {ended}")
 
 
 def broken_precedence(
@@ -60,6 +76,8 @@ def _durations(model: CostModel, plan: Plan, tasks: Tasks) -> IntArray:
         table[position, [F, B, W, R]] = times.forward, times.backward, times.weight_gradient, times.all_reduce
         table[position, I] = times.backward - times.weight_gradient
     durations: IntArray = table[tasks.stage, tasks.kind]
+    first, second = tasks.together, tasks.together + 1
+    durations[first] = durations[second] = pairs_ns(durations[first], durations[second], model.problem.overlap)
     return durations
 
 

@@ -7,8 +7,14 @@ from pipebench.domain.problem import Problem
 
 def beyond_the_costs(problem: Problem, plan: Plan) -> str:
     """Why the costs of a well-formed plan are not known; '' when they are."""
+    if problem.regime.mode == "async" and plan.pipelines > 1:
+        return (
+            f"the weights of {plan.pipelines} pipelines are reduced together, and in async nothing says how many "
+            "versions of them each one keeps"
+        )
     for position, stage in enumerate(plan.stages):
-        types = {problem.cluster.devices[device] for device in devices_of_copies(plan, stage.devices)}
+        mirrored = [device for mirror in plan.mirrors(position) for device in plan.stages[mirror].devices]
+        types = {problem.cluster.devices[device] for device in devices_of_copies(plan, mirrored)}
         if len(types) > 1:
             return f"stage {position} runs on devices of several types ({', '.join(sorted(types))})"
         if any(parts > 1 for split in stage.sharding for parts in split.values()):

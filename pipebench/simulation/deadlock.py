@@ -57,10 +57,20 @@ class Standstill:
         return lanes[begin:], awaited[begin:]
 
     def _awaited(self, row: int) -> int:
-        """A row that has not run and that must, before `row` can."""
-        local = np.flatnonzero((self.tasks.next == row) & (self.instants.start < 0))
+        """A row that has not run and that must, before `row`, or the pair that begins with it, can."""
+        local = self.tasks.awaiting(row)
+        local = local[self.instants.start[local] < 0]
         if len(local):
             return int(local[0])
+        rows = (row, row + 1) if row in self.tasks.columns.together else (row,)
+        for each in rows:
+            sender = self._awaited_sender(each)
+            if sender is not None:
+                return sender
+        raise AssertionError(f"row {row} waits for nothing")
+
+    def _awaited_sender(self, row: int) -> int | None:
+        """A row whose message has not arrived and that `row` needs, None where all have."""
         columns, network = self.tasks.columns, self.network
         stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
         backward = int(columns.kind[row]) != FORWARD
@@ -70,7 +80,7 @@ class Standstill:
                 message = int(network.base[flow]) + sent
                 if self.instants.arrived[message] < 0:
                     return self._sender(message)
-        raise AssertionError(f"row {row} waits for nothing")
+        return None
 
     def _sender(self, message: int) -> int:
         """The row whose message this one waits for: its own, or the first one that its link still has to carry."""

@@ -85,7 +85,7 @@ def _arrive(tasks: Records, lanes: Records, row: int, instant: int, heap: IntArr
 def _send(
     tasks: Records,
     lanes: Records,
-    slot_row: IntArray,
+    arrival: IntArray,
     messages: Records,
     number: int,
     flow: Record,
@@ -99,7 +99,7 @@ def _send(
     messages[number].arrived = until
     sample = (number - flow.offset) * flow.here
     for target in range(sample // flow.there, (sample + flow.here - 1) // flow.there + 1):
-        size = _arrive(tasks, lanes, slot_row[flow.slot + target], until, heap, size)
+        size = _arrive(tasks, lanes, arrival[flow.slot + target], until, heap, size)
     return size
 
 
@@ -116,7 +116,8 @@ def _soonest(flow: Record, ports: Records, link_free: IntArray, port_free: IntAr
 def run(
     tasks: Records,
     lanes: Records,
-    slot_row: IntArray,
+    arrival: IntArray,
+    followers: IntArray,
     groups: Records,
     leaving: IntArray,
     flows: Records,
@@ -129,8 +130,8 @@ def run(
 ) -> int:
     """Run every task that can run; returns how many ended.
 
-    slot_row: as in TaskTable. groups, leaving: the flows that leave with each group. ports: the ports of each
-    flow. lines: the waiting lines; fixed: they and the messages' `next` hold all messages from the start, in
+    arrival, followers: as in TaskTable. groups, leaving: the flows that leave with each group. ports: the ports of
+    each flow. lines: the waiting lines; fixed: they and the messages' `next` hold all messages from the start, in
     the order in which each link carries them; else they are empty, first come first served. links, all_ports:
     their numbers. Results stand in the records: tasks' start, lanes' at, messages' sent and arrived.
     """
@@ -152,12 +153,17 @@ def run(
             task = tasks[key]
             if task.following >= 0:
                 size = _arrive(tasks, lanes, task.following, now, heap, size)
+            elif task.following < -1:
+                for position in range(followers.shape[1]):
+                    row = followers[-2 - task.following, position]
+                    if row >= 0:
+                        size = _arrive(tasks, lanes, row, now, heap, size)
             if task.sends >= 0:
                 for position in range(groups[task.sends].first, groups[task.sends].end):
                     flow = flows[leaving[position]]
                     number = flow.offset + task.micro_batch
                     if flow.queue < 0:
-                        size = _send(tasks, lanes, slot_row, messages, number, flow, now, heap, size)
+                        size = _send(tasks, lanes, arrival, messages, number, flow, now, heap, size)
                     else:
                         size = _push(heap, size, now, READY + number)
             lane = lanes[task.lane]
@@ -178,7 +184,7 @@ def run(
             if not fixed and flow.port_first == flow.port_end:
                 # Only the link is needed: its order of service is settled, nobody can come in between.
                 link_free[flow.link] = soonest + flow.duration
-                size = _send(tasks, lanes, slot_row, messages, number, flow, soonest, heap, size)
+                size = _send(tasks, lanes, arrival, messages, number, flow, soonest, heap, size)
                 continue
             if not fixed:
                 if line.head < 0:
@@ -195,7 +201,7 @@ def run(
             link_free[flow.link] = now + flow.duration
             for position in range(flow.port_first, flow.port_end):
                 port_free[ports[position].port] = now + ports[position].occupied
-            size = _send(tasks, lanes, slot_row, messages, number, flow, now, heap, size)
+            size = _send(tasks, lanes, arrival, messages, number, flow, now, heap, size)
             if line.head >= 0 and messages[line.head].ticket > 0:
                 size = _push(heap, size, now, TRY + messages[line.head].ticket - 1)
     return ended

@@ -47,7 +47,8 @@ def run_loop(
     ended = run(
         _readable(task_records),
         _readable(lane_records),
-        tasks.slot_row,
+        tasks.arrival,
+        tasks.followers,
         _readable(groups),
         leaving,
         _readable(_flow_records(stages, network)),
@@ -58,8 +59,10 @@ def run_loop(
         network.ports,
         link_order is not None,
     )
+    start = task_records["start"].copy()
+    start[tasks.columns.together + 1] = start[tasks.columns.together]
     return Instants(
-        start=task_records["start"].copy(),
+        start=start,
         sent=messages["sent"].copy(),
         arrived=messages["arrived"].copy(),
         ended=int(ended),
@@ -76,12 +79,14 @@ def _task_records(stages: StageTable, tasks: TaskTable, network: FlowTable) -> R
     columns = tasks.columns
     group = columns.stage + np.where(columns.kind == FORWARD, 0, len(stages.count))
     waits = tasks.waits.copy()
-    add_message_waits(waits, tasks.slot_row, network, stages)
+    add_message_waits(waits, tasks.arrival, network, stages)
     records = np.zeros(len(tasks.lane), TASK)
     records["lane"] = tasks.lane
     records["sends"] = np.where(columns.kind <= INPUT, group, -1)
     records["micro_batch"] = columns.micro_batch
     records["duration"] = tasks.duration
+    # A pair is its first row; the second one follows at once, when the first has ended.
+    records["duration"][columns.together + 1] = 0
     records["following"] = tasks.next
     records["waits"] = waits
     records["start"] = -1

@@ -16,7 +16,7 @@ def memory_timelines(
     """The timeline of every device, ascending; memory: that of each stage.
 
     A micro-batch is live on a stage from the start of its F to the end of its B (or of its W). While a task
-    other than R runs, its stage's workspace is held too.
+    other than R runs, its stage's workspace is held too; while a pair runs, those of both.
     """
     timelines: list[MemoryTimeline] = []
     for lane, devices in enumerate(columns.devices):
@@ -43,12 +43,18 @@ def _lane(
         after += _held(memory[s], live)
     workspace = np.array([each.workspace for each in memory], np.int64)
     during += np.where(kind == REDUCE, 0, workspace[stage])
+    inside = (columns.together >= rows.start) & (columns.together < rows.stop)
+    pair = columns.together[inside] - rows.start
+    during[pair] += workspace[stage[pair + 1]]
     # A gap of no length between two tasks is no instant of its own.
     gap = np.ones(len(stage), bool)
     gap[:-1] = start[1:] > end[:-1]
+    gap[pair] = False
+    begins = np.ones(len(stage), bool)
+    begins[pair + 1] = False
     times = np.stack([start, end], axis=1).ravel()
     values = np.stack([during, after], axis=1).ravel()
-    there = np.stack([np.ones(len(stage), bool), gap], axis=1).ravel()
+    there = np.stack([begins, gap], axis=1).ravel()
     times, values = times[there], values[there]
     if len(times) == 0 or times[0] > 0:
         idle = sum(memory[s].at(0) for s in present)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipebench.costs.quantise import NS_PER_S, FloatArray
+from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.trace import Trace
@@ -26,17 +26,17 @@ class Metrics:
 def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
     """The metrics of a trace of this plan.
 
-    A trace with a period counts mini_batch / (micro_batch * copies) periods, and its bubble is that of one
-    steady period; any other trace counts as a whole. A device idles while its lane runs no task (an all-reduce
-    is a task). A trace without a length has throughput and bubble 0.
+    A trace with a period counts mini_batch / (micro_batch * pipelines of all copies) periods, and its bubble is
+    that of one steady period; any other trace counts as a whole. A device idles while its lane runs no task (an
+    all-reduce is a task). A trace without a length has throughput and bubble 0.
     """
     if trace.period_ns is None:
         length_ns = span_ns = trace.total_ns
-        busy_ns = _busy(trace, every=True)
+        busy_ns = _busy(trace)
     else:
         span_ns = trace.period_ns
-        busy_ns = _busy(trace, every=False)
-        length_ns = span_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.copies)
+        busy_ns = _busy_in_a_period(trace)
+        length_ns = span_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     devices = np.array([len(ids) for ids in trace.lanes], np.int64)
     available = span_ns * int(devices.sum())
     seconds = length_ns / NS_PER_S
@@ -48,13 +48,28 @@ def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
     )
 
 
-def _busy(trace: Trace, every: bool) -> FloatArray:
-    """ns that each lane runs tasks: all of them, or those of micro-batch 0."""
-    length = np.array(trace.end_ns, np.float64) - np.array(trace.start_ns, np.float64)
-    if not every:
-        length[np.array(trace.micro_batch, np.int64) != 0] = 0.0
-    lane = np.array(trace.lane, np.int64)
-    return np.bincount(lane, weights=length, minlength=len(trace.lanes)).astype(np.float64)
+def _busy(trace: Trace) -> FloatArray:
+    """ns during which each lane runs a task; while it runs two at once they count once."""
+    lane, start, end = (np.array(column, np.int64) for column in (trace.lane, trace.start_ns, trace.end_ns))
+    order = np.lexsort((start, lane))
+    lane, start, end = lane[order], start[order], end[order]
+    # Lane after lane on one time axis, so that the running maximum never looks into another lane.
+    low = int(start.min(initial=0))
+    offset = lane * (int(end.max(initial=0)) - low + 1) - low
+    start, end = start + offset, end + offset
+    reached = np.maximum.accumulate(np.append(0, end))[:-1]
+    return _by_lane(trace, lane, np.maximum(end, reached) - np.maximum(start, reached))
+
+
+def _busy_in_a_period(trace: Trace) -> FloatArray:
+    """ns that each lane runs the tasks of micro-batch 0, which is what it runs in a period."""
+    lane, length = np.array(trace.lane, np.int64), np.array(trace.end_ns, np.int64) - np.array(trace.start_ns)
+    length[np.array(trace.micro_batch, np.int64) != 0] = 0
+    return _by_lane(trace, lane, length)
+
+
+def _by_lane(trace: Trace, lane: IntArray, length: IntArray) -> FloatArray:
+    return np.bincount(lane, weights=length.astype(np.float64), minlength=len(trace.lanes)).astype(np.float64)
 
 
 def _peaks(plan: Plan, trace: Trace) -> dict[int, int]:

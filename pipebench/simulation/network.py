@@ -107,12 +107,12 @@ def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArra
     return first // stages.micro_batch[sender], last // stages.micro_batch[sender]
 
 
-def add_message_waits(waits: IntArray, slot_row: IntArray, network: FlowTable, stages: StageTable) -> None:
-    """Add to `waits` how many messages each row waits for."""
+def add_message_waits(waits: IntArray, arrival: IntArray, network: FlowTable, stages: StageTable) -> None:
+    """Add to `waits` how many messages each row waits for; arrival: of TaskTable."""
     for flow in range(len(network.sender)):
         first, last = coverage(flow, network, stages)
         slot = slot_of(flow, network, stages)
-        waits[slot_row[slot : slot + len(first)]] += last - first + 1
+        waits[arrival[slot : slot + len(first)]] += last - first + 1
 
 
 def slot_of(flow: int, network: FlowTable, stages: StageTable) -> int:

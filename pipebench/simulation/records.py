@@ -17,8 +17,8 @@ def _record(*fields: str) -> np.dtype[Any]:
 
 TASK = _record("lane", "sends", "micro_batch", "duration", "following", "waits", "ready", "start")
 """sends: the group of flows that leave when it ends, -1 none. following: the row that waits for it whatever
-the messages, or -1. waits: inputs that are missing, -1 once it has started. ready: when the last one so far
-arrived."""
+the messages, -1 none, below that -2 - g for those in row g of TaskTable.followers. waits: inputs that are missing,
+-1 once it has started. ready: when the last one so far arrived."""
 
 LANE = _record("at", "end", "free")
 """at: the row that it runs or waits for. end: one past its last row. free: when it is next free."""

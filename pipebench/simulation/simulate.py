@@ -2,6 +2,7 @@
 
 from pipebench.costs.memory import StageMemory
 from pipebench.costs.model import CostModel
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
@@ -11,7 +12,7 @@ from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.loop import run_loop
 from pipebench.simulation.network import flow_table
 from pipebench.simulation.periodic import simulate_periodic
-from pipebench.simulation.stages import samples_of_copy, stage_table
+from pipebench.simulation.stages import samples_of_pipeline, stage_table
 from pipebench.simulation.task_times import TaskTimes
 from pipebench.simulation.tasks import columns_of, task_table
 
@@ -20,12 +21,16 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
     """Run a schedule: lanes in their static order, each task as soon as its lane is free and its inputs are there.
 
     An F needs all messages that cover its samples, a B its own F and all gradients that cover them; I sends the
-    gradient on and W may run later; R follows the stage's last backward. Order edges are messages that take no
-    time. A message is one tensor of one of the sender's micro-batches; it needs its link (Cluster.link_mode)
-    and, where a level that it crosses has a shared bandwidth, the ports of the groups that it leaves
-    (costs.links.flows). It starts when all of them are free; of those that can start the one that was ready
-    first goes first, ties by message number (forward before backward, then by source, target and tensor, then
-    by micro-batch). Empty messages and those on one device set occupy nothing. With plan.copies one copy is
+    gradient on and W may run later; R follows the last backward of the stage and of those that hold the same
+    operators in other pipelines, and starts when its own lane reaches it. A pair of tasks (Lane.together) starts
+    when its lane is free and the inputs of both are there, and both end together. Order edges are messages that
+    take no time.
+
+    A message is one tensor of one of the sender's micro-batches; it needs its link (Cluster.link_mode) and, where
+    a level that it crosses has a shared bandwidth, the ports of the groups that it leaves (costs.links.flows). It
+    starts when all of them are free; of those that can start the one that was ready first goes first, ties by
+    message number (forward before backward, then by source, target and tensor, then by micro-batch). Empty
+    messages and those on one device set occupy nothing. With plan.copies one copy, with all of its pipelines, is
     simulated with its share of the mini-batch; what the copies' transfers cost each other is left out.
 
     A periodic schedule is unrolled (simulation.periodic). Traces name the devices of the first copy.
@@ -33,8 +38,13 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
 
     Raises Deadlock, InvalidSchedule; InvalidValue for a plan whose micro-batches do not divide its share of the
     mini-batch or whose stages share only some devices; UnsupportedProblem for a periodic schedule of unequal
-    micro-batches or in a sync regime.
+    micro-batches or in a sync regime, and in an async one for several pipelines.
     """
+    if problem.regime.mode == "async" and plan.pipelines > 1:
+        raise UnsupportedProblem(
+            f"gradients of {plan.pipelines} pipelines are reduced together at a flush, and the regime is async",
+            "use --regime sync",
+        )
     model = CostModel(problem)
     if isinstance(schedule, PeriodicSchedule):
         return simulate_periodic(model, plan, schedule, stage_memories(model, plan), known)
@@ -42,7 +52,7 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
 
 
 def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule, known: TaskTimes | None) -> Trace:
-    stages = stage_table(model, plan, samples_of_copy(model, plan), known)
+    stages = stage_table(model, plan, samples_of_pipeline(model, plan), known)
     tasks = task_table(columns_of(schedule), stages)
     network = flow_table(model, plan, stages)
     instants = run_loop(stages, tasks, network)

@@ -19,7 +19,8 @@ class StageTable:
 
     lanes: the device sets of the plan. lane: the set of each stage. micro_batch: samples. count: micro-batches
     to simulate. offset: sum of the counts before, with the total at the end, shape (stages + 1,). duration: ns
-    by kind of task (F, B, I, W, R), shape (5, stages).
+    by kind of task (F, B, I, W, R), shape (5, stages). pipelines: of the plan, with as many stages each.
+    overlap: what is hidden of the shorter task of a pair (Problem.overlap).
     """
 
     lanes: tuple[tuple[int, ...], ...]
@@ -28,6 +29,8 @@ class StageTable:
     count: IntArray
     offset: IntArray
     duration: IntArray
+    pipelines: int
+    overlap: float
 
     @property
     def slots(self) -> int:
@@ -48,7 +51,7 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
         if samples % size:
             raise InvalidValue(
                 f"stage {position}: micro-batches of {size} samples do not divide {samples} samples",
-                "choose a micro-batch that divides the mini-batch of one copy of the pipeline",
+                "choose a micro-batch that divides the mini-batch of one pipeline",
             )
     times = [model.stage_times(stage, plan) for stage in plan.stages]
     duration = np.array(
@@ -71,17 +74,18 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
         count=count,
         offset=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),
         duration=duration,
+        pipelines=plan.pipelines,
+        overlap=model.problem.overlap,
     )
 
 
-def samples_of_copy(model: CostModel, plan: Plan) -> int:
-    """Samples of a mini-batch that one copy of the pipeline computes.
+def samples_of_pipeline(model: CostModel, plan: Plan) -> int:
+    """Samples of a mini-batch that one pipeline of one copy computes.
 
-    Raises InvalidValue when the copies do not divide the mini-batch.
+    Raises InvalidValue when the pipelines of all copies do not divide the mini-batch.
     """
     mini_batch = model.problem.mini_batch
-    if mini_batch % plan.copies:
-        raise InvalidValue(
-            f"{plan.copies} copies of the pipeline do not divide a mini-batch of {mini_batch} samples"
-        )
-    return mini_batch // plan.copies
+    if mini_batch % plan.all_pipelines:
+        what = "copies of the pipeline" if plan.pipelines == 1 else "pipelines"
+        raise InvalidValue(f"{plan.all_pipelines} {what} do not divide a mini-batch of {mini_batch} samples")
+    return mini_batch // plan.all_pipelines

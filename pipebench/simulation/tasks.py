@@ -1,12 +1,13 @@
 """The task table: one row a task, lane after lane, each lane in its static order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.costs.compute import pairs_ns
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
 from pipebench.simulation.errors import InvalidSchedule
@@ -24,6 +25,7 @@ class Columns:
     """Tasks in rows: stage, micro_batch, kind (position in TASK_KINDS), lane after lane.
 
     devices: those of each lane. first: the first row of each lane, with the number of rows at the end.
+    together: rows that run at the same time as the row behind them.
     """
 
     devices: tuple[tuple[int, ...], ...]
@@ -31,6 +33,7 @@ class Columns:
     stage: IntArray
     micro_batch: IntArray
     kind: IntArray
+    together: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def lane(self) -> IntArray:
@@ -42,10 +45,13 @@ class Columns:
 class TaskTable:
     """The rows with what the kernel needs of each.
 
-    lane, duration: of each row. next: the row on the same lane that waits for it whatever the messages (F: its
-    backward, I: its W, last parts of a backward: the stage's R), or -1. slot_row: for each stage and micro-batch
-    (StageTable.offset) the row of its F and then, from StageTable.slots on, of its B or I. waits: how many
-    inputs each row waits for, without messages.
+    lane, duration: of each row; the rows of a pair last as long as the pair. next: the row on the same lane that
+    waits for it whatever the messages (F: its backward, I: its W, last parts of a backward: the stage's R), or -1;
+    with several pipelines -2 - g for last parts of a backward, whose R rows are followers[g]: g is the position in
+    the pipeline, shape (stages of a pipeline, pipelines), -1 for no R. slot_row: for each stage and micro-batch
+    (StageTable.offset) the row of its F and then, from StageTable.slots on, of its B or I. arrival: the same, with
+    the first row of a pair for both, which waits for the inputs of both. waits: how many inputs each row waits
+    for, without messages.
     """
 
     columns: Columns
@@ -53,7 +59,14 @@ class TaskTable:
     duration: IntArray
     next: IntArray
     slot_row: IntArray
+    arrival: IntArray
+    followers: IntArray
     waits: IntArray
+
+    def awaiting(self, row: int) -> IntArray:
+        """The rows that `row` waits for whatever the messages."""
+        groups = np.flatnonzero((self.followers == row).any(axis=1))
+        return np.flatnonzero((self.next == row) | np.isin(self.next, -2 - groups))
 
 
 def columns_of(schedule: FiniteSchedule) -> Columns:
@@ -61,12 +74,15 @@ def columns_of(schedule: FiniteSchedule) -> Columns:
     sizes = [len(lane.kinds) for lane in schedule.lanes]
     rows = sum(sizes)
     letters = "".join(lane.kinds for lane in schedule.lanes)
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    pairs = [int(start) + i for start, lane in zip(first, schedule.lanes, strict=False) for i in lane.together]
     return Columns(
         devices=tuple(lane.devices for lane in schedule.lanes),
-        first=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
+        first=first,
         stage=_joined([lane.stage for lane in schedule.lanes], rows),
         micro_batch=_joined([lane.micro_batch for lane in schedule.lanes], rows),
         kind=CODE_OF[np.frombuffer(letters.encode(), np.uint8)],
+        together=np.array(pairs, np.int64),
     )
 
 
@@ -91,19 +107,38 @@ def task_table(columns: Columns, stages: StageTable) -> TaskTable:
     forward, whole, upstream, weight = (row_of[kind * slots : (kind + 1) * slots] for kind in range(4))
     reduce_row = row_of[4 * slots :]
     backward = np.where(whole >= 0, whole, upstream)
-    kind = columns.kind
-    after = np.where(
-        kind == FORWARD, backward[slot], np.where(kind == INPUT, weight[slot], reduce_row[columns.stage])
-    )
+    kind, stage = columns.kind, columns.stage
+    followers = reduce_row.reshape(stages.pipelines, -1).T.copy()
+    reduces = reduce_row if stages.pipelines == 1 else -2 - np.arange(len(reduce_row)) % len(followers)
+    after = np.where(kind == FORWARD, backward[slot], np.where(kind == INPUT, weight[slot], reduces[stage]))
     after[kind == REDUCE] = -1
+    first, second = columns.together, columns.together + 1
+    pair_start = np.append(rows, -1)  # the last one is for no row
+    pair_start[second] = first
+    after = np.where(after >= 0, pair_start[after], after)
+    slot_row = np.concatenate([forward, backward])
+    duration = stages.duration[kind, stage]
+    duration[first] = duration[second] = pairs_ns(duration[first], duration[second], stages.overlap)
     return TaskTable(
         columns=columns,
         lane=lane,
-        duration=stages.duration[kind, columns.stage],
+        duration=duration,
         next=after,
-        slot_row=np.concatenate([forward, backward]),
-        waits=np.bincount(after[after >= 0], minlength=len(rows)).astype(np.int64),
+        slot_row=slot_row,
+        arrival=pair_start[slot_row],
+        followers=followers,
+        waits=_waits(after, followers),
     )
+
+
+def _waits(after: IntArray, followers: IntArray) -> IntArray:
+    """How many rows name each row as the one that waits for them, by TaskTable.next."""
+    waits = np.bincount(after[after >= 0], minlength=len(after)).astype(np.int64)
+    several = np.bincount(-2 - after[after < -1], minlength=len(followers))
+    for group, rows in enumerate(followers.tolist()):
+        for row in rows if several[group] else ():
+            waits[row] += several[group] if row >= 0 else 0
+    return waits
 
 
 def _check_names(columns: Columns, stages: StageTable, lane: IntArray) -> None:

@@ -7,14 +7,15 @@ from pipebench.domain.schedule import FiniteSchedule, Lane
 
 
 def lane(devices: Sequence[int], tasks: str) -> Lane:
-    """A lane from words like `F0.2`: kind, stage, micro-batch."""
-    words = tasks.split()
+    """A lane from words like `F0.2`: kind, stage, micro-batch. `F0.2 +B1.0` run at the same time."""
+    words = [word.lstrip("+") for word in tasks.split()]
     places = [word[1:].split(".") for word in words]
     return Lane(
         devices=tuple(devices),
         stage=tuple(int(stage) for stage, _ in places),
         micro_batch=tuple(int(micro_batch) for _, micro_batch in places),
         kinds="".join(word[0] for word in words),
+        together=tuple(i - 1 for i, word in enumerate(tasks.split()) if word[0] == "+"),
     )
 
 

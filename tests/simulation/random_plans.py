@@ -1,6 +1,6 @@
 """Random plans and schedules that cannot deadlock, for properties of the simulator."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ def clusters(draw: st.DrawFn, devices: int) -> Cluster:
 
 @st.composite
 def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
-    """One operator a stage, any graph, mixed micro-batches, replicas, shared devices, order edges."""
+    """One operator a stage, any graph, mixed micro-batches, replicas, shared devices, order edges, pipelines."""
     count = draw(st.integers(1, 5))
     time = st.integers(1, 9)
     tensors = []
@@ -47,8 +47,9 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
         for _ in range(draw(st.integers(0, 2))):
             consumers = draw(st.sets(st.integers(producer + 1, count - 1), min_size=1))
             tensors.append((producer, sorted(consumers), draw(st.integers(0, 6))))
-    mini_batch = draw(st.sampled_from([4, 8]))
-    cluster = draw(clusters(2 * count))
+    pipelines = draw(st.sampled_from([1, 1, 2]))
+    mini_batch = pipelines * draw(st.sampled_from([4, 8]))
+    cluster = draw(clusters(2 * count * pipelines))
     problem = dag_problem(
         [draw(time) for _ in range(count)],
         [draw(time) for _ in range(count)],
@@ -65,28 +66,42 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
         replicas = draw(st.integers(1, 2))
         devices.append(tuple(range(first, first + replicas)))
         first += replicas
+    for stage in range(count) if pipelines == 2 else ():
+        replicas = len(devices[stage])
+        alike = sorted({ids for ids in devices if len(ids) == replicas and ids != devices[stage]})
+        fresh = tuple(range(first, first + replicas))
+        devices.append(draw(st.sampled_from([*alike, fresh])))
+        first += replicas
+    sizes = [draw(st.sampled_from([size for size in (1, 2, 4) if size >= len(ids)])) for ids in devices[:count]]
     stages = tuple(
         Stage(
-            operators=(f"op{stage}",),
+            operators=(f"op{stage % count}",),
             devices=ids,
             data_parallel=len(ids),
-            micro_batch=draw(st.sampled_from([size for size in (1, 2, 4) if size >= len(ids)])),
+            micro_batch=sizes[stage % count],
         )
         for stage, ids in enumerate(devices)
     )
     pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
     order_edges = {(min(pair), max(pair)) for pair in draw(st.lists(pairs, max_size=2)) if pair[0] != pair[1]}
-    return with_weight_gradients(draw, problem), Plan(
-        stages=stages, order_edges=tuple(sorted(order_edges)), placement="listed"
+    if pipelines == 2:
+        order_edges |= {(before + count, after + count) for before, after in order_edges}
+    overlap = draw(st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+    return msgspec.structs.replace(with_weight_gradients(draw, problem), overlap=overlap), Plan(
+        stages=stages, order_edges=tuple(sorted(order_edges)), placement="listed", pipelines=pipelines
     )
 
 
 def with_weight_gradients(draw: st.DrawFn, problem: Problem) -> Problem:
-    """The problem with a part of each backward measured apart."""
+    """The problem with a part of each backward measured apart, and with workspaces."""
     replace = msgspec.structs.replace
     (costs,) = problem.profile.costs
     operators = tuple(
-        replace(each, weight_gradient_s=(each.backward_s[0] * draw(st.sampled_from([0.25, 0.5])),))
+        replace(
+            each,
+            weight_gradient_s=(each.backward_s[0] * draw(st.sampled_from([0.25, 0.5])),),
+            workspace_bytes=draw(st.integers(0, 3)),
+        )
         for each in costs.operators
     )
     profile = replace(problem.profile, costs=(replace(costs, operators=operators),))
@@ -94,10 +109,13 @@ def with_weight_gradients(draw: st.DrawFn, problem: Problem) -> Problem:
 
 
 @st.composite
-def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan) -> FiniteSchedule:
-    """Lanes cut from one random order of all tasks that runs inputs first; some backwards are split."""
+def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan, with_pairs: bool = True) -> FiniteSchedule:
+    """Lanes cut from one random order of all tasks that runs inputs first; some backwards are split.
+
+    with_pairs: some forwards run at the same time as a backward that is ready on the same devices.
+    """
     edges = stage_edges(problem.profile.graph, plan)
-    counts = [problem.mini_batch // stage.micro_batch for stage in plan.stages]
+    counts = [problem.mini_batch // plan.pipelines // stage.micro_batch for stage in plan.stages]
     split = [draw(st.booleans()) for _ in plan.stages]
     left: dict[Task, set[Task]] = {}
     for stage, count in enumerate(counts):
@@ -118,21 +136,31 @@ def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan) -> Finit
             }
             if split[stage]:
                 left["W", stage, i] = {(back, stage, i)}
-        left["R", stage, 0] = {("W" if split[stage] else "B", stage, i) for i in range(count)}
+        left["R", stage, 0] = {
+            ("W" if split[mirror] else "B", mirror, i) for mirror in plan.mirrors(stage) for i in range(count)
+        }
     order: list[Task] = []
+    paired: set[Task] = set()
     random = draw(st.randoms(use_true_random=False))
     while left:
         ready = sorted(task for task, inputs in left.items() if not inputs)
         task = random.choice(ready)
-        order.append(task)
-        del left[task]
+        chosen = [task]
+        here = plan.stages[task[1]].devices
+        beside = [other for other in ready if other[0] in "BI" and plan.stages[other[1]].devices == here]
+        if with_pairs and task[0] == "F" and beside and random.random() < 0.5:
+            chosen.append(random.choice(beside))
+            paired.add(task)
+        order += chosen
+        for each in chosen:
+            del left[each]
         for inputs in left.values():
-            inputs.discard(task)
-    return lanes_from(plan, order)
+            inputs.difference_update(chosen)
+    return lanes_from(plan, order, paired)
 
 
-def lanes_from(plan: Plan, order: Sequence[Task]) -> FiniteSchedule:
-    """The schedule whose lanes run their tasks in this order."""
+def lanes_from(plan: Plan, order: Sequence[Task], paired: Collection[Task] = ()) -> FiniteSchedule:
+    """The schedule whose lanes run their tasks in this order; paired: forwards that run with the next task."""
     lanes = []
     for devices in dict.fromkeys(stage.devices for stage in plan.stages):
         tasks = [task for task in order if plan.stages[task[1]].devices == devices]
@@ -142,6 +170,7 @@ def lanes_from(plan: Plan, order: Sequence[Task]) -> FiniteSchedule:
                 stage=tuple(stage for _, stage, _ in tasks),
                 micro_batch=tuple(i for _, _, i in tasks),
                 kinds="".join(kind for kind, _, _ in tasks),
+                together=tuple(i for i, task in enumerate(tasks) if task in paired),
             )
         )
     return FiniteSchedule(lanes=tuple(lanes))

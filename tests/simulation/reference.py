@@ -32,7 +32,7 @@ def transfers(problem: Problem, plan: Plan) -> dict[Sent, Transfer]:
     """Every message, numbered forward ones first."""
     model = CostModel(problem)
     cluster = problem.cluster
-    samples = problem.mini_batch // plan.copies
+    samples = problem.mini_batch // plan.copies // plan.pipelines
     found: dict[Sent, Transfer] = {}
     for backward in (False, True):
         for message in model.messages(plan):
@@ -75,7 +75,7 @@ def reference(
     model = CostModel(problem)
     times = [model.stage_times(stage, plan) for stage in plan.stages]
     messages = transfers(problem, plan)
-    samples = problem.mini_batch // plan.copies
+    samples = problem.mini_batch // plan.copies // plan.pipelines
 
     def length(task: Task) -> int:
         kind, stage, _ = task
@@ -100,8 +100,8 @@ def reference(
         if kind == "W":
             return done(("I", stage, i), now)
         if kind == "R":
-            every = range(samples // size)
-            return all(done(("B", stage, j), now) or done(("W", stage, j), now) for j in every)
+            every = [(s, j) for s in plan.mirrors(stage) for j in range(samples // size)]
+            return all(done(("B", s, j), now) or done(("W", s, j), now) for s, j in every)
         backward = kind != "F"
         if backward and not done(("F", stage, i), now):
             return False
@@ -132,12 +132,15 @@ def reference(
             for number, lane in enumerate(schedule.lanes):
                 while at[number] < len(lane.kinds) and lane_free[number] <= now:
                     p = at[number]
-                    task = (lane.kinds[p], lane.stage[p], lane.micro_batch[p])
-                    if not may_start(task, now):
+                    several = 2 if p in lane.together else 1
+                    chosen = [(lane.kinds[q], lane.stage[q], lane.micro_batch[q]) for q in range(p, p + several)]
+                    if not all(may_start(task, now) for task in chosen):
                         break
-                    tasks[task] = (now, now + length(task))
-                    lane_free[number] = now + length(task)
-                    at[number] += 1
+                    lengths = [length(task) for task in chosen]
+                    hidden = round(problem.overlap * min(lengths)) if several == 2 else 0
+                    lane_free[number] = now + sum(lengths) - hidden
+                    tasks.update(dict.fromkeys(chosen, (now, lane_free[number])))
+                    at[number] += several
                     progress = True
             waiting = []
             for key, transfer in messages.items():

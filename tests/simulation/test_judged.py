@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipebench.check import check_trace
+from pipebench.check import check_schedule, check_trace
 from pipebench.simulation.simulate import simulate
 from tests.simulation.random_plans import executable_schedules, planned_problems
 
@@ -16,4 +16,6 @@ def test_simulated_traces_are_valid(data: st.DataObject) -> None:
     trace = simulate(problem, plan, schedule)
     verdict = check_trace(problem, plan, schedule, trace)
     assert verdict.status == "valid", verdict.witness
-    assert verdict.peak_bytes == {timeline.device: timeline.peak_bytes for timeline in trace.memory}
+    peaks = {timeline.device: timeline.peak_bytes for timeline in trace.memory}
+    assert verdict.peak_bytes == peaks
+    assert check_schedule(problem, plan, schedule) == verdict

@@ -103,9 +103,13 @@ def test_peaks_equal_a_count_over_the_order_of_each_lane(data: st.DataObject) ->
     for lane in schedule.lanes:
         live = dict.fromkeys(lane.stage, 0)
         peak = 0
-        for kind, stage in zip(lane.kinds, lane.stage, strict=True):
+        for i, (kind, stage) in enumerate(zip(lane.kinds, lane.stage, strict=True)):
             live[stage] += kind == "F"
             workspace = 0 if kind == "R" else memory[stage].workspace
+            if i in lane.together:
+                workspace += memory[lane.stage[i + 1]].workspace
+            elif i - 1 in lane.together:
+                workspace += memory[lane.stage[i - 1]].workspace
             peak = max(peak, sum(memory[s].at(number) for s, number in live.items()) + workspace)
             live[stage] -= kind in "BW"
         assert {peaks[device] for device in lane.devices} == {peak}
