@@ -13,7 +13,7 @@ _STAGES: dict[PlacementKind, str] = {
     "in-turn": "--vpp 2 or more",
     "v": "--vpp 2",
     "wave": "--vpp 2 or more",
-    "mirrored": "--vpp 2 and an even --pp",
+    "mirrored": "an even --pp",
 }
 """What to type for stages that stand so; `listed` stages stand in any way."""
 

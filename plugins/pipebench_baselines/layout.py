@@ -174,7 +174,7 @@ class _Search:
     def _candidate(self, shape: Shape, bounds: Bounds) -> Candidate:
         costs = self._of(shape)
         rounds = self._problem.mini_batch // shape.micro_batch
-        ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
+        ahead = (shape.pipeline - 1) / shape.sharers * costs.total_ns / shape.pipeline
         busiest = busiest_ns(costs, bounds, shape.homes)
         plan = plan_of(self._problem, self._items, shape, bounds)
         if self._context.scheduler not in ("", "1f1b"):

@@ -38,7 +38,7 @@ def rough(problem: Problem, costs: ItemCosts, shape: Shape) -> float:
     """
     each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
-    return each * (rounds + (shape.pipeline - 1) / shape.virtual)
+    return each * (rounds + (shape.pipeline - 1) / shape.sharers)
 
 
 def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: int) -> list[Bounds]:
@@ -47,7 +47,7 @@ def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: in
         return []
     start = equal_bounds(items, shape.stages)
     level = level_devices(costs.times_ns, shape.homes, start)
-    if shape.virtual > 1:
+    if shape.sharers > 1:
         listed = dict.fromkeys((level, _late(level, shape)))
         return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch

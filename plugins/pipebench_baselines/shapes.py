@@ -17,13 +17,18 @@ MOST_VIRTUAL = 5
 
 OWN_PLACEMENTS: tuple[PlacementKind, ...] = ("in-turn",)
 """Where the user names no scheduler: 1F1B runs one stage a device, interleaved 1F1B several."""
-ANY_PLACEMENT: tuple[PlacementKind, ...] = ("apart", "in-turn", "wave")
+_PINS: dict[PlacementKind, str] = {
+    "v": "a V has --vpp 2",
+    "mirrored": "mirrored pipelines have --vpp 1, an even --pp and an even --dp",
+}
+"""What a placement asks of the pins."""
+_KINDS: dict[PlacementKind, tuple[PlacementKind, ...]] = {"listed": ("apart", "in-turn", "wave")}
 """What is tried for a scheduler that takes `listed` placements."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """micro_batch: samples of all replicas in one pipeline. virtual: stages on each device, of all pipelines.
+    """micro_batch: samples of all replicas in one pipeline. virtual: stages of one pipeline on each device.
     placement: how they stand.
     """
 
@@ -42,12 +47,17 @@ class Shape:
     @property
     def stages(self) -> int:
         """Stages of one pipeline."""
-        return self.pipeline * self.virtual // self.pipelines
+        return self.pipeline * self.virtual
+
+    @property
+    def sharers(self) -> int:
+        """Stages on each device, those of all pipelines."""
+        return self.virtual * self.pipelines
 
     @cached_property
     def homes(self) -> Homes:
         """The device sets that run each stage of a pipeline, one in each of the pipelines."""
-        sets = sets_of_stages(self.placement, self.pipeline, self.pipeline * self.virtual)
+        sets = sets_of_stages(self.placement, self.pipeline, self.stages * self.pipelines)
         return [tuple(dict.fromkeys(sets[stage :: self.stages])) for stage in range(self.stages)]
 
     @property
@@ -85,20 +95,19 @@ def shapes(problem: Problem, items: int, placements: Sequence[PlacementKind] = (
                 f"layout: tensor parallelism {tensor} is pinned, the profile offers {offered}",
                 f"use one of {offered}",
             )
-        for pipeline, replicas in _grids(problem, tensor):
-            for rounds, kind in _placed(problem, pipeline, items, placements):
-                found = True
-                for micro_batch in micro_batch_candidates(problem, (replicas,)):
-                    divides = problem.mini_batch % (micro_batch * (pipelines_of_kind(kind) or 1)) == 0
-                    whole = bool(placements) or rounds == 1 or _groups(problem, micro_batch, pipeline)
-                    if micro_batch % replicas == 0 and divides and whole:
-                        suits = True
-                        yield from (Shape(each, replicas, pipeline, rounds, micro_batch, kind) for each in ways)
+        for pipeline, replicas, rounds, kind in _placed(problem, tensor, items, placements):
+            found = True
+            for micro_batch in micro_batch_candidates(problem, (replicas,)):
+                divides = problem.mini_batch % (micro_batch * (pipelines_of_kind(kind) or 1)) == 0
+                whole = bool(placements) or rounds == 1 or _groups(problem, micro_batch, pipeline)
+                if micro_batch % replicas == 0 and divides and whole:
+                    suits = True
+                    yield from (Shape(each, replicas, pipeline, rounds, micro_batch, kind) for each in ways)
     if not found and placements:
         raise UnsupportedProblem(
             f"layout: {_pinned(problem)} do not go with {size} devices, a model of at most {items} stages and the "
             f"placement {' or '.join(placements)} that the scheduler takes",
-            "pin other degrees, or fewer of them: a V has 2 stages a device, so has mirrored, with an even --pp",
+            "; ".join(("pin other degrees, or fewer of them", *(_PINS[k] for k in placements if k in _PINS))),
         )
     if not found:
         raise InfeasibleProblem(
@@ -115,42 +124,53 @@ def shapes(problem: Problem, items: int, placements: Sequence[PlacementKind] = (
         )
 
 
-def _grids(problem: Problem, tensor: int) -> Iterator[tuple[int, int]]:
-    """Pipeline and data-parallel degrees."""
+def _grids(problem: Problem, tensor: int, pipelines: int) -> Iterator[tuple[int, int]]:
+    """Pipeline and data-parallel degrees of each of the pipelines, which share the devices.
+
+    A data-parallel degree that is pinned counts the replicas of all pipelines.
+    """
     pins, size = problem.pins, problem.cluster.size
-    if pins.pipeline and pins.data_parallel:
-        if tensor * pins.pipeline * pins.data_parallel <= size:
-            yield pins.pipeline, pins.data_parallel
+    replicas, odd = divmod(pins.data_parallel or 0, pipelines)
+    if odd:
+        return
+    if pins.pipeline and replicas:
+        if tensor * pins.pipeline * replicas <= size:
+            yield pins.pipeline, replicas
         return
     if size % tensor:
         return
     left = size // tensor
     for pipeline in (pins.pipeline,) if pins.pipeline else divisors(left, left):
-        if left % pipeline == 0 and pins.data_parallel in (None, left // pipeline):
+        if left % pipeline == 0 and replicas in (0, left // pipeline):
             yield pipeline, left // pipeline
 
 
 def _placed(
-    problem: Problem, pipeline: int, items: int, placements: Sequence[PlacementKind]
-) -> Iterator[tuple[int, PlacementKind]]:
-    """Stages a device, and how they stand; of two kinds that place them alike the first."""
+    problem: Problem, tensor: int, items: int, placements: Sequence[PlacementKind]
+) -> Iterator[tuple[int, int, int, PlacementKind]]:
+    """Pipeline and data-parallel degrees, stages a device, and how they stand.
+
+    Of kinds that place stages alike the first.
+    """
     pinned = problem.pins.virtual_stages
-    kinds = [each for kind in placements for each in (ANY_PLACEMENT if kind == "listed" else (kind,))]
-    alike: set[tuple[int, tuple[int, ...]]] = set()
-    for rounds in (pinned,) if pinned else range(1, (1 if pipeline == 1 else MOST_VIRTUAL) + 1):
-        if rounds > 1 and pipeline == 1:
-            continue
-        for kind in kinds or OWN_PLACEMENTS:
-            pipelines = pipelines_of_kind(kind) or 1
-            length = pipeline * rounds // pipelines
-            try:
-                sets = sets_of_stages(kind, pipeline, pipeline * rounds)
-            except InvalidValue:
-                continue
-            apart = all(len(set(sets[stage::length])) == pipelines for stage in range(length))
-            if apart and length <= items and (pipelines, sets) not in alike:
-                alike.add((pipelines, sets))
-                yield rounds, kind
+    alike: set[tuple[int, int, tuple[int, ...]]] = set()
+    kinds = [kind for listed in placements for kind in _KINDS.get(listed, (listed,))]
+    for kind in kinds or OWN_PLACEMENTS:
+        pipelines = pipelines_of_kind(kind) or 1
+        for pipeline, replicas in _grids(problem, tensor, pipelines):
+            for rounds in (pinned,) if pinned else range(1, (1 if pipeline == 1 else MOST_VIRTUAL) + 1):
+                length = pipeline * rounds
+                if length > items or (pipeline == 1 and rounds > 1):
+                    continue
+                try:
+                    sets = sets_of_stages(kind, pipeline, length * pipelines)
+                except InvalidValue:
+                    continue
+                apart = all(len(set(sets[stage::length])) == pipelines for stage in range(length))
+                key = pipelines, replicas, sets
+                if apart and key not in alike:
+                    alike.add(key)
+                    yield pipeline, replicas, rounds, kind
 
 
 def _groups(problem: Problem, micro_batch: int, pipeline: int) -> bool:
