@@ -12,6 +12,7 @@ from pipebench.costs.memory import StageMemory
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import PeriodicSchedule
@@ -73,7 +74,8 @@ def one_f_one_b_star(model: CostModel, plan: Plan) -> PeriodicSchedule:
     that does not fit with one micro-batch in flight.
     """
     if model.problem.regime.mode != "async":
-        raise UnsupportedProblem("1F1B* has no flush: it schedules the async regime only", "use 1f1b for sync")
+        hint = f"use {scheduler_for('sync')} for sync"
+        raise UnsupportedProblem("1F1B* has no flush: it schedules the async regime only", hint)
     chain = stage_chain(model, plan)
     memory = [model.stage_memory(plan, stage, chain.edges) for stage in chain.order]
     limits = [memory_limits(model.problem, plan.stages[stage].devices) for stage in chain.order]

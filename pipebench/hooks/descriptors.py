@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipebench.defaults import schedulers
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
@@ -70,7 +71,9 @@ class Component:
     """A named thing that a plugin offers in one slot.
 
     load: "package.module:attribute" of the callable that does the work. options: a Value class with a
-    default for every field. reference: what to cite. deviations: every difference from the reference.
+    default for every field. reference: what to cite. deviations: every difference from the reference. calls: names
+    of planners and schedulers that it asks its context for, without options in brackets; its rows depend on their
+    code, and the context refuses others.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Component:
     options: type[Value] = NoOptions
     reference: str = ""
     deviations: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +91,7 @@ class Planner(Component):
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
-    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=lambda: {"sync": "1f1b", "async": "1f1b*"})
+    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

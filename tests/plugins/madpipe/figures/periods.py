@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from pipebench.domain.artefact import Cell, Result
-from pipebench.domain.row import Row, Status
+from pipebench.domain.row import Status
+from tests.artefacts.results import row_result
 
 Periods = Mapping[tuple[str, int, float, float], Mapping[str, tuple[float | None, float | None]]]
 """(network, P, M in GB, beta) to contender to (period in s, or None: infeasible; estimate in s or None)."""
@@ -14,22 +15,13 @@ def result(
 ) -> Result:
     """One cell; without a period it is infeasible unless a status is given."""
     cell = Cell(at=at, planner=str(at["series"]), profile="made", devices=2, memory="4GB")
-    row = Row(
-        model="made",
-        profile="made",
-        cluster="madpipe",
-        devices=2,
-        mini_batch=8,
-        regime="async",
-        problem_id="",
-        workload_id="",
-        planner=cell.planner,
-        status=status or ("ok" if period_s is not None else "infeasible"),
+    return row_result(
+        cell,
+        status or ("ok" if period_s is not None else "infeasible"),
         reason="" if period_s is not None else "does not fit",
         simulated_s=period_s,
         claimed_s=estimate_s,
     )
-    return Result(cell=cell, row=row)
 
 
 def results(periods: Periods, sequential: Mapping[str, float] | None = None) -> list[Result]:
