@@ -9,8 +9,8 @@ from typing import Literal
 Mode = Literal["sync", "async"]
 """Update regime, as `pipebench.domain.problem.RegimeMode`."""
 
-Placement = Literal["single", "in turn", "V"]
-"""How stages stand on device sets: one each; several in turn; several in a V (down the sets and back up)."""
+Placement = Literal["apart", "in-turn", "v"]
+"""How stages stand on device sets: apart, one on each; several in turn; two in a V, down the sets and back up."""
 
 ONE_F_ONE_B = "1f1b"
 """Finite schedule of a plan with one stage on each device set."""
@@ -20,16 +20,16 @@ INTERLEAVED = "interleaved-1f1b"
 """Finite schedule of several stages on each device set, in turn."""
 
 _SCHEDULERS: dict[tuple[Mode, Placement], str] = {
-    ("sync", "single"): ONE_F_ONE_B,
-    ("sync", "in turn"): INTERLEAVED,
-    ("sync", "V"): "zb-v",
-    ("async", "single"): ONE_F_ONE_B_STAR,
-    ("async", "in turn"): ONE_F_ONE_B_STAR,
-    ("async", "V"): ONE_F_ONE_B_STAR,
+    ("sync", "apart"): ONE_F_ONE_B,
+    ("sync", "in-turn"): INTERLEAVED,
+    ("sync", "v"): "zb-v",
+    ("async", "apart"): ONE_F_ONE_B_STAR,
+    ("async", "in-turn"): ONE_F_ONE_B_STAR,
+    ("async", "v"): ONE_F_ONE_B_STAR,
 }
 
 
-def scheduler_for(mode: Mode, placement: Placement = "single") -> str:
+def scheduler_for(mode: Mode, placement: Placement = "apart") -> str:
     """The scheduler of a plan whose planner and user name none, by regime and placement.
 
     A planner's `default_scheduler` comes first. A new placement gets one line in `_SCHEDULERS` for each regime.

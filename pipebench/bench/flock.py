@@ -1,7 +1,7 @@
 """Wait for an advisory lock of the system on an open file.
 
-The locks are shared or exclusive and end with the process that holds them. (filelock has no shared ones on a plain
-file.)
+Locks are shared or exclusive and end with the process that holds them. (filelock shares locks by a database
+only.)
 """
 
 import fcntl

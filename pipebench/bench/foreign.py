@@ -63,7 +63,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         )
         several = len(contents) > pipeline
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
-        name = scheduler_for("sync", "V" if layout.vee else "in turn") if several else ""
+        name = scheduler_for("sync", "v" if layout.vee else "in-turn") if several else ""
         schedule = context.schedule(name, problem, plan) if several else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
@@ -72,7 +72,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
-        calls=tuple(scheduler_for("sync", placement) for placement in ("in turn", "V")),
+        calls=tuple(scheduler_for("sync", placement) for placement in ("in-turn", "v")),
     )
     return Ready(
         component.name,

@@ -35,7 +35,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
-        default_scheduler={mode: scheduler_for(mode, "in turn")} if shared else schedulers(),
+        default_scheduler={mode: scheduler_for(mode, "in-turn")} if shared else schedulers(),
     )
     return Ready(
         component.name,

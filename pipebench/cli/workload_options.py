@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.workload import Field, keyword_fields
 
@@ -23,7 +24,9 @@ _SOURCES = [
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
     click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
     click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
-    click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
+    click.option(
+        "--suite", "suites", multiple=True, help=f"Suites, by name or TOML file (nothing named: {SUITE})."
+    ),
 ]
 
 

@@ -68,7 +68,7 @@ class Selection:
 
 
 def select(host: Host, selection: Selection) -> list[Workload]:
-    """The workloads, those of suites first, then profiles, then models. Nothing named: the quick suite.
+    """The workloads, those of suites first, then profiles, then models. Nothing named: the default suite.
 
     What the user says besides replaces what a suite says, in all its workloads.
 
@@ -104,7 +104,7 @@ def _spec(overrides: dict[str, Any], **source: str) -> WorkloadSpec:
 
 
 def chosen_suites(selection: Selection) -> list[ChosenSuite]:
-    """The suites that are selected, the quick suite where nothing is; `settle` reads what else they say."""
+    """The suites that are selected, the default suite where nothing is; `settle` reads what else they say."""
     names = [name for text in selection.suites for name in split_list(text)]
     if not names and not (selection.models or selection.profiles or selection.configs):
         names = [SUITE]
