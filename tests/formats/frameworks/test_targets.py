@@ -178,7 +178,7 @@ def test_a_v_is_for_torchtitan() -> None:
     made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
     plan = planned(made)
     vee = replace(plan, stages=tuple(replace(s, devices=(min(k, 7 - k),)) for k, s in enumerate(plan.stages)))
-    assert arranged(made, vee).vee
+    assert arranged(made, vee).stands("v")
     assert '"ZBVZeroBubble"' in TARGETS["torchtitan"].write(arranged(made, vee), "order.csv")
     assert "not placed in turn" in TARGETS["megatron"].refusal(made, vee)
     assert '"PipelineScheduleMulti"' in TARGETS["torchtitan"].write(arranged(made, plan), "order.csv")
