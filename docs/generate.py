@@ -12,6 +12,7 @@ import click
 
 from pipebench.cli import plugin
 from pipebench.cli.main import COMMANDS, main
+from pipebench.domain.workload import SOURCES, workload_fields
 from pipebench.hooks import API_VERSION, specs
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench.hooks.descriptors import (
@@ -171,11 +172,30 @@ def _cell(text: str) -> str:
     return "`" + text.replace("|", "\\|") + "`"
 
 
+def workload() -> Iterator[str]:
+    """The fields of a workload, as the command line, suites, the API and cells spell them."""
+    yield f"# Fields of a workload\n\n{MADE}"
+    yield (
+        "A field is an option of `compare`, `plan` and `track`, a key of `[[workloads]]` in a suite, a\n"
+        "keyword of `pipebench.api` and a keyword of an artefact's `Cell`. A suite's table and a cell have a\n"
+        "model or a profile. The command line and the API take many of each (`--models`, `--profile`; `models=`,\n"
+        "`profiles=`)."
+    )
+    lines = ["| key | option | value | in a suite | text |", "|---|---|---|---|---|"]
+    for field in workload_fields().values():
+        option = "" if field.name in SOURCES else f"`--{field.name.replace('_', '-')}`"
+        value = ", ".join(field.choices) or field.kind.__name__
+        several = "one or a list" if field.axis else "one"
+        lines.append(f"| `{field.name}` | {option} | {value} | {several} | {field.help} |")
+    yield "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "hooks.md": hooks,
     "commands.md": commands,
     "components.md": components,
     "conformance.md": conformance,
+    "workload.md": workload,
 }
 
 

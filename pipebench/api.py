@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from pipebench.bench.best import best
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
-from pipebench.bench.suites.selection import Selection, chosen_suites, select
+from pipebench.bench.suites.selection import Selection, SelectionKeywords, chosen_suites, select
 from pipebench.bench.sweeps.agenda import agenda
 from pipebench.bench.sweeps.asked import requested
 from pipebench.bench.sweeps.sweep import Where, run_agenda
@@ -39,16 +39,18 @@ def compare(
     retry_failed: bool = False,
     jobs: int = 1,
     dask_address: str | None = None,
-    **workload: Any,
+    **workload: Unpack[SelectionKeywords],
 ) -> Comparison:
     """One row for each planner, workload, scheduler and round, as `pipebench compare` gives them.
 
-    workload: the fields of `Selection` (models=, profiles=, suites=, …). plans: files whose plans are scored
-    beside. store: a folder in which rows are kept and from which a comparison resumes. jobs, dask_address: run
-    side by side. Raises PipebenchError for names, options and files that are wrong; what goes wrong inside a
-    trial is in its row.
+    workload: models=, profiles=, suites=, devices=, memory=, … (`SelectionKeywords` lists them).
+    plans: files whose plans are scored beside.
+    store: a folder in which rows are kept and from which a comparison resumes.
+    jobs, dask_address: run side by side.
+
+    Raises PipebenchError for names, options and files that are wrong. What goes wrong in a trial is in its row.
     """
-    host, asked = Host(), _selection(workload)
+    host, asked = Host(), Selection(**workload)
     said = Settings(
         planners=(planners,) if isinstance(planners, str) else tuple(planners),
         regimes=(regime,) if regime else (),
@@ -62,17 +64,22 @@ def compare(
     request = requested(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
-    todo = agenda(host, trials(request), kept, fresh, retry_failed, where.parallel)
+    todo = agenda(host, trials(request), kept, fresh, retry_failed)
     finished = [*todo.cached, *run_agenda(host, todo, where)]
     return Comparison(each.outcome.row for each in sorted(finished, key=lambda each: each.position))
 
 
 def plan(
-    planner: str, *, regime: RegimeMode | None = None, timeout_s: float = 300.0, seed: int = 0, **workload: Any
+    planner: str,
+    *,
+    regime: RegimeMode | None = None,
+    timeout_s: float = 300.0,
+    seed: int = 0,
+    **workload: Unpack[SelectionKeywords],
 ) -> Planned:
     """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
     host = Host()
-    workloads = select(host, _selection(workload))
+    workloads = select(host, Selection(**workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
     if planner == "best":
@@ -105,17 +112,3 @@ def draw(
     names = [schedulers] if isinstance(schedulers, str) else schedulers
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
     return drawings(Host(), names, shape)
-
-
-def _selection(workload: dict[str, Any]) -> Selection:
-    named: dict[str, Any] = {
-        name: (value,) if name in ("models", "profiles", "suites", "configs") and isinstance(value, str) else value
-        for name, value in workload.items()
-    }
-    try:
-        return Selection(**named)
-    except TypeError:
-        wrong = sorted(set(named) - set(Selection.__slots__))
-        raise PipebenchError(
-            f"unknown arguments: {', '.join(wrong)}", f"valid: {', '.join(Selection.__slots__)}"
-        ) from None

@@ -11,6 +11,7 @@ from pipebench.algorithms.micro_batches import micro_batch_notices
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.algorithms.periodic import groups
 from pipebench.costs.model import CostModel
+from pipebench.defaults import ONE_F_ONE_B_STAR
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult
 
@@ -65,7 +66,7 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
     return PlanResult(
         plan=plan,
         schedule=one_f_one_b_star(model, plan),
-        scheduler="1f1b*",
+        scheduler=ONE_F_ONE_B_STAR,
         claimed_s=found.mini_batch_ns * NS,
         claimed_native=float(found.partition.period_ns),
         claimed_unit="ns a micro-batch",

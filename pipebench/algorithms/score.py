@@ -3,13 +3,14 @@
 from typing import Protocol
 
 from pipebench.costs.estimate import estimate
+from pipebench.defaults import schedulers
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
 
-SCHEDULERS = {"sync": "1f1b", "async": "1f1b*"}
+SCHEDULERS = schedulers()
 
 
 class Offers(Protocol):

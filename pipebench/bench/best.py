@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Outcome, Trial, run_trial
+from pipebench.defaults import FIRST_PLANNERS
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
@@ -17,8 +18,7 @@ from pipebench.hooks.syntax import Reference
 
 LEAST_S = 1.0
 """A planner that would get less than this is not started."""
-FIRST = ("layout", "uniform")
-"""They get half of the time that is left, so that there is a plan whatever the others take."""
+"""FIRST_PLANNERS get half of the time that is left, so that there is a plan whatever the others take."""
 Told = Callable[[str], None]
 
 
@@ -73,7 +73,7 @@ def best(
     until = time.monotonic() + timeout_s
     entries: list[Entry] = []
     capable: list[Ready] = []
-    for name in sorted(host.slot("planners"), key=lambda name: (name not in FIRST, name)):
+    for name in sorted(host.slot("planners"), key=lambda name: (name not in FIRST_PLANNERS, name)):
         try:
             ready = ready_planner(host, Reference(name))
         except PipebenchError as error:
@@ -86,7 +86,7 @@ def best(
             capable.append(ready)
     for position, ready in enumerate(capable):
         left = (until - time.monotonic()) / min(
-            len(capable) - position, 2 if ready.label in FIRST else len(capable)
+            len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable)
         )
         if left < LEAST_S:
             entries.append(Entry(ready.label, None, f"no time left of {timeout_s:g} s"))

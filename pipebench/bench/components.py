@@ -1,7 +1,7 @@
 """Components ready to run: a plugin's, a script's or a program's, with their options parsed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Plann
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from pipebench.hooks.program import run_program, split_command
-from pipebench.hooks.script import check_script, load_script
+from pipebench.hooks.script import check_script, load_script, script_calls
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
 USER = Provider("user", "", "file")
@@ -53,7 +53,8 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
         return _users_own(reference, lambda: partial(_program, command), "a program")
     if reference.is_script:
         check_script(reference.name)
-        return _users_own(reference, lambda: load_script(reference.name), "a file")
+        calls = script_calls(reference.name)
+        return _users_own(reference, lambda: load_script(reference.name), "a file", calls)
     return _plugin(host, "planners", reference)
 
 
@@ -75,9 +76,13 @@ def _plugin(host: Host, slot: str, reference: Reference) -> Ready:
     return Ready(str(reference), component, options, lambda: host.load(component), registered.provider)
 
 
-def _users_own(reference: Reference, loader: Callable[[], Callable[..., Any]], what: str) -> Ready:
+def _users_own(
+    reference: Reference, loader: Callable[[], Callable[..., Any]], what: str, calls: tuple[str, ...] = ()
+) -> Ready:
+    """calls: beside the schedulers that any planner of a user gets, which it may ask for undeclared."""
     both = Capabilities(regimes=("sync", "async"), replicas=True, per_stage_micro_batch=True)
     component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=both)
+    component = replace(component, calls=(*component.default_scheduler.values(), *calls))
     return Ready(str(reference), component, typed_options(reference, NoOptions), loader, USER)
 
 

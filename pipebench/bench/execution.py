@@ -7,6 +7,7 @@ from pipebench.bench.conditions import disturbance, usage
 from pipebench.bench.prediction import prediction_error
 from pipebench.bench.score import NS_PER_S, replayed_s
 from pipebench.bench.services import HostServices
+from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import Schedule
@@ -45,14 +46,15 @@ def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: floa
     """Simulate the plan, then run it. Raises PipebenchError where the executor does."""
     problem, plan = planned.problem, planned.plan
     services = HostServices(host, deadline_s=time.monotonic() + timeout_s)
-    default = "1f1b" if problem.regime.mode == "sync" else "1f1b*"
-    schedule = planned.schedule or services.schedule(planned.scheduler or default, problem, plan)
+    scheduler = planned.scheduler or scheduler_for(problem.regime.mode)
+    schedule = planned.schedule or services.schedule(scheduler, problem, plan)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
     before = usage()
     measured = services.execute(executor, problem, plan, schedule, notices)
     if measured.origin != "measured":
-        raise PipebenchError(f"executor {executor!r} measures nothing", "name one that does, such as torch")
+        hint = f"name one that does, such as {MEASURING_EXECUTOR}"
+        raise PipebenchError(f"executor {executor!r} measures nothing", hint)
     return gap(planned, schedule, simulated, measured, (*notices, *disturbance(before, usage())))
 
 

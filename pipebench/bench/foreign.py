@@ -5,6 +5,7 @@ from pathlib import Path
 from pipebench.algorithms.degrees import degrees, way
 from pipebench.algorithms.stage_row import stage_row
 from pipebench.bench.components import Ready
+from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -19,8 +20,8 @@ def ready_layout(layout: ForeignLayout) -> Ready:
     """The layout as a planner: its stages, on degrees that are pinned or follow from the number of devices.
 
     --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
-    micro-batch is one sample a replica unless pinned. Several stages a rank run under interleaved-1f1b, in a V
-    under zb-v. What does not suit the model is an UnsupportedProblem with the reason.
+    micro-batch is one sample a replica unless pinned. Several stages a rank run under the scheduler of
+    their placement. What does not suit the model is an UnsupportedProblem with the reason.
     """
 
     def call(problem: Problem, context: Context) -> PlanResult:
@@ -62,7 +63,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         )
         several = len(contents) > pipeline
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
-        name = "" if not several else "zb-v" if layout.vee else "interleaved-1f1b"
+        name = scheduler_for("sync", "v" if layout.vee else "in-turn") if several else ""
         schedule = context.schedule(name, problem, plan) if several else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
@@ -71,6 +72,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
+        calls=tuple(scheduler_for("sync", placement) for placement in ("in-turn", "v")),
     )
     return Ready(
         component.name,

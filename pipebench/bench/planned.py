@@ -4,17 +4,15 @@ from pathlib import Path
 
 from pipebench.bench.components import Ready
 from pipebench.check import check_plan
+from pipebench.defaults import scheduler_for, schedulers
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import InvalidValue
-from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import digest
 from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
 from pipebench.hooks.discovery import Provider
-
-OWN: dict[RegimeMode, str] = {"sync": "1f1b", "async": "1f1b*"}
-SHARED: dict[RegimeMode, str] = {"sync": "interleaved-1f1b"}
 
 
 def ready_plan(path: str, planned: PlannedProblem) -> Ready:
@@ -31,12 +29,13 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 
     mode = planned.problem.regime.mode
+    shared = planned.plan.placement != "apart" and mode == "sync"
     component = Planner(
         name=Path(path).name,
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
-        default_scheduler=SHARED if planned.plan.placement != "apart" and mode == "sync" else OWN,
+        default_scheduler={mode: scheduler_for(mode, "in-turn")} if shared else schedulers(),
     )
     return Ready(
         component.name,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replace_fields
 
 from pipebench.bench.components import ready_planner, ready_scheduler
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.store.folder import Store
@@ -48,9 +47,7 @@ class Work:
         return [Result(cell=self.cells[place], row=rows[place]) for place in sorted(rows)]
 
 
-def work_of(
-    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False, parallel: bool = False
-) -> Work:
+def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False) -> Work:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
     A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
@@ -67,7 +64,7 @@ def work_of(
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return Work(cells, agenda(host, trials, store, fresh, parallel=parallel), places, refused)
+    return Work(cells, agenda(host, trials, store, fresh), places, refused)
 
 
 def run_cells(host: Host, work: Work, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
@@ -118,10 +115,12 @@ class _Workloads:
         self._profiles: dict[Hashable, tuple[Profile, Profile]] = {}
 
     def workload(self, cell: Cell) -> Workload:
-        key = repr((_wanted(cell), cell.input_bytes, cell.chain))
+        name = " ".join(f"{axis}={value}" for axis, value in cell.at.items() if axis != "series")
+        key = repr((name, cell.plain(), cell.input_bytes, cell.chain))
         if key not in self._made:
-            made = self._builder.workload(_wanted(cell))
-            self._made[key] = replace(made, profile=self._profile(made.profile, cell))
+            made = self._builder.workload(cell, name)
+            base = replace_fields(made.base, profile=self._profile(made.profile, cell))
+            self._made[key] = replace(made, base=base)
         return self._made[key]
 
     def _profile(self, profile: Profile, cell: Cell) -> Profile:
@@ -166,25 +165,3 @@ def _input_bytes(profile: Profile) -> float:
             "give a profile whose inputs are tensors",
         )
     return found
-
-
-def _wanted(cell: Cell) -> Wanted:
-    return Wanted(
-        name=" ".join(f"{axis}={value}" for axis, value in cell.at.items() if axis != "series"),
-        model=parse_reference(cell.model) if cell.model else None,
-        profile=parse_reference(cell.profile) if cell.profile else None,
-        profiler=cell.profiler,
-        cluster=cell.cluster,
-        devices=cell.devices,
-        memory=cell.memory,
-        bandwidth=cell.bandwidth,
-        link_mode=cell.link_mode,
-        mini_batch=cell.mini_batch,
-        mini_batch_per_device=cell.mini_batch_per_device,
-        micro_batch=cell.micro_batch,
-        tp=cell.tp,
-        dp=cell.dp,
-        pp=cell.pp,
-        reserve=cell.reserve,
-        optimizer=cell.optimizer,
-    )

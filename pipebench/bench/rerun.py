@@ -136,11 +136,12 @@ def _inputs_changes(before: TrialInputs, after: TrialInputs) -> Iterator[Change]
 
 
 def _flat(inputs: TrialInputs) -> dict[str, Any]:
-    """The source of each component and of the suite, by name."""
+    """The code of each component, the version of the model that scores and the source of the suite, by name."""
     parts = [inputs.planner, *inputs.executors, *([inputs.scheduler] if inputs.scheduler else [])]
     sources = {f"source of {part.name}": part.source for part in parts}
     called = {f"source of {name}": source for name, source in inputs.called.items()}
-    return {"source of pipebench": inputs.host, **called, **sources}
+    whole = {"version of the model": inputs.model or None, "source of pipebench": inputs.host}
+    return {**whole, **called, **sources}
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:

@@ -13,25 +13,37 @@ from pipebench.bench.returned import (
     exact_schedule,
     exact_trace,
 )
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
+from pipebench.hooks.calls import declared_calls, plain_name, undeclared
 from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import Component
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
-SIMULATOR = "simulate"
-
 
 class HostServices:
-    """Components of one host, each loaded once. Its methods are the host's own calls: results are exact."""
+    """Components of one host, each loaded once. Its methods are the host's own calls: results are exact.
 
-    def __init__(self, host: Host, seed: int = 0, deadline_s: float | None = None) -> None:
+    undeclared: where it is given, a call that a component does not declare is made, and noted there as
+    (caller, name); else it is refused.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        seed: int = 0,
+        deadline_s: float | None = None,
+        undeclared: list[tuple[str, str]] | None = None,
+    ) -> None:
         self.host = host
         self.seed = seed
         self.deadline_s = deadline_s
+        self.undeclared = undeclared
         self._ready: dict[tuple[str, str], Ready] = {}
 
     def scheduler(self, name: str) -> Ready:
@@ -57,11 +69,17 @@ class HostServices:
 
     def context(self, ready: Ready) -> Context:
         """A context for one call of a component; what it calls in turn adds to its counters."""
-        return self.call_context(ready.options)
+        return self.call_context(ready.component, ready.options)
 
-    def call_context(self, options: Any) -> Context:
-        """The same, for a component of which only the options are at hand."""
+    def call_context(self, component: Component, options: Any) -> Context:
+        """The same, for a component that is not ready to run."""
         context = Context(options=options, seed=self.seed, deadline_s=self.deadline_s)
+        context.services = _CallersServices(self, context, component, declared_calls(component, options))
+        return context
+
+    def host_context(self, counters: dict[str, int]) -> Context:
+        """A context for kernels that the host itself runs: it may ask for anything. Counters are added there."""
+        context = Context(options=None, seed=self.seed, deadline_s=self.deadline_s, counters=counters)
         context.services = _CallersServices(self, context)
         return context
 
@@ -107,14 +125,18 @@ class _CallersServices:
     """The services of one running component.
 
     What it calls counts as its own work: counters under the callee's name. Only the kind of a result is
-    looked at: the time is the caller's, and what reaches the host is made exact there.
+    looked at: the time is the caller's, and what reaches the host is made exact there. component: the caller, None
+    where it is the host. declared: what it may ask for by name.
     """
 
     host: HostServices
     caller: Context
+    component: Component | None = None
+    declared: frozenset[str] = frozenset()
 
     def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
-        """The schedule that the scheduler of that name makes."""
+        """The schedule that the scheduler of that name makes. Raises UndeclaredCall."""
+        self._declared(name)
         return as_schedule(name, self._called(name, self.host.scheduler(name), problem, plan))
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
@@ -122,8 +144,16 @@ class _CallersServices:
         return as_trace(SIMULATOR, self._called(SIMULATOR, self.host.executor(SIMULATOR), problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
-        """The result of the planner of that name."""
+        """The result of the planner of that name. Raises UndeclaredCall."""
+        self._declared(name)
         return as_result(name, self._called(name, self.host.planner(name), problem))
+
+    def _declared(self, name: str) -> None:
+        if self.component is None or plain_name(name) in self.declared:
+            return
+        if self.host.undeclared is None:
+            raise undeclared(self.component, name)
+        self.host.undeclared.append((self.component.name, name))
 
     def _called(self, name: str, ready: Ready, *arguments: Any) -> object:
         context = self.host.context(ready)

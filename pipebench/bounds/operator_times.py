@@ -7,8 +7,8 @@ import numpy as np
 from pipebench.bounds.cuts import Cut, cuts
 from pipebench.bounds.splits import least_part, most_parts
 from pipebench.bounds.ways import NEVER, Ways, ways
-from pipebench.costs.arrays import all_reduces_ns
 from pipebench.costs.communicate import ring_level
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem
@@ -60,17 +60,26 @@ def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntA
     return busy
 
 
-def all_reduce_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
-    """The least ns that all-reducing the weights of each row adds to its lane for one mini-batch.
+def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
+    """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
 
+    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less.
     async: spread over the runs and rounded up behind each backward, as the cost model does.
     """
-    reduced = _fastest(problem.cluster, rows, cut.replicas)
-    return reduced if problem.regime.mode == "sync" else cut.runs * -(-reduced // cut.runs)
+    formula = Formula(problem.regime, problem.mini_batch)
+    update = formula.update_ns(_fastest(problem.cluster, rows, cut.replicas))
+    if problem.regime.mode == "sync":
+        return update
+    return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
+
+
+def every_stage_ns(problem: Problem) -> int:
+    """The least ns that any stage adds to its lane for one mini-batch, whatever is in it."""
+    return Formula(problem.regime, problem.mini_batch).update_ns(0)
 
 
 def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
-    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on.
+    """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
 
     n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
     never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
@@ -84,5 +93,5 @@ def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
             continue
         chosen = rows.devices == devices
         level = ring_level(cluster, 0, devices * replicas - 1, devices)
-        reduced[chosen] = all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
+        reduced[chosen] = Formula.all_reduce_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced

@@ -41,21 +41,17 @@ def _witness(graph: OperatorGraph, holders: Holders, returned: Node) -> Witness:
 
 
 def _shortest_return(graph: OperatorGraph, holders: Holders, returned: Node) -> list[Node]:
-    """The shortest path that ends at `returned`, starts in its stage and lies outside it between."""
-    after: dict[Node, Node] = {}
-    frontier = [returned]
-    while True:
-        reached: list[Node] = []
-        for node in frontier:
-            for parent in parents(graph, holders, *node):
-                if parent[1] == returned[1]:
-                    if node == returned:
-                        continue
-                    path = [parent, node]
-                    while path[-1] != returned:
-                        path.append(after[path[-1]])
-                    return path
-                if parent not in after:
-                    after[parent] = node
-                    reached.append(parent)
-        frontier = reached
+    """The shortest path from the stage of `returned` through nodes outside it to `returned`."""
+    import networkx  # only a plan that is wrong needs it
+
+    back = networkx.DiGraph()
+    for operator, stages in enumerate(holders):
+        for stage in stages:
+            if stage == returned[1] and (operator, stage) != returned:
+                continue
+            for parent in parents(graph, holders, operator, stage):
+                if parent[1] != stage or stage != returned[1]:
+                    back.add_edge((operator, stage), parent)
+    paths: dict[Node, list[Node]] = networkx.single_source_shortest_path(back, returned)
+    leaving = [path for end, path in paths.items() if end[1] == returned[1] and end != returned]
+    return min(leaving, key=len)[::-1]

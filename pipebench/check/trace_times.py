@@ -5,7 +5,7 @@ import numpy as np
 from pipebench.check.deadlock import Waits, waits
 from pipebench.check.tasks import B, F, I, R, Tasks, W
 from pipebench.check.traced import Traced
-from pipebench.costs.compute import pairs_ns
+from pipebench.costs.formula import pairs_ns
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan

@@ -8,6 +8,7 @@ import click
 from pipebench.cli.application import console, open_host, print_json, show_new_warnings
 from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
 from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ FAILURES = {
 @click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
 @click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
-@click.option("--executors", help="Executors, by commas  [default: simulate]")
+@click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
 @click.option("--repeat", type=click.IntRange(1), help="Warm searches to time in one trial  [default: 1]")
 @click.option("--rounds", default=1, type=click.IntRange(1), help="How often to run each trial, interleaved.")
 @click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
@@ -73,7 +74,7 @@ def command(
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
 
-    Without models, profiles or a suite: the quick suite. Each planner runs in its own regime unless --regime
+    Without models, profiles or a suite: the default suite. Each planner runs in its own regime unless --regime
     is given.
     """
     from pipebench.bench.searches.isolation.client import isolation
@@ -102,7 +103,7 @@ def command(
     for notice in store.notices if store else ():
         click.echo(f"warning: {notice}", err=True)
     show_new_warnings(host)
-    plan = agenda(host, trials(request), store, fresh, retry_failed, where.parallel)
+    plan = agenda(host, trials(request), store, fresh, retry_failed)
     finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
     if as_json:

@@ -7,11 +7,14 @@ import click
 from pipebench.cli.application import console, open_host, print_json
 from pipebench.cli.parameters import finite_seconds
 from pipebench.cli.several_machines import launch_options, with_launch
+from pipebench.defaults import MEASURING_EXECUTOR
 
 
 @click.command()
 @click.argument("plan")
-@click.option("--executor", default="torch", show_default=True, help="An executor, options in brackets.")
+@click.option(
+    "--executor", default=MEASURING_EXECUTOR, show_default=True, help="An executor, options in brackets."
+)
 @click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
 @launch_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host, print_json
+from pipebench.defaults import LAYOUT_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def show_export(
                 plan=found.plan,
                 schedule=found.prediction.schedule,
                 scheduler=found.prediction.scheduler,
-                planner="layout",
+                planner=LAYOUT_PLANNER,
             )
             write_document(kept, "plan", nearest)
         first, *rest = refusal_lines(made)

@@ -7,6 +7,7 @@ import click
 
 from pipebench.cli.application import console, open_host
 from pipebench.cli.several_machines import launch_options, with_launch
+from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -14,11 +15,19 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("fp32", "fp16", "bf16")
 
+HELP = f"""Profile a model: one of `pipebench list models`; with the profiler {MEASURING_PROFILER} also
+package.module:function, and torchvision's and transformers' models by name, such as bert or
+torchvision:{EXAMPLE_MODEL}.
 
-@click.command()
+A measurement that is stopped goes on where it was when it is started again with the same output. Links are
+measured inside one machine, and with --nnodes also between machines.
+"""
+
+
+@click.command(help=HELP)
 @click.argument("model", required=False)
-@click.option("--profiler", default="analytic", show_default=True, help="A profiler, options in brackets.")
-@click.option("--device", multiple=True, help="Device types; for the profiler torch: cpu or cuda.")
+@click.option("--profiler", default=PROFILER, show_default=True, help="A profiler, options in brackets.")
+@click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
 @click.option("--links", type=click.IntRange(2), help="In place of a model: measure links of so many devices.")
@@ -34,12 +43,7 @@ def command(
     output: Path,
     **launch: int | str | None,
 ) -> int:
-    """Profile a model: one of `pipebench list models`; with the profiler torch also package.module:function, and
-    torchvision's and transformers' models by name, such as bert or torchvision:resnet50.
-
-    A measurement that is stopped goes on where it was when it is started again with the same output. Links are
-    measured inside one machine, and with --nnodes also between machines.
-    """
+    """Profile a model, or measure links; HELP says how."""
     from typing import cast
 
     from pipebench.bench.problems.profiling import known_devices, measured_links, profile_of
@@ -51,7 +55,8 @@ def command(
     from pipebench.report.profile_text import print_profile
 
     if (model is None) == (links is None):
-        raise PipebenchError("profile takes a model, or --links", "such as: pipebench profile resnet50 -o p.json")
+        hint = f"such as: pipebench profile {EXAMPLE_MODEL} -o p.json"
+        raise PipebenchError("profile takes a model, or --links", hint)
     host, profiler = open_host(), with_launch(profiler, launch)
     if links is not None:
         cluster = measured_links(host, profiler, LinkRequest(links, device[0] if device else "cpu"))

@@ -70,11 +70,12 @@ class Progress:
 
 
 def about_store(plan: "Agenda") -> str:
-    """How many trials the store has, how many are left, how many of it are failures, and which run again."""
-    line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"
+    """How many trials the store has, how many are left; what of it has failed, or ran beside other work."""
+    remarks = [f"{plan.failed} cached failures: --retry-failed runs them again"] if plan.failed else []
     if plan.beside:
-        line = f"{line}, {plan.beside} of them again (they ran beside other work; their times would mislead)"
-    return f"{line} ({plan.failed} cached failures: --retry-failed runs them again)" if plan.failed else line
+        remarks.append(f"{plan.beside} cached rows ran beside other work: --fresh times all again")
+    line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"
+    return f"{line} ({'; '.join(remarks)})" if remarks else line
 
 
 def about_compilation(spent_s: float) -> str:

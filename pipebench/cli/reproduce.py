@@ -33,7 +33,7 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> int:
-    """Run ARTEFACT (such as madpipe/fig6) and put what was measured beside each of the paper's claims.
+    """Run ARTEFACT (one of `pipebench list artefacts`) and put its results beside each of the paper's claims.
 
     With --out every finished cell is kept at once: the same command again goes on where it was stopped.
     """

@@ -59,7 +59,7 @@ def reproduced(host: "Host", name: str, asked: Asked, store: "Store | None", whe
 
     described: Any = host.find("artefacts", name).component
     reproduction = host.load(described)()
-    work = work_of(host, reproduction.suite(asked.full, asked.profiles), store, asked.fresh, where.parallel)
+    work = work_of(host, reproduction.suite(asked.full, asked.profiles), store, asked.fresh)
     show_new_warnings(host)
     kept = "" if asked.out else " (nothing is kept without --out)"
     click.echo(f"{name}: {about(work, where.jobs)}{kept}", err=True)

@@ -1,11 +1,13 @@
-"""Options that describe a workload, shared by compare and plan, and the workloads that they give."""
+"""Options that describe a workload, for every command that selects some, and the workloads that they give."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.workload import Field, keyword_fields
 
 if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
@@ -17,47 +19,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
 """Degrees that may be named, and must be 1."""
 
-_OPTIONS = [
-    click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled analytically."),
+_SOURCES = [
+    click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled by --profiler."),
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
     click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
     click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
-    click.option("--suite", "suites", multiple=True, help="Suites, by name or TOML file (nothing named: quick)."),
-    click.option("--cluster", help="A cluster, by name or TOML file (default: flat, or the suite's)."),
     click.option(
-        "--devices", "-n", type=int, help="Number of devices (default: 8, or the suite's or cluster file's)."
-    ),
-    click.option("--memory", help="Memory of each device, such as 12GB or 16GiB."),
-    click.option("--bandwidth", help="One-way link bandwidth of each device, such as 12GB/s."),
-    click.option("--link-mode", type=click.Choice(["full", "half", "delay"]), help="How links are shared."),
-    click.option("--mini-batch", type=int, help="Samples for one weight update."),
-    click.option("--micro-batch", type=int, help="Pin the micro-batch: samples through a stage, all replicas."),
-    click.option("--tp", type=int, help="Pin the tensor-parallel degree."),
-    click.option("--dp", type=int, help="Pin the data-parallel degree."),
-    click.option("--pp", type=int, help="Pin the number of pipeline stages."),
-    click.option("--vpp", type=int, help="Pin the number of stages on each device (virtual stages)."),
-    click.option("--recompute", type=click.Choice(["none", "stage"]), help="Pin recomputation."),
-    click.option("--cp", type=click.IntRange(1), help="Context parallelism: only 1, it is not priced."),
-    click.option("--ep", type=click.IntRange(1), help="Expert parallelism: only 1, it is not priced."),
-    click.option("--precision", type=click.Choice(["fp32", "fp16", "bf16"]), help="Of a model's weights."),
-    click.option("--gradient-precision", type=click.Choice(["fp32", "fp16", "bf16"]), help="Of gradients."),
-    click.option("--reserve", type=float, help="Share of device memory to keep free, such as 0.1."),
-    click.option(
-        "--optimizer", type=click.Choice(["adam", "sgd", "none"]), help="Optimizer state held beside the weights."
-    ),
-    click.option(
-        "--optimizer-sharding",
-        type=click.Choice(["none", "zero1"]),
-        help="Share the optimizer state out over replicas.",
+        "--suite", "suites", multiple=True, help=f"Suites, by name or TOML file (nothing named: {SUITE})."
     ),
 ]
 
 
 def workload_options(function: F) -> F:
-    """Add all workload options to a command; they arrive as the fields of bench.selection.Selection."""
-    for option in reversed(_OPTIONS):
+    """Add all workload options to a command; they arrive as the keywords of bench.suites.selection.Selection."""
+    unpriced = [
+        click.option(f"--{name}", type=click.IntRange(1), help=f"{what.capitalize()}: only 1, it is not priced.")
+        for name, what in UNPRICED.items()
+    ]
+    for option in reversed([*_SOURCES, *map(_option, keyword_fields().values()), *unpriced]):
         function = option(function)
     return function
+
+
+def _option(field: Field) -> Callable[[F], F]:
+    """The option of a field of WorkloadSpec."""
+    spellings = [f"--{field.name.replace('_', '-')}", *([field.short] if field.short else [])]
+    return click.option(
+        *spellings, type=click.Choice(field.choices) if field.choices else field.kind, help=field.help
+    )
 
 
 def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":

@@ -2,17 +2,17 @@
 
 from typing import Literal
 
-from pipebench.domain.cluster import LinkMode
-from pipebench.domain.problem import Optimizer, RegimeMode
+from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
-from pipebench.domain.value import Value, require, require_count
+from pipebench.domain.value import Value, require_count
+from pipebench.domain.workload import WorkloadSpec
 
 Judgement = Literal["holds", "does not hold", "depends", "claim only"]
 """`depends`: on what the paper leaves open (the reason says on what). `claim only`: nothing here can test it."""
 
 
-class Cell(Value, frozen=True, kw_only=True):
-    """One trial: a workload in the words of a suite, and a planner as on the command line.
+class Cell(WorkloadSpec, frozen=True, kw_only=True):
+    """One trial: a workload, and a planner as on the command line.
 
     at: where in the figure it stands, by the names that the artefact uses (network, devices, memory, …).
     input_bytes: the profile is scaled so that its inputs have so many bytes a sample (None: as it is).
@@ -24,24 +24,8 @@ class Cell(Value, frozen=True, kw_only=True):
 
     at: dict[str, str | float]
     planner: str
-    model: str | None = None
-    profile: str | None = None
-    profiler: str = "analytic"
     input_bytes: float | None = None
     chain: bool = False
-    cluster: str = "flat"
-    devices: int
-    memory: str | None = None
-    bandwidth: str | None = None
-    link_mode: LinkMode | None = None
-    mini_batch: int | None = None
-    mini_batch_per_device: int | None = None
-    micro_batch: int | None = None
-    tp: int | None = None
-    dp: int | None = None
-    pp: int | None = None
-    reserve: float = 0.0
-    optimizer: Optimizer = "none"
     regime: RegimeMode | None = None
     scheduler: str | None = None
     repeat: int = 0
@@ -50,7 +34,7 @@ class Cell(Value, frozen=True, kw_only=True):
     timeline: str = ""
 
     def __post_init__(self) -> None:
-        require((self.model is None) != (self.profile is None), "a cell has a model or a profile, one of them")
+        super().__post_init__()
         require_count("devices", self.devices)
 
 

@@ -17,6 +17,7 @@ from pipebench.domain.value import (
 )
 
 LinkMode = Literal["full", "half", "delay"]
+MOST_DEVICES = 2**16
 MOST_MEMORY_BYTES = 2**62
 
 

@@ -1,9 +1,13 @@
 """OperatorGraph: operators, the tensors between them and the parameters they read. No times."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pipebench.domain.topology import topological_order
 from pipebench.domain.value import Value, require, require_bytes, require_count, require_name, require_unique
+
+if TYPE_CHECKING:
+    import networkx
 
 
 class Parameter(Value, frozen=True, kw_only=True):
@@ -180,3 +184,36 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
         Raises InvalidValue with one cycle when there is none.
         """
         return topological_order(self.successors, [op.name for op in self.operators])
+
+    def to_networkx(self) -> "networkx.MultiDiGraph":
+        """The graph for networkx: a node for each operator, an edge for each operator that reads a tensor.
+
+        Nodes: operator names, in the order of `operators`.
+        Attributes of a node: `position`, and the fields of `Operator` but its name.
+        Edges: from producer to reader; the key is the tensor's name.
+        Attributes of an edge: `forward_bytes_per_sample`, `gradient_bytes_per_sample`, `fixed_bytes`.
+        Attributes of the graph: `name`; `inputs`, the tensors without producer, each with its readers;
+        `parameters`, name to bytes.
+        A tensor without producer or without reader is no edge.
+        """
+        import networkx  # no command pays for it at start
+
+        graph = networkx.MultiDiGraph(name=self.name, inputs={}, parameters=dict(self.parameter_bytes))
+        for position, op in enumerate(self.operators):
+            fields = {name: getattr(op, name) for name in op.__struct_fields__ if name != "name"}
+            graph.add_node(op.name, position=position, **fields)
+        for tensor, readers in zip(self.tensors, self.consumers, strict=True):
+            names = [self.operators[reader].name for reader in readers]
+            if tensor.producer is None:
+                graph.graph["inputs"][tensor.name] = names
+                continue
+            for name in names:
+                graph.add_edge(
+                    tensor.producer,
+                    name,
+                    key=tensor.name,
+                    forward_bytes_per_sample=tensor.forward_bytes_per_sample,
+                    gradient_bytes_per_sample=tensor.gradient_bytes_per_sample,
+                    fixed_bytes=tensor.fixed_bytes,
+                )
+        return graph

@@ -1,9 +1,9 @@
 """Problem: profile, cluster, mini-batch, regime and pins. The whole input of a planner."""
 
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.profile import Precision, Profile, Provenance
@@ -13,6 +13,13 @@ RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
 Recompute = Literal["none", "stage"]
 OptimizerSharding = Literal["none", "zero1"]
+FIRST_FIELDS = (
+    {"profile", "cluster", "mini_batch", "regime", "pins"}
+    | {"mode", "precision", "gradient_precision", "optimizer", "optimizer_sharding"}
+    | {"tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch", "recompute", "reserve"}
+)
+"""Fields of a problem, its regime and its pins that every id covers. A field that joins them later is covered only
+where it is not at its default, so that problems of older stores keep their ids."""
 
 
 class Regime(Value, frozen=True, kw_only=True):
@@ -92,11 +99,21 @@ class Problem(Value, frozen=True, kw_only=True):
     @cached_property
     def problem_id(self) -> str:
         """Hash of the content, provenance apart: the same figures are the same problem, whoever measured them."""
-        return digest((self.regime, self.workload_id))
+        return digest((_hashed(self.regime), self.workload_id))
 
     @cached_property
     def workload_id(self) -> str:
         """Hash of the content without the regime."""
         figures = replace(self.profile, provenance=Provenance())
-        overlap = (self.overlap,) if self.overlap else ()
-        return digest((figures, self.cluster, self.mini_batch, self.pins, *overlap))
+        content = (figures, self.cluster, self.mini_batch, _hashed(self.pins))
+        later = {name: each for name, each in _hashed(self).items() if name not in FIRST_FIELDS}
+        return digest((*content, later) if later else content)
+
+
+def _hashed(value: Value) -> dict[str, Any]:
+    """The fields that an id covers."""
+    return {
+        field.name: each
+        for field in fields(value)
+        if (each := getattr(value, field.name)) != field.default or field.name in FIRST_FIELDS
+    }

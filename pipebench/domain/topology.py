@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from pipebench.domain.errors import InvalidValue
 
@@ -28,24 +29,17 @@ def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str])
             if missing[successor] == 0:
                 heapq.heappush(ready, successor)
     if len(order) < len(successors):
-        cycle = find_cycle(successors, {node for node, count in enumerate(missing) if count > 0})
+        cycle = _one_cycle(successors)
         raise InvalidValue("cycle: " + _spelled([names[node] for node in [*cycle, cycle[0]]]))
     return tuple(order)
 
 
-def find_cycle(successors: Sequence[Sequence[int]], among: set[int]) -> list[int]:
-    """One cycle among nodes that could not be ordered, in edge order from its smallest node."""
-    predecessors: dict[int, int] = {}
-    for node in sorted(among):
-        for successor in successors[node]:
-            if successor in among:
-                predecessors.setdefault(successor, node)
-    node = next(iter(sorted(predecessors)))
-    seen: dict[int, int] = {}
-    while node not in seen:
-        seen[node] = len(seen)
-        node = predecessors[node]
-    cycle = list(seen)[seen[node] :][::-1]
+def _one_cycle(successors: Sequence[Sequence[int]]) -> list[int]:
+    """One cycle of a graph that has some, in edge order from its smallest node."""
+    try:
+        TopologicalSorter(dict(enumerate(successors))).prepare()
+    except CycleError as error:
+        cycle: list[int] = error.args[1][:0:-1]  # the library's edges lead backwards; its last node is its first
     first = cycle.index(min(cycle))
     return cycle[first:] + cycle[:first]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pipebench.domain.cluster import Cluster, DeviceType
+from pipebench.domain.cluster import MOST_DEVICES, Cluster, DeviceType
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.formats.cluster_table import ClusterFacts, Rates, cluster_table
 from pipebench.formats.devices import device_names, load_device
@@ -14,7 +14,6 @@ from pipebench.formats.quantities import parse_bandwidth, parse_bytes
 from pipebench.formats.strict import parse_toml
 
 DEFAULT_DEVICE_TYPE = "V100-SXM2-16GB"
-MOST_DEVICES = 2**16
 
 
 def cluster_names() -> list[str]:

@@ -84,15 +84,9 @@ def _kind(description: str) -> str:
 
 
 def _reached(starts: set[str], reads: dict[str, list[str]]) -> set[str]:
-    """Everything that depends on one of `starts`."""
-    readers: dict[str, list[str]] = {}
-    for reader, sources in reads.items():
-        for before in sources:
-            readers.setdefault(before, []).append(reader)
-    reached, waiting = set(starts), list(starts)
-    while waiting:
-        for reader in readers.get(waiting.pop(), ()):
-            if reader not in reached:
-                reached.add(reader)
-                waiting.append(reader)
-    return reached
+    """Everything that depends on one of `starts`, these included."""
+    import networkx  # only these files need it
+
+    graph = networkx.DiGraph((before, reader) for reader, sources in reads.items() for before in sources)
+    graph.add_nodes_from(starts)
+    return starts.union(*(networkx.descendants(graph, start) for start in starts))

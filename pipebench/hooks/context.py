@@ -22,7 +22,10 @@ class DeadlineReached(PipebenchError):
 
 
 class Services(Protocol):
-    """Other components by name; what the host gives to a context. Their time counts as the caller's."""
+    """Other components by name; what the host gives to a context. Their time counts as the caller's.
+
+    schedule and plan raise UndeclaredCall for a name that the caller's descriptor does not have in `calls`.
+    """
 
     def schedule(self, name: str, problem: "Problem", plan: "Plan") -> "Schedule":
         """The schedule that the scheduler of that name makes."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipebench.defaults import schedulers
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
 
@@ -54,7 +55,9 @@ class Component:
     """A named thing that a plugin offers in one slot.
 
     load: "package.module:attribute" of the callable that does the work. options: a Value class with a
-    default for every field. reference: what to cite. deviations: every difference from the reference.
+    default for every field. reference: what to cite. deviations: every difference from the reference. calls: names
+    of planners and schedulers that it asks its context for, without options in brackets; its rows depend on their
+    code, and the context refuses others.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Component:
     options: type[Value] = NoOptions
     reference: str = ""
     deviations: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ class Planner(Component):
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
-    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=lambda: {"sync": "1f1b", "async": "1f1b*"})
+    default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +98,9 @@ class Profiler(Component):
 
     links: "package.module:attribute" of links(context) -> Cluster, for one that measures links between devices.
     captures: it also takes models that it builds itself: graph is None and context.request.model names one.
-    devices: "package.module:attribute" of devices(options) -> names of device types that it needs no facts of, the
-    first by default; none of them: it takes those of the table. Not said: cpu, and any other.
+    devices: "package.module:attribute" of devices(options) -> names of the device types that it measures without
+    facts from the device table. The first is the default; none: it measures those of the table only. Empty: it
+    measures cpu by default, and any other type.
     """
 
     captures: bool = False

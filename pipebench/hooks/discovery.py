@@ -10,6 +10,10 @@ from types import ModuleType
 from pipebench.hooks.api import notice, refusal
 
 GROUP = "pipebench"
+SUITE = "pipebench"
+"""The distribution that the plugins that ship come with."""
+REPAIR = "it is part of pipebench: pip install --force-reinstall pipebench, and report it if that does not help"
+"""What mends a plugin that ships, in the words of a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,11 @@ class Provider:
     distribution: str
     version: str
     entry_point: str
+
+    @property
+    def ships(self) -> bool:
+        """Whether the plugin is part of pipebench itself: one distribution, which is never to be removed."""
+        return self.distribution == SUITE
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version} ({self.entry_point})"
@@ -38,7 +47,7 @@ def installed_entry_points() -> list[EntryPoint]:
 
 
 def _rank(provider: Provider) -> tuple[bool, str, str]:
-    return provider.distribution != "pipebench", provider.distribution, provider.entry_point
+    return not provider.ships, provider.distribution, provider.entry_point
 
 
 def provider_of(point: EntryPoint) -> Provider:
@@ -87,7 +96,8 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
 def broken(provider: Provider, cause: str) -> str:
     """The warning line for a plugin that is left out."""
     name = provider.distribution
-    return f"plugin {provider} is left out: {cause} (update it, or remove it: pip uninstall {name})"
+    remedy = REPAIR if provider.ships else f"update it, or remove it: pip uninstall {name}"
+    return f"plugin {provider} is left out: {cause} ({remedy})"
 
 
 def first_line(error: BaseException) -> str:

@@ -6,9 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from pipebench.hooks import API_VERSION
+from pipebench.hooks.discovery import SUITE
 from pipebench.hooks.inventory import Installed, cause
-from pipebench.hooks.requirements import installed_twice, plain, unmet
+from pipebench.hooks.requirements import installed_twice, unmet
 
 MOST_S = 120.0
 LOAD_ALL = """
@@ -41,8 +45,10 @@ def examine(listed: Iterable[Installed]) -> list[Ailment]:
     """Everything that is wrong: plugins that do not load, components, requirements, slow imports."""
     entries = list(listed)
     found = [ailment for entry in entries for ailment in _plugin(entry)]
-    names = {plain(entry.provider.distribution): entry.provider.distribution for entry in entries}
-    names["pipebench"] = "pipebench"
+    names: dict[str, str] = {
+        canonicalize_name(entry.provider.distribution): entry.provider.distribution for entry in entries
+    }
+    names[SUITE] = SUITE
     for name in names.values():
         found += [Ailment(name, f"needs {need}: {there}", f"pip install '{need}'") for need, there in unmet(name)]
         found += _components([entry for entry in entries if entry.provider.distribution == name], name)
@@ -59,11 +65,11 @@ def _plugin(entry: Installed) -> Iterator[Ailment]:
         return
     if entry.state == "left out":
         newer = isinstance(entry.api, int) and entry.api > API_VERSION
-        yield Ailment(who, _told(entry.troubles[0]), f"pip install --upgrade {'pipebench' if newer else name}")
+        yield Ailment(who, _told(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
         return
     for line in entry.troubles:
         clash = "already provided by" in line
-        yield Ailment(who, _told(line), f"pip {'uninstall' if clash else 'install --upgrade'} {name}")
+        yield Ailment(who, _told(line), _without(name) if clash else f"pip install --upgrade {name}")
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, f"pip install --upgrade {name}")
@@ -78,7 +84,7 @@ def _components(entries: list[Installed], name: str) -> Iterator[Ailment]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
     except subprocess.TimeoutExpired:
-        yield Ailment(name, f"importing its components does not end within {MOST_S:g} s", f"pip uninstall {name}")
+        yield Ailment(name, f"importing its components does not end within {MOST_S:g} s", _without(name))
         return
     told = done.stderr.rpartition("\nDOCTOR")[2]
     if done.returncode != 0 or not told.startswith("["):
@@ -98,14 +104,23 @@ def _missing(error: BaseException) -> str | None:
 def _mend(name: str, module: str, missing: str | None) -> str:
     """A module that is not the plugin's own can be installed; for anything else the plugin is installed again."""
     if missing is None:
-        return f"pip install --upgrade {name}"
+        return f"pip install {'--force-reinstall' if name == SUITE else '--upgrade'} {name}"
     top = missing.partition(".")[0]
-    if top == module.partition(".")[0] or top == "pipebench":
+    if top == module.partition(".")[0] or top == SUITE:
         return f"pip install --force-reinstall {name}"
-    needed = [need for need, _ in unmet(name) if plain(need).startswith(plain(top))]
+    needed = [
+        need
+        for need, _ in unmet(name)
+        if canonicalize_name(Requirement(need).name).startswith(canonicalize_name(top))
+    ]
     return f"pip install '{needed[0]}'" if needed else f"pip install {top}"
 
 
+def _without(name: str) -> str:
+    """Remove a plugin that does harm; those that ship are the suite itself, which is installed again."""
+    return f"pip install --force-reinstall {name}" if name == SUITE else f"pip uninstall {name}"
+
+
 def _told(line: str) -> str:
-    """A host's warning without whom it is about and what it advises."""
+    """The cause in a warning of the host, without the plugin's name and the advice."""
     return line.partition(": ")[2].rpartition(" (")[0] or line

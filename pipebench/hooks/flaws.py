@@ -44,7 +44,7 @@ def _text(component: Component) -> str | None:
             return f"{field.name} is no text"
     if not _LOAD.fullmatch(component.load):
         return f"load is {component.load!r}, not 'package.module:attribute'"
-    lists = {"deviations": component.deviations}
+    lists = {"deviations": component.deviations, "calls": component.calls}
     if isinstance(component, Format):
         lists["suffixes"] = component.suffixes
     for name, texts in lists.items():

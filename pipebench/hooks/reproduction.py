@@ -9,7 +9,8 @@ from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
 class Reproduction(Protocol):
     """One figure or table of a paper. judge and series are pure: the same results give the same answer.
 
-    Results may lack cells (a run that was stopped) and hold rows of any status.
+    Results may lack cells (a run that was stopped) and hold rows of any status. `pipebench.artefacts` is the
+    kit for it: rows by place and contender, curves, findings from cases.
     """
 
     @property

@@ -1,21 +1,17 @@
 """What a distribution needs and lacks, from metadata alone."""
 
-import re
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(;.*)?")
-_LEAST = re.compile(r">=\s*([0-9]+(?:\.[0-9]+)*)")
-
-
-def plain(name: str) -> str:
-    """A distribution's name as an index compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 
 def unmet(name: str) -> list[tuple[str, str]]:
-    """Requirements of an installed distribution that are missing or too old, each with what is there.
+    """Requirements of an installed distribution that are missing or of another version, each with what is there.
 
-    Only names and lower bounds are looked at; requirements under a condition (extras, platforms) are left out.
+    Requirements of extras, and those whose marker does not hold here, are left out. So are requirements and
+    versions that do not follow the standards (PEP 508, PEP 440).
     """
     try:
         needs = distribution(name).requires or []
@@ -23,34 +19,35 @@ def unmet(name: str) -> list[tuple[str, str]]:
         return []
     found = []
     for need in needs:
-        match = _REQUIREMENT.fullmatch(need)
-        if match is None or match[4]:
-            continue
-        required, bounds = match[1], match[3]
         try:
-            version = distribution(required).version
-        except PackageNotFoundError:
-            found.append((f"{required}{bounds.strip()}", "it is not installed"))
+            requirement = Requirement(need)
+        except InvalidRequirement:
             continue
-        least = _LEAST.search(bounds)
-        if least is not None and _numbers(version) < _numbers(least[1]):
-            found.append((f"{required}{bounds.strip()}", f"{version} is installed"))
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        needed = f"{requirement.name}{requirement.specifier}"
+        try:
+            version = distribution(requirement.name).version
+        except PackageNotFoundError:
+            found.append((needed, "it is not installed"))
+            continue
+        try:
+            suits = requirement.specifier.contains(version, prereleases=True)
+        except InvalidVersion:
+            continue
+        if not suits:
+            found.append((needed, f"{version} is installed"))
     return found
 
 
 def installed_twice(names: set[str]) -> dict[str, list[str]]:
-    """Of the distributions named, those whose metadata is found more than once, with the versions."""
+    """Of the distributions named, those whose metadata is found more than once, with the versions.
+
+    names: canonical (`packaging.utils.canonicalize_name`).
+    """
     versions: dict[str, list[str]] = {}
     for each in distributions():
-        name = _name(each)
+        name = canonicalize_name(each.name) if each.name else ""
         if name in names:
             versions.setdefault(name, []).append(each.version or "?")
     return {name: each for name, each in versions.items() if len(set(each)) > 1}
-
-
-def _name(each: Distribution) -> str:
-    return plain(each.name) if each.name else ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

@@ -11,6 +11,8 @@ from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest
 from pipebench.hooks.discovery import first_line
 
 FUNCTION = "plan"
+CALLS = "CALLS"
+"""What a file binds to the names of planners and schedulers that it asks its context for: a tuple of texts."""
 
 
 def check_script(path: str) -> None:
@@ -30,6 +32,29 @@ def check_script(path: str) -> None:
     if FUNCTION not in names and "*" not in names:
         functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         raise _without(path, [name for name in functions if not name.startswith("_")])
+
+
+def script_calls(path: str) -> tuple[str, ...]:
+    """What the file declares to call, read without running it; () where it declares nothing.
+
+    path: a file that `check_script` takes. Raises PipebenchError when CALLS is anything but texts written out.
+    """
+    for statement in ast.parse(_file(path).read_bytes(), path).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == CALLS:
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value) if name == CALLS:
+                pass
+            case _:
+                continue
+        try:
+            named = ast.literal_eval(value)
+        except ValueError:
+            named = None
+        if isinstance(named, tuple | list) and all(isinstance(each, str) for each in named):
+            return tuple(named)
+        raise PipebenchError(f"{path}: {CALLS} is no tuple of names", f'write {CALLS} = ("pipedream",)')
+    return ()
 
 
 def load_script(path: str) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.costs.compute import pairs_ns
+from pipebench.costs.formula import pairs_ns
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
 from pipebench.simulation.errors import InvalidSchedule

@@ -53,6 +53,10 @@ class Asked:
         changed = fresh and said(self.first[first]) != said(self.first["again"])
         first_failure([f"{first}: the answer changes after other calls in the same process"] if changed else [])
 
+    def declared(self) -> None:
+        """It declares what it calls: what it asks its context for is in `calls` of its descriptor."""
+        called_as_declared(self.everything())
+
     def silence(self) -> None:
         """Nothing reaches standard output."""
         printed_nothing(self.everything())
@@ -78,6 +82,19 @@ def printed_nothing(given: Iterable[Answer]) -> None:
         for answer in given
         if answer.printed
     )
+
+
+def called_as_declared(given: Iterable[Answer]) -> None:
+    """Raise Failed for the first call that asked for a component that is not in `calls`."""
+    first_failure(map(undeclared_call, given))
+
+
+def undeclared_call(answer: Answer) -> str | None:
+    """What a call asked for that the descriptor does not declare, and the remedy."""
+    if not answer.undeclared:
+        return None
+    names = ", ".join(map(repr, answer.undeclared))
+    return f"{answer.name}: it asks for {names}, which `calls` of its descriptor does not name"
 
 
 def broken(answer: Answer) -> str | None:

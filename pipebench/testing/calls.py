@@ -52,7 +52,8 @@ class Answer(Value, frozen=True, kw_only=True):
     reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
     counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
-    workers: processes that it started, as seen while it ran. flaws: of an artefact.
+    workers: processes that it started, as seen while it ran. undeclared: names that it asked its context for and
+    does not declare to call. flaws: of an artefact.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Answer(Value, frozen=True, kw_only=True):
     printed: str = ""
     left: tuple[str, ...] = ()
     workers: int = 0
+    undeclared: tuple[str, ...] = ()
     flaws: tuple[str, ...] = ()
 
     def late_s(self, limit_s: float) -> float:

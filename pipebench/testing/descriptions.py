@@ -11,7 +11,7 @@ from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, typed_options
-from pipebench.testing.asked import broken
+from pipebench.testing.asked import broken, undeclared_call
 from pipebench.testing.calls import Call
 from pipebench.testing.session import answers
 from pipebench.testing.subject import Subject
@@ -95,7 +95,8 @@ def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
         for option, text in option_texts(component)
         if accepted(component, option, text)
     ]
-    first_failure(map(broken, answers([call_for(label) for label in labels]).values()))
+    given = answers([call_for(label) for label in labels]).values()
+    first_failure(found for answer in given for found in (broken(answer), undeclared_call(answer)))
 
 
 def documented(component: Component) -> None:

@@ -52,10 +52,11 @@ def _answer(host: Host, call: Call) -> Answer:
         raise
     except BaseException as error:  # a stranger's import may raise anything
         return Answer(name=call.name, ending="crashed", reason=f"it cannot be loaded: {_text(error)}")
-    services = HostServices(host, seed=call.seed)
+    undeclared: list[tuple[str, str]] = []
+    services = HostServices(host, seed=call.seed, undeclared=undeclared)
     limit_s = None if call.limit_s is None else time.monotonic() + call.limit_s
     services.deadline_s = limit_s
-    context = services.call_context(options)
+    context = services.call_context(component, options)
     context.request = _request(call)
     ending: Ending = "returned"
     reason, returned = "", None
@@ -85,6 +86,7 @@ def _answer(host: Host, call: Call) -> Answer:
         printed=seen.printed,
         left=seen.left + _spoilt(call),
         workers=seen.workers,
+        undeclared=tuple(sorted({name for caller, name in undeclared if caller == component.name})),
         **told,
     )
 

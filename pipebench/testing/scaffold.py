@@ -1,8 +1,6 @@
 """A complete package with a plugin that works, from templates that ship with pipebench."""
 
-import keyword
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,8 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pipebench
+from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.formats.files import write_file
+from pipebench.formats.profile_file import FORMATS
 from pipebench.hooks import API_VERSION
 
 SLOTS = ("planner", "scheduler", "executor", "profiler", "format")
@@ -20,6 +20,8 @@ TEMPLATES = "templates"
 SUFFIX = ".tmpl"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST_NAME = 40
+RESERVED = {"pipebench": "the suite itself", "best": "what `pipebench plan best` calls the best of all planners"}
+"""Names that mean something else. Words of Python are fine: nothing in a package is called by the bare name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
         "version": pipebench.__version__,
         "next": _next_minor(pipebench.__version__),
         "api": str(API_VERSION),
+        "scheduler": scheduler_for("sync"),
         "Title": "".join(word.capitalize() for word in name.split("-")),
     }
     root = files("pipebench.testing") / TEMPLATES
@@ -81,12 +84,19 @@ def _checked(name: str, taken: set[str], slot: str) -> str:
         )
     if name in taken:
         raise PipebenchError(f"there is a {slot} {name!r} already", f"such as 'my-{name}'")
-    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name == "pipebench":
-        raise PipebenchError(f"{name!r} is a word of Python or of pipebench", f"such as 'my-{name}'")
+    if name in RESERVED:
+        raise PipebenchError(f"{name!r} is {RESERVED[name]}", f"such as 'my-{name}'")
+    if slot == "format" and (reader := _reader_of(f".{name}")) is not None:
+        raise PipebenchError(f"files that end in .{name} are read as {reader} already", f"such as 'my-{name}'")
     module = f"pipebench_{name.replace('-', '_')}"
     if find_spec(module) is not None:
         raise PipebenchError(f"a package {module!r} is installed already", f"such as 'my-{name}'")
     return module
+
+
+def _reader_of(suffix: str) -> str | None:
+    """The built-in format that reads files with this end."""
+    return next((each.name for each in FORMATS if each.suffix.endswith(suffix)), None)
 
 
 def _nearest_valid(name: str) -> str:

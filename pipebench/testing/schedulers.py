@@ -32,6 +32,7 @@ def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callab
     for name, each in planned.items():
         yield f"validity-{name}", partial(_valid, asked, name, each)
     yield "capabilities", partial(_capable, asked, abilities)
+    yield "calls", asked.declared
     yield "determinism", asked.determinism
     yield "silence", asked.silence
     yield "state", asked.state

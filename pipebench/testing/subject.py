@@ -1,9 +1,10 @@
 """What is checked: the components behind a name, a distribution or a file, and what its author waives."""
 
-import re
 import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+
+from packaging.utils import canonicalize_name
 
 from pipebench.bench.components import USER, ready_planner
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
@@ -65,12 +66,10 @@ def plugin_names() -> list[str]:
 
 
 def _means(target: str, component: str, provider: Provider) -> bool:
-    return target == component or _plain(target) in (_plain(provider.distribution), _plain(provider.entry_point))
-
-
-def _plain(name: str) -> str:
-    """A distribution's name as an index compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return target == component or canonicalize_name(target) in (
+        canonicalize_name(provider.distribution),
+        canonicalize_name(provider.entry_point),
+    )
 
 
 def _missing(host: Host, name: str, points: list[EntryPoint]) -> PipebenchError:

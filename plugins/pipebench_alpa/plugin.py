@@ -31,6 +31,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="alpa-inter",
             summary="interval DP over submeshes: sum of stage times + (B - 1) times the largest",
             load="pipebench_alpa.planner:plan",
+            calls=("1f1b",),
             options=AlpaOptions,
             fidelity="code-checked",
             reference="Zheng et al., Alpa: Automating Inter- and Intra-Operator Parallelism for Distributed Deep "

@@ -151,7 +151,8 @@ class _Search:
         ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
         busiest = busiest_ns(costs, bounds, shape.pipeline)
         plan = plan_of(self._problem, self._items, shape, bounds)
-        return Candidate(busiest * rounds + ahead, shape, bounds, plan)
+        update = shape.virtual * costs.every_update_ns
+        return Candidate(busiest * rounds + ahead + update, shape, bounds, plan)
 
 
 def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:

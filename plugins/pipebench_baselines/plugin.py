@@ -50,12 +50,14 @@ def pipebench_planners() -> Iterable[Planner]:
             name="data-parallel",
             summary="one stage on all devices with gradient accumulation; the best micro-batch by its time",
             load="pipebench_baselines.data_parallel:plan",
+            calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
         ),
         Planner(
             name="uniform",
             summary="as many stages as devices, each with the same number of layers (or operators), run in order",
             load="pipebench_baselines.uniform:plan",
+            calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(
                 regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
             ),
@@ -66,6 +68,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 "what training frameworks run: the same TP, DP, micro-batch on all stages, uneven contiguous cuts"
             ),
             load="pipebench_baselines.layout:plan",
+            calls=("1f1b", "interleaved-1f1b"),
             capabilities=Capabilities(
                 graphs="dag",
                 regimes=("sync",),
@@ -87,6 +90,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="tensor-parallel",
             summary="one stage, all operators split over the same devices, replicated: the best degree",
             load="pipebench_baselines.tensor_parallel:plan",
+            calls=("1f1b", "1f1b*"),
             options=TensorParallelOptions,
             capabilities=Capabilities(
                 regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
@@ -104,6 +108,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="gpipe-hybrid",
             summary="stages of as many layers, each with as many replicas, under GPipe: the best number of stages",
             load="pipebench_baselines.hybrid:gpipe_hybrid",
+            calls=("gpipe",),
             options=HybridOptions,
             capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
             reference="Huang et al., GPipe, 2019; GPipe-Hybrid of Tanaka et al., RaNNC, IPDPS 2021",
@@ -114,6 +119,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="pipedream-2bw",
             summary="stages of as many layers, each with as many replicas, no flush, two weight versions",
             load="pipebench_baselines.hybrid:pipedream_2bw",
+            calls=("1f1b*",),
             options=HybridOptions,
             capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),
             reference=(

@@ -59,6 +59,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="graphpipe",
             summary="stage graphs that run branches side by side: series-parallel DP under a bisected target",
             load="pipebench_graphpipe.planner:plan",
+            calls=("1f1b", "data-parallel", "pipedream"),
             options=GraphPipeOptions,
             fidelity="reconstructed",
             reference=REFERENCE,
@@ -115,13 +116,23 @@ def pipebench_planners() -> Iterable[Planner]:
 
 
 FIGURES = (
-    ("fig6", "throughput by devices on three multi-branch models and a sequential one", "figure 6"),
-    ("table1", "search times of GraphPipe, two forms of PipeDream, and Piper", "table 1"),
-    ("fig7left", "gain over PipeDream by number of branches", "figure 7, left"),
-    ("fig7right", "throughput by micro-batch size", "figure 7, right"),
-    ("fig8", "the case study: two timelines, and where the gain comes from", "figure 8, section 7.5"),
-    ("fig9", "ablation: parallel stages, then larger micro-batches", "figure 9, section 7.4"),
-    ("a3", "a sequential Transformer, where nothing shall be lost", "appendix A.3"),
+    (
+        "fig6",
+        "ThroughputByDevices",
+        "throughput by devices on three multi-branch models and a sequential one",
+        "figure 6",
+    ),
+    ("table1", "SearchTimes", "search times of GraphPipe, two forms of PipeDream, and Piper", "table 1"),
+    ("fig7left", "GainByBranches", "gain over PipeDream by number of branches", "figure 7, left"),
+    ("fig7right", "ThroughputByMicroBatch", "throughput by micro-batch size", "figure 7, right"),
+    ("fig8", "CaseStudy", "the case study: two timelines, and where the gain comes from", "figure 8, section 7.5"),
+    (
+        "fig9",
+        "StagesAndMicroBatches",
+        "ablation: parallel stages, then larger micro-batches",
+        "figure 9, section 7.4",
+    ),
+    ("a3", "SequentialTransformer", "a sequential Transformer, where nothing shall be lost", "appendix A.3"),
 )
 FIGURE_DEVIATIONS = (
     "times are computed from shapes for a V100 and simulated; the paper measured on Summit with FlexFlow. Its "
@@ -142,10 +153,10 @@ def pipebench_artefacts() -> Iterable[Artefact]:
         Artefact(
             name=f"graphpipe/{name}",
             summary=summary,
-            load=f"pipebench_graphpipe.artefacts.{name}:{name.capitalize()}",
+            load=f"pipebench_graphpipe.artefacts.{name}:{attribute}",
             reference=f"{REFERENCE}, {where}",
             paper=TITLE,
             deviations=FIGURE_DEVIATIONS,
         )
-        for name, summary, where in FIGURES
+        for name, attribute, summary, where in FIGURES
     )

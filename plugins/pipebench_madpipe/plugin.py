@@ -142,9 +142,9 @@ def pipebench_schedulers() -> Iterable[Scheduler]:
 
 
 FIGURES = (
-    ("fig6", "periods over memory for ResNet-50, estimates and schedules", "figure 6"),
-    ("fig7", "PipeDream's period over MadPipe's, four networks", "figure 7"),
-    ("fig8", "speedup over one device, four networks", "figure 8"),
+    ("fig6", "PeriodsByMemory", "periods over memory for ResNet-50, estimates and schedules", "figure 6"),
+    ("fig7", "PeriodsOverMadPipe", "PipeDream's period over MadPipe's, four networks", "figure 7"),
+    ("fig8", "SpeedupsByDevices", "speedup over one device, four networks", "figure 8"),
 )
 FIGURE_DEVIATIONS = (
     "profiles are computed from shapes for a V100 at 1000 x 1000, unless files are given; the paper measured, "
@@ -165,10 +165,10 @@ def pipebench_artefacts() -> Iterable[Artefact]:
         Artefact(
             name=f"madpipe/{name}",
             summary=summary,
-            load=f"pipebench_madpipe.figures.{name}:{name.capitalize()}",
+            load=f"pipebench_madpipe.figures.{name}:{attribute}",
             reference=f"{REFERENCE}, {where}",
             paper=TITLE,
             deviations=FIGURE_DEVIATIONS,
         )
-        for name, summary, where in FIGURES
+        for name, attribute, summary, where in FIGURES
     )

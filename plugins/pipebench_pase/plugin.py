@@ -168,9 +168,9 @@ def pipebench_planners() -> Iterable[Planner]:
 
 
 FIGURES = (
-    ("table1", "search times of both orderings and of the random walk", "table I"),
-    ("fig6", "speedups of four strategies over data parallelism", "figure 6"),
-    ("table2", "the strategies on 32 devices", "table II"),
+    ("table1", "SearchTimesByOrdering", "search times of both orderings and of the random walk", "table I"),
+    ("fig6", "SpeedupsOverDataParallel", "speedups of four strategies over data parallelism", "figure 6"),
+    ("table2", "StrategiesOn32", "the strategies on 32 devices", "table II"),
 )
 
 
@@ -181,7 +181,7 @@ def pipebench_artefacts() -> Iterable[Artefact]:
         Artefact(
             name=f"pase/{name}",
             summary=summary,
-            load=f"pipebench_pase.figures.{name}:{name.capitalize()}",
+            load=f"pipebench_pase.figures.{name}:{attribute}",
             reference=f"{PAPER}, {where}",
             paper=PAPER,
             deviations=(
@@ -193,5 +193,5 @@ def pipebench_artefacts() -> Iterable[Artefact]:
                 "FlexFlow is stood for by a random walk on PaSE's costs",
             ),
         )
-        for name, summary, where in FIGURES
+        for name, attribute, summary, where in FIGURES
     )

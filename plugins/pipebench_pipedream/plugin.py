@@ -118,6 +118,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="pipedream",
             summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
             load="pipebench_pipedream.planner:plan",
+            calls=("1f1b", "1f1b*"),
             options=PipeDreamOptions,
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",

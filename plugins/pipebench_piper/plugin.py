@@ -34,6 +34,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="piper",
             summary="DP over downsets: replicas, tensor parallelism, recomputation, in-flight memory",
             load="pipebench_piper.planner:plan",
+            calls=("1f1b",),
             options=PiperOptions,
             fidelity="code-checked",
             reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN "

@@ -69,6 +69,8 @@ def tables_of(figures: Figures, rows: Words) -> Tables:
         time=time,
         saved=saved,
         fixed=fixed,
+        every_once=np.array([float(figures.every_stage(way).once) for way in ways]),
+        every_live=np.array([float(figures.every_stage(way).per_micro_batch) for way in ways]),
         offered=count,
         fast=chosen(time),
         fast_saved=chosen(saved),

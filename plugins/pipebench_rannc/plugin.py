@@ -106,6 +106,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="rannc",
             summary="tens of thousands of operators to balanced blocks, these to replicated stages by a DP",
             load="pipebench_rannc.planner:plan",
+            calls=("1f1b", "gpipe", "data-parallel", "gpipe-hybrid"),
             options=RaNNCOptions,
             fidelity="paper",
             reference=REFERENCE,
@@ -117,9 +118,9 @@ def pipebench_planners() -> Iterable[Planner]:
 
 
 FIGURES = (
-    ("fig4", "Fig4", "throughput of enlarged BERT models on 32 devices, with the baselines", "figure 4"),
-    ("fig5", "Fig5", "throughput of enlarged ResNet models on 32 and 8 devices", "figure 5"),
-    ("coarsening", "Coarsening", "search time with blocks and without", "section IV-C"),
+    ("fig4", "BertThroughput", "throughput of enlarged BERT models on 32 devices, with the baselines", "figure 4"),
+    ("fig5", "ResNetThroughput", "throughput of enlarged ResNet models on 32 and 8 devices", "figure 5"),
+    ("coarsening", "SearchOnBlocks", "search time with blocks and without", "section IV-C"),
 )
 FIGURE_DEVIATIONS = (
     "profiles are computed from shapes for a V100, nothing was run; the paper trains",

@@ -56,9 +56,7 @@ def shared_lane(problem: Problem, plan: Plan, stages: list[int], order: Order) -
     """The lane that runs `order`, then the all-reduces of its replicated stages, the last stage first (sync)."""
     model = CostModel(problem)
     behind = [
-        (ALL_REDUCE, stage, 0)
-        for stage in reversed(stages)
-        if problem.regime.mode == "sync" and model.all_reduce_ns(plan.stages[stage], plan) > 0
+        (ALL_REDUCE, stage, 0) for stage in reversed(stages) if model.needs_update_task(plan.stages[stage], plan)
     ]
     tasks = [*order, *behind]
     return Lane(

@@ -8,11 +8,11 @@ from itertools import product
 
 import pytest
 
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bounds import time_bound
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
+from pipebench.domain.workload import WorkloadSpec
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from tests.plugins.running import services, time_ns
@@ -35,15 +35,15 @@ def builder() -> WorkloadBuilder:
 def problem_of(model: str, devices: int, samples: int | None = None) -> Problem:
     reference = parse_reference(model)
     samples = samples or SAMPLES.get(reference.name, 16)
-    wanted = Wanted(
-        model=reference,
+    spec = WorkloadSpec(
+        model=str(reference),
         profiler=PROFILER,
         cluster="summit",
         devices=devices,
         mini_batch_per_device=samples,
         optimizer="adam",
     )
-    return builder().workload(wanted).problem("sync")
+    return builder().workload(spec).problem("sync")
 
 
 def planned_ns(planner: str, problem: Problem) -> int | None:

@@ -10,18 +10,17 @@ from pipebench.hooks.descriptors import Capabilities, NoOptions, Planner
 from pipebench.hooks.discovery import Provider
 
 
-def planner(call: Callable[..., Any], name: str = "mine", regimes: tuple[RegimeMode, ...] = ("sync",)) -> Ready:
-    """A function as a planner of a comparison, run in this process."""
-    component = Planner(name=name, summary="", load="", capabilities=Capabilities(regimes=regimes))
+def planner(
+    call: Callable[..., Any],
+    name: str = "mine",
+    regimes: tuple[RegimeMode, ...] = ("sync",),
+    calls: tuple[str, ...] = (),
+) -> Ready:
+    """A function as a planner of a comparison, run in this process. calls: what it declares to call."""
+    component = Planner(name=name, summary="", load="", capabilities=Capabilities(regimes=regimes), calls=calls)
     return Ready(name, component, NoOptions(), lambda: call, Provider("test", "0", name), here=True)
 
 
 def workload(problem: Problem) -> Workload:
     """The workload behind a problem."""
-    return Workload(
-        model=problem.profile.name,
-        profile=problem.profile,
-        cluster=problem.cluster,
-        mini_batch=problem.mini_batch,
-        pins=problem.pins,
-    )
+    return Workload(problem.profile.name, problem)

@@ -5,7 +5,7 @@ import pytest
 from pipebench.bench.best import best
 from pipebench.bench.problems.workload import Workload
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.problem import Pins
+from pipebench.domain.problem import Pins, Regime
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.manager import Host
 from tests.language_models import TINY, problem
@@ -20,9 +20,8 @@ def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
     cluster = made.cluster
     if memory_bytes is not None:
         cluster = replace(cluster, types=tuple(replace(kind, memory_bytes=memory_bytes) for kind in cluster.types))
-    return Workload(
-        model="tiny", profile=made.profile, cluster=cluster, mini_batch=16, optimizer="adam", pins=pins
-    )
+    regime = Regime(mode="sync", precision=made.profile.precision, optimizer="adam")
+    return Workload("tiny", replace(made, cluster=cluster, regime=regime))
 
 
 def test_the_fastest_wins_and_the_others_say_why_not() -> None:

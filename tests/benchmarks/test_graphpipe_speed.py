@@ -11,12 +11,11 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.algorithms.series_parallel import decompose
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.domain.problem import Problem
+from pipebench.domain.workload import WorkloadSpec
 from pipebench.hooks.context import Context
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_reference
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from tests.benchmarks.timed import only_when_measured
@@ -106,14 +105,14 @@ def test_search(benchmark: BenchmarkFixture, name: str) -> None:
 
 def of_model(model: str, devices: int, samples: int) -> Problem:
     """A model on Summit, with as many samples a device."""
-    wanted = Wanted(
-        model=parse_reference(model),
+    spec = WorkloadSpec(
+        model=model,
         cluster="summit",
         devices=devices,
         mini_batch_per_device=samples,
         optimizer="adam",
     )
-    return WorkloadBuilder(Host()).workload(wanted).problem("sync")
+    return WorkloadBuilder(Host()).workload(spec).problem("sync")
 
 
 PAPER = {"mmt": 16, "mmt[branches=2]": 16, "transformer": 16, "dlrm": 64, "candle-uno": 1024}

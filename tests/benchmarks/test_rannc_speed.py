@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.domain.problem import Problem
+from pipebench.domain.workload import WorkloadSpec
 from pipebench.hooks.context import Context
-from pipebench.hooks.syntax import parse_reference
 from pipebench_rannc.planner import plan
 from pipebench_rannc.plugin import RaNNCOptions
 from tests.plugins.running import services
@@ -17,14 +16,14 @@ from tests.plugins.running import services
 
 @cache
 def large() -> Problem:
-    wanted = Wanted(
-        model=parse_reference("bert[layers=256,hidden=2048]"),
+    spec = WorkloadSpec(
+        model="bert[layers=256,hidden=2048]",
         cluster="rannc",
         devices=32,
         mini_batch=256,
         optimizer="adam",
     )
-    return WorkloadBuilder(services().host).workload(wanted).problem("sync")
+    return WorkloadBuilder(services().host).workload(spec).problem("sync")
 
 
 @pytest.mark.parametrize("variant", ["paper", "released", "best"])

@@ -9,6 +9,7 @@ from pipebench.bench.components import ready_planner
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import run_trial
+from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.row import Row
 from pipebench.formats.cluster import load_cluster
 from pipebench.formats.profiles import load_profile
@@ -29,8 +30,9 @@ def test_two_runs_of_one_planner_agree(
     host = Host()
     profile = load_profile("resnet50")
     cluster = load_cluster("flat", devices=8, memory="16GB")
+    problem = Problem(profile=profile, cluster=cluster, mini_batch=128, regime=Regime(mode="sync"))
     request = Request(
-        workloads=[Workload(model="resnet50", profile=profile, cluster=cluster, mini_batch=128)],
+        workloads=[Workload("resnet50", problem)],
         planners=[ready_planner(host, parse_reference(planner)) for _ in range(2)],
         repeat=REPEATS,
         rounds=ROUNDS,

@@ -122,6 +122,23 @@ def test_missing_and_old_requirements(pipebench: CommandLine, installed: Install
     assert "2 wrong" in done.out
 
 
+def test_requirements_are_read_as_pip_reads_them(pipebench: CommandLine, installed: Install) -> None:
+    metadata = installed("sick-one", NAMED)
+    lines = (
+        "MsgSpec<0.1",
+        "click!=0.0.1,>=8",
+        "no-such-thing; python_version < '3'",
+        "no-such-other (>=2); python_version >= '3'",
+        "rich[jupyter]>=1",
+        "not a requirement !",
+    )
+    with metadata.open("a") as file:
+        file.writelines(f"Requires-Dist: {line}\n" for line in lines)
+    done = pipebench("plugin", "doctor", "--json")
+    needs = [each["what"] for each in json.loads(done.out)["ailments"] if each["plugin"] == "sick-one"]
+    assert [need.partition(": ")[0] for need in needs] == ["needs MsgSpec<0.1", "needs no-such-other>=2"]
+
+
 def test_a_plugin_that_needs_nothing_mended(pipebench: CommandLine, installed: Install) -> None:
     installed("good-one", NAMED)
     assert not any("good" in name for name in ailments(pipebench))

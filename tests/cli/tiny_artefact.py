@@ -1,12 +1,26 @@
 """An artefact of three cells, one of which names an option that no planner has."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result, Table
+from pipebench.artefacts.curves import curve
+from pipebench.artefacts.findings import Case, finding
+from pipebench.artefacts.result_grid import Contender, result_grid, simulated_s
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result, Table
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Artefact
 
 CLAIM = Claim(name="two are plenty", statement="Two devices do", quote="two | are plenty", where="section 1")
+
+
+PLAIN = Contender("pipedream", "all", "pipedream")
+DEEP = Contender("pipedream[depth=3]", "none", "pipedream[depth=3]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    network: str
+    devices: int
 
 
 class Tiny:
@@ -17,8 +31,8 @@ class Tiny:
     def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
         return tuple(
             Cell(
-                at={"network": profile, "devices": float(devices), "series": planner},
-                planner=planner,
+                at={"network": profile, "devices": float(devices), "series": who.key},
+                planner=who.planner,
                 profile=profile,
                 input_bytes=6e6 if profile != "resnet50" else None,
                 cluster="madpipe",
@@ -30,20 +44,23 @@ class Tiny:
                 timeline="the larger one" if devices > 2 else "",
             )
             for profile in ("resnet50", *profiles)
-            for devices, planner in ((2, "pipedream"), (2, "pipedream[depth=3]"), (4 if full else 3, "pipedream"))
+            for devices, who in ((2, PLAIN), (2, DEEP), (4 if full else 3, PLAIN))
         )
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
-        done = sum(result.row.status == "ok" for result in results)
-        return [Finding(claim=CLAIM, measured=(f"{done} plans",), judgement="holds", reason="they do")]
+        grid = result_grid(results, Place)
+        plans = sum(grid.plan_row(place, who) is not None for place in grid.places() for who in (PLAIN, DEEP))
+        return [finding(CLAIM, [Case(f"{plans} plans", float(plans), holds=True)], "they do")]
 
     def series(self, results: Sequence[Result]) -> Figure:
-        points = [(r.cell.at["devices"], r.row.simulated_s) for r in results if r.row.simulated_s is not None]
-        curve = Curve(label="all", points=tuple((float(x), y) for x, y in points))
-        table = Table(
-            title="a table", columns=("P", "of all"), rows=tuple((f"{x:g}", "many" * 30) for x, _ in points)
+        grid = result_grid(results, Place)
+        line = curve(
+            PLAIN, grid.places(), lambda place: place.devices, lambda place: grid.value(place, PLAIN, simulated_s)
         )
-        panel = Panel(title="t", x_label="P", y_label="s", curves=(curve,))
+        table = Table(
+            title="a table", columns=("P", "of all"), rows=tuple((f"{x:g}", "many" * 30) for x, _ in line.points)
+        )
+        panel = Panel(title="t", x_label="P", y_label="s", curves=(line,))
         return Figure(title="tiny", panels=(panel,), tables=(table,))
 
 

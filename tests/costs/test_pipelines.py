@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.costs.compute import pairs_ns
 from pipebench.costs.estimate import estimate
+from pipebench.costs.formula import pairs_ns
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.links import flows
 from pipebench.costs.model import CostModel

@@ -28,7 +28,7 @@ def generate() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["hooks.md", "commands.md", "components.md", "conformance.md"])
+@pytest.mark.parametrize("page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md"])
 def test_a_page_is_as_the_generator_makes_it(generate: ModuleType, page: str) -> None:
     assert page in generate.PAGES
     assert (REFERENCE / page).read_text() == generate.page(page), "python docs/generate.py"

@@ -1,5 +1,7 @@
 """The host: good plugins work beside broken ones, and each broken one is a single line."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,40 @@ def test_a_broken_plugin_is_one_warning_and_the_rest_work(installed: Install, so
     assert "broken-plugin 1.2" in warning
     assert cause in warning
     assert "pip uninstall broken-plugin" in warning
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("raise ImportError('boom')", "ImportError: boom"),
+        ("x = 1", "states no PIPEBENCH_API"),
+        (GOOD.replace("return [", "raise KeyError('oops') or ["), "KeyError"),
+    ],
+)
+def test_a_broken_plugin_that_ships_is_never_to_be_removed(tmp_path: Path, source: str, cause: str) -> None:
+    package = tmp_path / "pipebench_rannc"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "plugin.py").write_text(source.replace("{module}", "pipebench_rannc").replace("{name}", "rannc"))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+
+    def pipebench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "pipebench", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    listed = pipebench("list", "planners")
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert "madpipe" in names
+    assert "rannc" not in names
+    (warning,) = listed.stderr.splitlines()
+    assert cause in warning
+    assert "(rannc)" in warning
+    assert "pip install --force-reinstall pipebench" in warning
+    doctor = pipebench("plugin", "doctor")
+    assert doctor.returncode == 1
+    assert "(rannc): " in doctor.stdout
+    assert cause in doctor.stdout
+    assert "uninstall" not in warning + doctor.stdout + doctor.stderr
 
 
 def test_a_clash_of_two_strangers_keeps_one_and_names_both(installed: Install) -> None:

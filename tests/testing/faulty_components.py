@@ -29,7 +29,7 @@ def pipebench_executors():
 
 @hookimpl
 def pipebench_schedulers():
-    for fault in ("honest", "validity", "crash", "silence", "state"):
+    for fault in ("honest", "validity", "crash", "silence", "state", "calls"):
         yield named(Scheduler, fault)
     yield named(Scheduler, "capabilities", capabilities=ScheduleCapabilities(shared_devices=True))
     yield named(Scheduler, "determinism")
@@ -172,6 +172,9 @@ def scheduler_state(problem, plan, context):
     SEEN.append(1)
     made = scheduler_honest(problem, plan, context)
     return FiniteSchedule(lanes=()) if len(SEEN) > 6 else made
+
+def scheduler_calls(problem, plan, context):
+    return context.schedule("scheduler-honest", problem, plan)
 
 def scheduler_validity(problem, plan, context):
     made = scheduler_honest(problem, plan, context)

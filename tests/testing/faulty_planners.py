@@ -14,7 +14,7 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 FAULTS = (
     "honest", "metadata", "validity", "infeasible", "memory-edge", "pins", "determinism", "counters", "deadline",
-    "capabilities", "claims", "optimality", "silence", "state", "state-left", "crash", "slow-deadline",
+    "capabilities", "claims", "optimality", "calls", "silence", "state", "state-left", "crash", "slow-deadline",
     "scheduler", "claims-high",
     "deadline-infeasible", "optimality-outside",
 )
@@ -148,6 +148,11 @@ def capabilities(problem, context):
     plan = Plan(stages=(replace(stage, devices=(0, 1), data_parallel=2),))
     period = CostModel(problem).stage_times(plan.stages[0], plan).period
     return replace(result, plan=plan, claimed_s=period * (problem.mini_batch // stage.micro_batch) / 1e9)
+
+def calls(problem, context):
+    result = honest(problem, context)
+    context.schedule({"sync": "1f1b", "async": "1f1b*"}[problem.regime.mode], problem, result.plan)
+    return result
 
 def claims(problem, context):
     result = honest(problem, context)

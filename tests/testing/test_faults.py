@@ -18,6 +18,7 @@ PLANNERS = {
     "faulty-counters": {"counters"},
     "faulty-deadline": {"deadline"},
     "faulty-capabilities": {"capabilities"},
+    "faulty-calls": {"calls"},
     "faulty-claims": {"claims"},
     "faulty-claims-high": {"claims"},
     "faulty-deadline-infeasible": {"deadline"},
@@ -45,6 +46,7 @@ OTHERS = {
     "scheduler-honest": set(),
     "scheduler-validity": SCHEDULES,
     "scheduler-capabilities": {"capabilities"},
+    "scheduler-calls": {"calls"},
     "scheduler-silence": {"silence"},
     "scheduler-state": {"state"},
     "scheduler-crash": {*SCHEDULES, "validity-replicas"},
@@ -66,7 +68,7 @@ OTHERS = {
 def test_the_fault_of_a_planner_is_named(faulty_host: Host, name: str) -> None:
     report = check_plugin(faulty_host, name)
     assert {o.check: o.reason for o in report.outcomes if o.status == "failed"}.keys() == PLANNERS[name]
-    assert len(report.outcomes) == 19
+    assert len(report.outcomes) == 20
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -101,8 +101,10 @@ def test_no_word_of_a_template_is_left(packages: dict[str, Path], slot: str) -> 
         ("", "planner", "such as 'mine'"),
         ("../mine", "planner", "such as 'mine'"),
         ("a" * 41, "planner", "at most 40"),
-        ("json", "planner", "such as 'my-json'"),
-        ("class", "planner", "such as 'my-class'"),
+        ("json", "format", "files that end in .json are read as"),
+        ("csv", "format", "such as 'my-csv'"),
+        ("pipebench", "planner", "'pipebench' is the suite itself (such as 'my-pipebench')"),
+        ("best", "planner", "such as 'my-best'"),
         ("madpipe", "planner", "there is a planner 'madpipe' already (such as 'my-madpipe')"),
         ("baselines", "planner", "'pipebench_baselines' is installed already"),
         ("mine", "planer", "unknown slot 'planer' (did you mean 'planner'?"),
@@ -119,6 +121,17 @@ def test_a_wrong_name_is_one_line_with_one_that_would_do(
     if name != "baselines":
         assert told in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "slot"), [("wave", "scheduler"), ("class", "planner"), ("json", "profiler")])
+def test_words_of_python_are_usable_names(tmp_path: Path, name: str, slot: str) -> None:
+    package = new_package(name, slot, tmp_path)
+    write_package(package)
+    assert package.module == f"pipebench_{name}"
+    paths = [*install_generated(package.folder, tmp_path / "installed"), *filter(None, sys.path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = run(environment, tmp_path, "pytest", name, "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_nothing_is_overwritten(pipebench: CommandLine, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def _changes(before: Problem, after: Problem) -> Iterator[Change]:
     told += _change("memory_bytes", *(cluster.memory_bytes for cluster in clusters))
     yield from told
     yield from _figures("cluster", clusters[0], clusters[1], not told)
-    yield from _change("mini_batch", before.mini_batch, after.mini_batch)
+    for name in Problem.__struct_fields__:
+        if name not in ("profile", "cluster", "regime", "pins"):
+            yield from _change(name, getattr(before, name), getattr(after, name))
     for name in before.regime.__struct_fields__:
         yield from _change(f"regime {name}", getattr(before.regime, name), getattr(after.regime, name))
     for name in before.pins.__struct_fields__:

@@ -7,6 +7,7 @@ from pipebench.bench.exports.prediction import Prediction, framework_scheduler, 
 from pipebench.bench.exports.recut import recut, uniform_bounds
 from pipebench.bench.exports.tolerance import Turn, turns
 from pipebench.bench.services import HostServices
+from pipebench.defaults import scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import FiniteSchedule, Schedule
@@ -80,7 +81,7 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
 
 def _seconds(services: HostServices, planned: PlannedProblem) -> float | None:
     """What the plan itself takes under its own schedule, None where it has none that runs."""
-    name = planned.scheduler or {"sync": "1f1b", "async": "1f1b*"}[planned.problem.regime.mode]
+    name = planned.scheduler or scheduler_for(planned.problem.regime.mode)
     try:
         return predicted(services, planned.problem, planned.plan, name, planned.schedule).seconds
     except PipebenchError:

@@ -7,12 +7,11 @@ from msgspec.structs import replace
 
 from pipebench.bench.exports.prediction import Prediction, framework_scheduler, predicted
 from pipebench.bench.services import HostServices
+from pipebench.defaults import LAYOUT_PLANNER
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.formats.frameworks.targets import Target
-
-PLANNER = "layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
     for pins in _pins(problem.pins, plan, target.virtual, not flushed):
         asked = replace(problem, pins=pins)
         try:
-            made = services.plan(PLANNER, asked).plan
+            made = services.plan(LAYOUT_PLANNER, asked).plan
             arrangement = target.can_express(asked, made)
             prediction = predicted(services, asked, made, framework_scheduler(arrangement))
         except PipebenchError:

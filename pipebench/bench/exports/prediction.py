@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.quantise import NS_PER_S
+from pipebench.defaults import Placement, scheduler_for
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -32,12 +33,9 @@ class Prediction:
 
 
 def framework_scheduler(made: Arrangement) -> str:
-    """What frameworks run stages under: one a rank 1F1B, several interleaved or, in a V, zb-v."""
-    if made.problem.regime.mode == "async":
-        return "1f1b*"
-    if made.virtual == 1:
-        return "1f1b"
-    return "zb-v" if made.vee else "interleaved-1f1b"
+    """What frameworks run such stages under."""
+    placement: Placement = "apart" if made.virtual == 1 else "v" if made.vee else "in-turn"
+    return scheduler_for(made.problem.regime.mode, placement)
 
 
 def predicted(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pipebench.bench.returned import called, exact_cluster, exact_graph, exact_profile
+from pipebench.defaults import MEASURING_PROFILER
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
@@ -67,7 +68,8 @@ def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
     component = host.find("profilers", reference.name).component
     assert isinstance(component, Profiler)
     if not component.links:
-        raise PipebenchError(f"profiler {component.name!r} measures no links", "name one that does, such as torch")
+        hint = f"name one that does, such as {MEASURING_PROFILER}"
+        raise PipebenchError(f"profiler {component.name!r} measures no links", hint)
     context = Context(options=typed_options(reference, component.options), request=request)
     work, who = host.load(replace(component, load=component.links)), f"profiler {component.name!r}"
     return exact_cluster(who, called(who, lambda: work(context)))

@@ -2,48 +2,58 @@
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Regime, RegimeMode
-from pipebench.domain.profile import Precision, Profile
+from pipebench.domain.problem import Pins, Problem, Regime, RegimeMode
+from pipebench.domain.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Profile, cluster, mini-batch and pins; `problem` adds the regime.
+    """A problem in one regime, with the name of its model; `problem` gives it in any regime.
 
-    name: what a suite calls it, of a grid with the values of its lists; empty outside suites. notices: what was
-    taken from the profile's file, and what its reader assumed.
+    name: what a suite calls it, of a grid with the values of its lists; empty outside suites.
+    notices: what was taken from the profile's file, and what its reader assumed.
     """
 
     model: str
-    profile: Profile
-    cluster: Cluster
-    mini_batch: int
-    optimizer: Optimizer = "none"
-    optimizer_sharding: OptimizerSharding = "none"
-    gradient_precision: Precision | None = None
-    pins: Pins = field(default_factory=Pins)
+    base: Problem
     name: str = ""
     notices: tuple[str, ...] = ()
     _problems: dict[RegimeMode, Problem] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def profile(self) -> Profile:
+        """The profile, of every regime."""
+        return self.base.profile
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, of every regime."""
+        return self.base.cluster
+
+    @property
+    def mini_batch(self) -> int:
+        """Samples for one weight update."""
+        return self.base.mini_batch
+
+    @property
+    def regime(self) -> Regime:
+        """Precisions and optimizer, of every regime; its mode is the base's."""
+        return self.base.regime
+
+    @property
+    def pins(self) -> Pins:
+        """What the user fixed."""
+        return self.base.pins
+
     def problem(self, mode: RegimeMode) -> Problem:
         """The problem in one regime; the same object each time, because to hash it takes milliseconds."""
+        if mode == self.base.regime.mode:
+            return self.base
         if mode not in self._problems:
-            regime = Regime(
-                mode=mode,
-                precision=self.profile.precision,
-                gradient_precision=self.gradient_precision,
-                optimizer=self.optimizer,
-                optimizer_sharding=self.optimizer_sharding,
-            )
-            self._problems[mode] = Problem(
-                profile=self.profile,
-                cluster=self.cluster,
-                mini_batch=self.mini_batch,
-                regime=regime,
-                pins=self.pins,
-            )
+            self._problems[mode] = replace(self.base, regime=replace(self.base.regime, mode=mode))
         return self._problems[mode]
 
 

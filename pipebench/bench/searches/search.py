@@ -59,7 +59,8 @@ def search_once(
     default = planner.component.default_scheduler.get(scoring.regime.mode, "")
     plan = result.plan
     if planning.regime.mode != scoring.regime.mode:
-        plan, choice = timed(lambda: adapted(scoring, result.plan, context))
+        asks = services.host_context(context.counters)
+        plan, choice = timed(lambda: adapted(scoring, result.plan, asks))
         duration += choice
         result = _without_claims(result, plan)
     elif scheduler not in (None, default):

@@ -2,11 +2,11 @@
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipebench.bench.flock import acquired
 from pipebench.domain.errors import PipebenchError
 
 PATIENCE_S = 60.0
@@ -23,7 +23,11 @@ def locked(file: Path, shared: bool = False) -> Iterator[None]:
     opening = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
     handle = os.open(file, opening | os.O_CLOEXEC, 0o666)
     try:
-        _wait(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, file)
+        if not acquired(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
+            raise PipebenchError(
+                f"store {str(file.parent)!r}: another process has held its lock for {PATIENCE_S:g} s",
+                "look for a stopped pipebench, or give another folder",
+            )
         try:
             yield
         finally:
@@ -31,19 +35,3 @@ def locked(file: Path, shared: bool = False) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
-
-
-def _wait(handle: int, kind: int, file: Path) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(handle, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise PipebenchError(
-                    f"store {str(file.parent)!r}: another process has held its lock for {PATIENCE_S:g} s",
-                    "look for a stopped pipebench, or give another folder",
-                ) from None
-            time.sleep(STEP_S)
-        else:
-            return

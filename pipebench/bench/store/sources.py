@@ -1,37 +1,16 @@
-"""The source of a component: its files, their hash, and what else its result depends on."""
+"""The files of a user's program, and the source of this pipebench."""
 
 import shutil
-from collections import deque
 from functools import cache
 from pathlib import Path
 
 import pipebench
 from pipebench.bench.store.code_files import CodeFile, code_file, files_below, hash_of
-from pipebench.bench.store.contents import mentions
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.program import split_command
 
 HOST_PACKAGES = ("domain", "costs", "check", "bounds", "algorithms", "simulation", "hooks", "bench")
 """What searches, checks and scores."""
-
-
-def script_files(path: str) -> list[CodeFile]:
-    """A planner's file, and the modules beside it that it imports, directly or through each other.
-
-    Imports are read off the source, wherever in it; what is imported by a computed name is not seen. Raises
-    PipebenchError when the file cannot be read.
-    """
-    script = Path(path)
-    found: dict[str, CodeFile] = {}
-    waiting = deque([code_file(script, "")])  # without its name: a copy elsewhere is the same planner
-    while waiting:
-        file = waiting.popleft()
-        if file.path in found:
-            continue
-        found[file.path] = file
-        for name in sorted(mentions([file]).imports):
-            waiting.extend(_beside(script.parent, name))
-    return sorted(found.values(), key=lambda file: file.name)
 
 
 def program_files(command: str) -> list[CodeFile]:
@@ -46,7 +25,9 @@ def program_files(command: str) -> list[CodeFile]:
 
 @cache
 def host_source() -> str:
-    """Hash of the code of this pipebench that has a part in a result; once a process.
+    """Hash of the files of this pipebench that have a part in a result, comments included; once a process.
+
+    It is in no key: it tells which code a row came from.
 
     Raises PipebenchError when it is not installed as files.
     """
@@ -55,13 +36,6 @@ def host_source() -> str:
     if not files:
         raise PipebenchError("the source of pipebench cannot be found", "install it as files")
     return hash_of(files)
-
-
-def _beside(folder: Path, name: str) -> list[CodeFile]:
-    if _is_file(str(folder / f"{name}.py")):
-        return [code_file(folder / f"{name}.py", f"{name}.py")]
-    package = folder / name
-    return files_below(str(package), f"{name}/") if package.is_dir() else []
 
 
 def _is_file(word: str) -> bool:

@@ -76,16 +76,7 @@ def workload_of(row: Row, problem: Problem) -> "Workload":
     """The workload of a stored row, from the problem that it was scored on: to run the trial again."""
     from pipebench.bench.problems.workload import Workload
 
-    return Workload(
-        model=row.model,
-        profile=problem.profile,
-        cluster=problem.cluster,
-        mini_batch=problem.mini_batch,
-        optimizer=problem.regime.optimizer,
-        optimizer_sharding=problem.regime.optimizer_sharding,
-        gradient_precision=problem.regime.gradient_precision,
-        pins=problem.pins,
-    )
+    return Workload(row.model, problem)
 
 
 def now() -> str:

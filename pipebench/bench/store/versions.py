@@ -5,28 +5,29 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-from pipebench.bench.environment import PACKAGES
-
-_NAMED_ALIKE = ("msgspec", "torch", "numpy", "numba", "networkx", "highspy")
+_NAMED_ALIKE = ("torch", "numpy", "numba", "networkx", "highspy")
 _NAMES = {"pulp": "PuLP", **{name: name for name in _NAMED_ALIKE}}
 """Import name to distribution, to look up without a walk over all that is installed."""
+PLUMBING = frozenset({"click", "jinja2", "joblib", "msgspec", "pluggy", "rich"})
+"""What the host itself stands on: values, commands and tables, which change no result."""
 
 
-@cache
-def common_versions() -> dict[str, str]:
-    """Python (its minor version) and the numerical packages that pipebench stands on."""
-    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    return found | {name: _version(name) for name in PACKAGES if name != "pipebench"}
+def python_version() -> dict[str, str]:
+    """The minor version of Python."""
+    return {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
-    """Versions of the distributions that offer the modules; the standard library and pipebench apart."""
+    """Versions of the distributions that offer the modules: solvers, and what else does a planner's work.
+
+    The standard library, pipebench and PLUMBING apart.
+    """
     return {name: found for module in modules for name, found in _versions(module).items()}
 
 
 @cache
 def _versions(module: str) -> dict[str, str]:
-    if module in sys.stdlib_module_names or module.startswith("pipebench"):
+    if module in sys.stdlib_module_names or module.startswith("pipebench") or module in PLUMBING:
         return {}
     if module in _NAMES:
         return {_NAMES[module]: _version(_NAMES[module])}

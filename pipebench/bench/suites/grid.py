@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.suites.files import ChosenSuite
 from pipebench.bench.suites.table import AXES, SuiteWorkload, values
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.workload import WorkloadSpec
 from pipebench.formats.profiles import profile_names
 from pipebench.hooks.syntax import Reference, parse_reference
 
@@ -21,20 +21,21 @@ MOST_WORKLOADS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One workload of a suite, and its place in the file."""
+class GridPoint:
+    """One workload of a suite, its name with the values of its lists, and its place in the file."""
 
-    wanted: Wanted
+    spec: WorkloadSpec
+    name: str
     place: str
 
 
-def cells(chosen: ChosenSuite, said: Mapping[str, Any]) -> Iterator[Cell]:
+def grid_points(chosen: ChosenSuite, overrides: Mapping[str, Any]) -> Iterator[GridPoint]:
     """The workloads in the order of the file, of a grid the last list fastest.
 
-    said: keys of a workload whose value replaces the suite's in all of them; a list becomes one value.
+    overrides: keys of a workload whose value replaces the suite's in all of them; a list becomes one value.
     Raises PipebenchError where there are over MOST_WORKLOADS, before the first.
     """
-    entries = [_replaced(_located(entry, chosen.folder), said) for entry in chosen.suite.workloads]
+    entries = [_with_overrides(_with_paths(entry, chosen.folder), overrides) for entry in chosen.suite.workloads]
     sizes = [prod(max(1, len(values(getattr(entry, axis)))) for axis in AXES) for entry in entries]
     if sum(sizes) > MOST_WORKLOADS:
         largest = max(sizes)
@@ -43,11 +44,11 @@ def cells(chosen: ChosenSuite, said: Mapping[str, Any]) -> Iterator[Cell]:
             f"workloads[{sizes.index(largest)}] makes {largest:,} of them: shorten its lists",
         )
     for position, (written, entry) in enumerate(zip(chosen.suite.workloads, entries, strict=True)):
-        for wanted in _grid(entry, written.name or written.model or written.profile or ""):
-            yield Cell(wanted, f"workloads[{position}] ({wanted.name})")
+        for name, spec in _grid(entry, written.name or written.model or written.profile or ""):
+            yield GridPoint(spec, name, f"workloads[{position}] ({name})")
 
 
-def _located(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
+def _with_paths(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
     """Its files relative to the suite's folder."""
     if entry.cluster.endswith((".toml", ".json")) or "/" in entry.cluster:
         entry = replace(entry, cluster=str(folder / entry.cluster))
@@ -63,19 +64,15 @@ def _located(entry: SuiteWorkload, folder: Path) -> SuiteWorkload:
     return entry
 
 
-def _replaced(entry: SuiteWorkload, said: Mapping[str, Any]) -> SuiteWorkload:
-    if "mini_batch" in said:
-        entry = replace(entry, mini_batch_per_device=None)
-    return replace(entry, **said)
+def _with_overrides(entry: SuiteWorkload, overrides: Mapping[str, Any]) -> SuiteWorkload:
+    """What is said replaces the suite's word; a mini-batch also the one that is written the other way."""
+    if overrides.keys() & {"mini_batch", "mini_batch_per_device"}:
+        overrides = {"mini_batch": None, "mini_batch_per_device": None, **overrides}
+    return replace(entry, **overrides)
 
 
-def _grid(entry: SuiteWorkload, name: str) -> Iterator[Wanted]:
+def _grid(entry: SuiteWorkload, name: str) -> Iterator[tuple[str, WorkloadSpec]]:
     lists = {axis: each for axis in AXES if isinstance(each := getattr(entry, axis), tuple)}
-    references = {"model": entry.model, "profile": entry.profile}
-    whole = {
-        key: getattr(entry, key) for key in entry.__struct_fields__ if key not in (*lists, *references, "name")
-    }
-    whole |= {key: parse_reference(text) for key, text in references.items() if text is not None}
     for point in product(*lists.values()):
         at = dict(zip(lists, point, strict=True))
-        yield Wanted(**whole, **at, name=" ".join([name, *(f"{axis}={value}" for axis, value in at.items())]))
+        yield " ".join([name, *(f"{axis}={value}" for axis, value in at.items())]), entry.plain(**at)

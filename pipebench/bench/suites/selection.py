@@ -1,85 +1,93 @@
-"""From what the user asked for (models, profiles, suites, a cluster) to workloads."""
+"""From what the user selects (models, profiles, suites, a cluster) to workloads."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Hashable, Sequence
+from typing import Any, Unpack
 
-from pipebench.bench.problems.wanted import DEFAULT_CLUSTER, DEFAULT_DEVICES, Wanted
+import msgspec
+
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.suites import ChosenSuite, load_suites
-from pipebench.bench.suites.grid import cells
-from pipebench.domain.cluster import LinkMode
-from pipebench.domain.errors import PipebenchError, unknown
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Recompute
-from pipebench.domain.profile import Precision
+from pipebench.bench.suites.grid import GridPoint, grid_points
+from pipebench.defaults import CLUSTER, LANGUAGE_MODEL, SUITE
+from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
+from pipebench.domain.problem import Pins
 from pipebench.domain.value import require_count
+from pipebench.domain.workload import (
+    DEFAULT_DEVICES,
+    WorkloadKeywords,
+    WorkloadSpec,
+    keyword_fields,
+    parts_of,
+    without_none,
+)
 from pipebench.formats.cluster import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list
 
-DEFAULT_SUITE = "quick"
-CHOICES = {
-    "link_mode": get_args(LinkMode),
-    "optimizer": get_args(Optimizer),
-    "optimizer_sharding": get_args(OptimizerSharding),
-    "recompute": get_args(Recompute),
-    "precision": get_args(Precision),
-    "gradient_precision": get_args(Precision),
-}
+
+class SelectionKeywords(WorkloadKeywords, total=False):
+    """What the API takes to select workloads: where they come from, and what holds for all of them.
+
+    models: texts name[option=value,…]. profiles: names of those that ship, or files. suites: names or TOML files.
+    configs: Hugging Face config.json files. sequence: tokens a sample, for configs. Each may be one text.
+    """
+
+    models: Sequence[str] | str
+    profiles: Sequence[str] | str
+    suites: Sequence[str] | str
+    configs: Sequence[str] | str
+    sequence: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What the user asked for; None and empty: not said. configs: config.json files; sequence: tokens a sample."""
+    """What the user selects.
 
-    models: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    suites: tuple[str, ...] = ()
-    cluster: str | None = None
-    devices: int | None = None
-    memory: str | None = None
-    bandwidth: str | None = None
-    link_mode: str | None = None
-    mini_batch: int | None = None
-    micro_batch: int | None = None
-    tp: int | None = None
-    dp: int | None = None
-    pp: int | None = None
-    vpp: int | None = None
-    recompute: str | None = None
-    reserve: float | None = None
-    precision: str | None = None
-    gradient_precision: str | None = None
-    optimizer: str | None = None
-    optimizer_sharding: str | None = None
-    profiler: str | None = None
-    configs: tuple[str, ...] = ()
-    sequence: int | None = None
+    overrides: fields of WorkloadSpec that hold for every workload; a keyword that is None counts as left out.
+    """
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str] | str = (),
+        profiles: Sequence[str] | str = (),
+        suites: Sequence[str] | str = (),
+        configs: Sequence[str] | str = (),
+        sequence: int | None = None,
+        **overrides: Unpack[WorkloadKeywords],
+    ) -> None:
+        """Raises PipebenchError for a keyword that there is not."""
+        self.models, self.profiles, self.suites, self.configs = map(_texts, (models, profiles, suites, configs))
+        self.sequence = sequence
+        wrong = sorted(overrides.keys() - keyword_fields().keys())
+        if wrong:
+            valid = ", ".join(SelectionKeywords.__annotations__)
+            raise PipebenchError(f"unknown arguments: {', '.join(wrong)}", f"valid: {valid}")
+        self.overrides: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
 
 
-def select(host: Host, asked: Selection) -> list[Workload]:
-    """The workloads, those of suites first, then profiles, then models. Nothing named: the quick suite.
+def select(host: Host, selection: Selection) -> list[Workload]:
+    """The workloads, those of suites first, then profiles, then models. Nothing named: the default suite.
 
-    What is asked for besides replaces what a suite says, in all its workloads.
+    What the user says besides replaces what a suite says, in all its workloads.
 
     Raises PipebenchError for whatever is wrong with any of them, so that nothing runs before all are right.
     """
-    said = _said(asked)
+    overrides = _checked_overrides(selection)
     builder = WorkloadBuilder(host)
-    workloads = _of_suites(builder, chosen_suites(asked), said)
-    wanted = [Wanted(profile=reference, **said) for reference in parse_references(asked.profiles)]
-    wanted += [Wanted(model=reference, **said) for reference in parse_references(asked.models)]
-    wanted += [_of_config(path, asked.sequence, said) for path in asked.configs]
-    return workloads + [builder.workload(each) for each in wanted]
+    workloads = _of_suites(builder, chosen_suites(selection), overrides)
+    specs = [_spec(overrides, profile=str(reference)) for reference in parse_references(selection.profiles)]
+    specs += [_spec(overrides, model=str(reference)) for reference in parse_references(selection.models)]
+    workloads += [builder.workload(spec) for spec in specs]
+    return workloads + [_of_config(builder, path, selection.sequence, overrides) for path in selection.configs]
 
 
-def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
+def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, overrides: dict[str, Any]) -> Workload:
     """The model of a config.json, trained as it mostly is: its own precision, fp32 gradients, Adam."""
     config = read_config(path, sequence)
     usual: dict[str, Any] = {"precision": config.precision or "bf16", "optimizer": "adam"}
-    merged = usual | said
+    merged = usual | overrides
     if merged["precision"] != "fp32":
         merged.setdefault("gradient_precision", "fp32")
     gradients = merged.get("gradient_precision") or merged["precision"]
@@ -88,70 +96,74 @@ def _of_config(path: str, sequence: int | None, said: dict[str, Any]) -> Wanted:
         f"{path}: {merged['precision']} weights, {gradients} gradients, optimizer {merged['optimizer']}, state "
         f"sharded: {merged.get('optimizer_sharding', 'none')}",
     )
-    return Wanted(model=Reference("llm", config.options), notes=notes, **merged)
+    return builder.workload(_spec(merged, model=str(Reference(LANGUAGE_MODEL, config.options))), notes=notes)
 
 
-def chosen_suites(asked: Selection) -> list[ChosenSuite]:
-    """The suites that are asked for, the quick suite where nothing is; `settle` reads what else they say."""
-    names = [name for text in asked.suites for name in split_list(text)]
-    if not names and not (asked.models or asked.profiles or asked.configs):
-        names = [DEFAULT_SUITE]
+def _spec(overrides: dict[str, Any], **source: str) -> WorkloadSpec:
+    return WorkloadSpec(**({"devices": DEFAULT_DEVICES} | overrides | source))
+
+
+def chosen_suites(selection: Selection) -> list[ChosenSuite]:
+    """The suites that are selected, the default suite where nothing is; `settle` reads what else they say."""
+    names = [name for text in selection.suites for name in split_list(text)]
+    if not names and not (selection.models or selection.profiles or selection.configs):
+        names = [SUITE]
     return load_suites(names)
 
 
-def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], said: dict[str, Any]) -> list[Workload]:
+def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], overrides: dict[str, Any]) -> list[Workload]:
     """A problem that occurs again is an error inside a suite as it is written, else it is left out."""
     found: dict[Hashable, Workload] = {}
     for chosen in suites:
         places: dict[Hashable, str] = {}
-        for cell in cells(chosen, said):
-            workload = _placed(builder, cell.wanted, f"{chosen.source}: {cell.place}")
+        for point in grid_points(chosen, overrides):
+            workload = _workload_at(builder, point, f"{chosen.source}: {point.place}")
             identity = builder.identity(workload)
-            if identity in places and not said:
+            if identity in places and not overrides:
                 raise PipebenchError(
-                    f"{chosen.source}: {places[identity]} and {cell.place} are the same problem",
+                    f"{chosen.source}: {places[identity]} and {point.place} are the same problem",
                     "keep one of them",
                 )
-            places[identity] = cell.place
+            places[identity] = point.place
             found.setdefault(identity, workload)
     return list(found.values())
 
 
-def _placed(builder: WorkloadBuilder, wanted: Wanted, place: str) -> Workload:
+def _workload_at(builder: WorkloadBuilder, point: GridPoint, place: str) -> Workload:
     try:
-        return builder.workload(wanted)
+        return builder.workload(point.spec, point.name)
     except PipebenchError as error:
         raise PipebenchError(f"{place}: {error.message}", error.hint, error.exit_code) from None
 
 
-def _said(asked: Selection) -> dict[str, Any]:
-    """The fields of every workload that the user said, checked here so that no suite is blamed for them."""
-    said = {
-        name: value
-        for name in Selection.__slots__
-        if name in Wanted.__slots__ and (value := getattr(asked, name)) is not None
-    }
-    if asked.cluster is not None and (size := size_of_document(asked.cluster)) is not None:
-        said.setdefault("devices", size)
-    if asked.sequence is not None and not asked.configs:
+def _checked_overrides(selection: Selection) -> dict[str, Any]:
+    """The overrides, checked here so that no suite is blamed for them. Raises PipebenchError."""
+    overrides = dict(selection.overrides)
+    if selection.sequence is not None and not selection.configs:
         raise PipebenchError("a sequence length is for a config.json", "name one with --config")
-    for name, valid in CHOICES.items():
-        if name in said and said[name] not in valid:
-            raise unknown(name.replace("_", " "), said[name], valid)
+    for name, field in keyword_fields().items():
+        if name in overrides and field.choices and overrides[name] not in field.choices:
+            raise unknown(name.replace("_", " "), overrides[name], field.choices)
+    if "cluster" in overrides and (size := size_of_document(overrides["cluster"])) is not None:
+        overrides.setdefault("devices", size)
     load_cluster(
-        DEFAULT_CLUSTER,
-        devices=said.get("devices", DEFAULT_DEVICES),
-        memory=asked.memory,
-        bandwidth=asked.bandwidth,
+        CLUSTER,
+        devices=overrides.get("devices", DEFAULT_DEVICES),
+        memory=overrides.get("memory"),
+        bandwidth=overrides.get("bandwidth"),
     )
-    if asked.mini_batch is not None:
-        require_count("mini_batch", asked.mini_batch)
-    Pins(
-        tensor_parallel=asked.tp,
-        data_parallel=asked.dp,
-        pipeline=asked.pp,
-        virtual_stages=asked.vpp,
-        micro_batch=asked.micro_batch,
-        reserve=said.get("reserve", 0.0),
-    )
-    return said
+    for name in ("mini_batch", "mini_batch_per_device"):
+        if name in overrides:
+            require_count(name, overrides[name])
+    Pins(**parts_of(overrides)["pins"])
+    _spec(overrides, model="any")  # what no two fields may say together
+    for name, value in overrides.items():
+        try:
+            msgspec.convert(value, without_none(keyword_fields()[name].type))
+        except msgspec.ValidationError as error:
+            raise InvalidValue(f"{name} is {value!r}: {error}") from None
+    return overrides
+
+
+def _texts(given: Sequence[str] | str) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,88 +1,71 @@
 """What a suite file may say, as typed records."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta, defstruct
 
-from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import InvalidValue, PipebenchError
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Recompute, RegimeMode
-from pipebench.domain.profile import Precision
+from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import MOST_COUNT, MOST_SECONDS, Value, require, require_name, require_unique
-from pipebench.formats.cluster import MOST_DEVICES
+from pipebench.domain.workload import Count, Field, Memory, WorkloadSpec, without_none, workload_fields
 from pipebench.formats.quantities import parse_bandwidth, parse_bytes
 from pipebench.hooks.syntax import Reference, parse_reference, split_list
 
 T = TypeVar("T")
-Axis: TypeAlias = T | Annotated[tuple[T, ...], Meta(min_length=1)]
-"""One value, or a list of them: a workload for each."""
-
-Count = Annotated[int, Meta(ge=1, le=MOST_COUNT)]
-Devices = Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
-Memory = Annotated[str, Meta(examples=["12GB", "16GiB"])]
-Bandwidth = Annotated[str, Meta(examples=["12GB/s"])]
-Reserve = Annotated[float, Meta(ge=0, lt=1)]
 Seconds = Annotated[float, Meta(gt=0, le=MOST_SECONDS)]
 Seed = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
 
-AXES = ("devices", "memory", "bandwidth", "mini_batch", "mini_batch_per_device", "micro_batch")
+Axis: TypeAlias = T | Annotated[tuple[T, ...], Meta(min_length=1)]
+"""One value, or a list of them: a workload for each."""
+QUANTITIES: dict[str, Callable[[str], Any]] = {"bytes": parse_bytes, "bytes/s": parse_bandwidth}
+AXES = tuple(name for name, field in workload_fields().items() if field.axis)
 """The keys of a workload that may be lists, in the order in which their cross product runs (the last fastest)."""
 
 
-class SuiteWorkload(Value, frozen=True, kw_only=True):
+def _axis(field: Field) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """The field as a struct takes it: one value, or a list of them."""
+    axis: Any = Axis
+    several = axis[without_none(field.type)]
+    return (field.name, several) if field.default is NODEFAULT else (field.name, several | None, field.default)
+
+
+class _Entry(WorkloadSpec, frozen=True, kw_only=True):
     """One model or profile on one cluster; keys that hold a list make a workload for each of their values.
 
-    model: `name[option=value,…]`, profiled by `profiler` for the cluster's devices. profile: one that ships, or
-    a file. Files are relative to the suite file. name: of the workload, left out: that of the model or profile.
-    cluster: by name or file. memory: of each device; bandwidth: one way, of each device on every link level;
-    link_mode: left out, the cluster's. mini_batch: samples for one weight update; mini_batch_per_device: times the
-    devices; both left out: the
-    profiled size, 16 for each device where there are several. micro_batch, tp, dp, pp: pinned micro-batch
-    size and tensor-parallel, data-parallel and pipeline degree; vpp: stages a device, recompute: pinned too.
-    reserve: share of device memory to keep free. precision: of a model, fp32 where left out.
+    Files are relative to the suite file. name: of the workload, left out: that of the model or profile.
     """
 
     name: str | None = None
-    model: str | None = None
-    profile: str | None = None
-    profiler: str = "analytic"
-    cluster: str = "flat"
-    devices: Axis[Devices]
-    memory: Axis[Memory] | None = None
-    bandwidth: Axis[Bandwidth] | None = None
-    link_mode: LinkMode | None = None
-    mini_batch: Axis[Count] | None = None
-    mini_batch_per_device: Axis[Count] | None = None
-    micro_batch: Axis[Count] | None = None
-    tp: Count | None = None
-    dp: Count | None = None
-    pp: Count | None = None
-    vpp: Count | None = None
-    recompute: Recompute | None = None
-    reserve: Reserve = 0.0
-    precision: Precision | None = None
-    gradient_precision: Precision | None = None
-    optimizer: Optimizer = "none"
-    optimizer_sharding: OptimizerSharding = "none"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.name is not None:
             require_name("a workload", self.name)
-        require((self.model is None) != (self.profile is None), "a workload has a model or a profile, one of them")
-        require(
-            self.mini_batch is None or self.mini_batch_per_device is None,
-            "give mini_batch or mini_batch_per_device, not both",
-        )
         for key in ("model", "profile", "profiler"):
             text = getattr(self, key)
             if text is not None:
                 _readable(key, text, parse_reference)
                 require(text.strip() != "", f"{key} is empty")
-        for text in values(self.memory):
-            _readable("memory", text, parse_bytes)
-        for text in values(self.bandwidth):
-            _readable("bandwidth", text, parse_bandwidth)
+        for key, field in workload_fields().items():
+            if field.unit:
+                for text in values(getattr(self, key)):
+                    _readable(key, text, QUANTITIES[field.unit])
+
+
+# To mypy an entry is a WorkloadSpec with a name; that its axes may hold lists is known at run time only.
+if TYPE_CHECKING:
+    SuiteWorkload: TypeAlias = _Entry
+else:
+    SuiteWorkload = defstruct(
+        "SuiteWorkload",
+        [_axis(workload_fields()[name]) for name in AXES],
+        bases=(_Entry,),
+        namespace={"__doc__": _Entry.__doc__},
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+    )
 
 
 class Limits(Value, frozen=True, kw_only=True):

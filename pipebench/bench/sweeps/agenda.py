@@ -32,8 +32,8 @@ class Finished:
 class Agenda:
     """All trials as a table shows them, those that a store holds already, and the rest in the order to run it.
 
-    again: those of the rest that the store has a row of, which the new one replaces; beside: how many of those
-    rows stand no longer because they ran beside other trials. scripts: the texts of planners that are files.
+    again: those of the rest that the store has a row of, which the new one replaces. scripts: the texts of
+    planners that are files.
     """
 
     trials: Sequence[Trial]
@@ -44,19 +44,23 @@ class Agenda:
     scripts: Mapping[int, bytes | None] = field(default_factory=dict)
     store: Store | None = None
     host: Host | None = None
-    beside: int = 0
 
     @property
     def failed(self) -> int:
         """How many rows of the store are failures that are not run again."""
         return sum(finished.outcome.row.status in FAILED for finished in self.cached)
 
+    @property
+    def beside(self) -> int:
+        """How many rows of the store ran beside other trials: their times compare with nothing."""
+        return sum(finished.outcome.row.parallel for finished in self.cached)
+
     def keep(self, position: int, outcome: Outcome) -> Outcome:
         """The outcome with its key, on disk where there is a store. Raises PipebenchError when it cannot be."""
         if self.store is None or self.host is None:
             return outcome
         trial = self.trials[position]
-        if inputs_of(self.host, trial) != self.inputs[position]:
+        if trial_key(inputs_of(self.host, trial)) != trial_key(self.inputs[position]):
             return _changed(outcome)
         stored = stored_row(trial, self.inputs[position], outcome.row)
         text, again = self.scripts.get(position), position in self.again
@@ -76,12 +80,11 @@ def agenda(
     store: Store | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
-    parallel: bool = False,
 ) -> Agenda:
     """What is left of the trials.
 
-    A row of the store stands for its trial unless fresh is set; a failure unless retry_failed is; and a row of
-    trials that ran side by side only where they are to run so again.
+    A row of the store stands for its trial unless fresh is set; a failure unless retry_failed is. One that ran
+    beside other trials stands too: it keeps its tag, and nothing compares its times.
     """
     order = running_order(trials, trials[0].seed) if trials else []
     if store is None:
@@ -89,8 +92,7 @@ def agenda(
     inputs = [inputs_of(host, trial) for trial in trials]
 
     def stands(stored: StoredRow) -> bool:
-        row = stored.row
-        return not fresh and not (retry_failed and row.status in FAILED) and (parallel or not row.parallel)
+        return not fresh and not (retry_failed and stored.row.status in FAILED)
 
     found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
     kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
@@ -98,14 +100,13 @@ def agenda(
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
     )
-    beside = 0 if fresh else sum(stored.row.parallel for position in again if (stored := found[position]))
     to_run = [position for position in order if position not in kept]
     scripts = {position: script_text(trials[position]) for position in to_run}
-    return Agenda(trials, to_run, cached, inputs, again, scripts, store, host, beside)
+    return Agenda(trials, to_run, cached, inputs, again, scripts, store, host)
 
 
 def _cached(position: int, trial: Trial, row: Row) -> Finished:
-    """The row under the name that was asked for: options that say the default are another name for the same."""
+    """The cached row under the planner text that the user typed: options at their defaults make the same key."""
     named = replace(row, planner=trial.planner.label)
     return Finished(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)
 

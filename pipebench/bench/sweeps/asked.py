@@ -9,6 +9,7 @@ from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import Settings
 from pipebench.bench.trials.comparison import Request
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES
+from pipebench.defaults import EXAMPLE_PLANNERS, SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.formats.frameworks.imports import is_foreign, read_layout
 from pipebench.formats.native import read_plan
@@ -32,11 +33,11 @@ def requested(
         for path in plans
     ]
     if not planners:
-        hint = "give --planners, such as --planners madpipe,graphpipe"
+        hint = f"give --planners, such as --planners {','.join(EXAMPLE_PLANNERS)}"
         raise PipebenchError("no planner was named", hint, ExitCode.NOTHING_RAN)
     for name in settings.schedulers:
         ready_scheduler(host, name)
-    executors = settings.executors or ("simulate",)
+    executors = settings.executors or (SIMULATOR,)
     for name in executors:
         ready_executor(host, name)
     return Request(

@@ -9,11 +9,9 @@ import msgspec
 from pipebench.bench.components import ready_planner
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
-from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, RegimeMode
-from pipebench.domain.profile import Precision, Profile
+from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value
@@ -22,22 +20,16 @@ from pipebench.hooks.syntax import parse_reference
 
 
 class Assignment(Value, frozen=True, kw_only=True):
-    """The fields of a Trial with its workload's; planner and schedulers by name, found again where it runs.
+    """The fields of a Trial with its problem; planner and schedulers by name, found again where it runs.
 
-    folder: the folder from which relative files are meant. sources: hash of the suite's code, which must be
-    the same where it runs.
+    workload: the name of the workload.
+    folder: the folder from which relative files are meant.
+    sources: hash of the suite's code, which must be the same where it runs.
     """
 
     model: str
-    profile: Profile
-    cluster: Cluster
-    mini_batch: int
-    optimizer: Optimizer
-    optimizer_sharding: OptimizerSharding
-    gradient_precision: Precision | None
-    pins: Pins
+    problem: Problem
     workload: str
-    regime: RegimeMode
     planner: str
     scheduler: str | None
     executors: tuple[str, ...]
@@ -65,15 +57,8 @@ def assigned(trial: Trial, sources: str) -> bytes:
     workload = trial.workload
     assignment = Assignment(
         model=workload.model,
-        profile=workload.profile,
-        cluster=workload.cluster,
-        mini_batch=workload.mini_batch,
-        optimizer=workload.optimizer,
-        optimizer_sharding=workload.optimizer_sharding,
-        gradient_precision=workload.gradient_precision,
-        pins=workload.pins,
+        problem=workload.problem(trial.regime),
         workload=workload.name,
-        regime=trial.regime,
         planner=trial.planner.label,
         scheduler=trial.scheduler,
         executors=trial.executors,
@@ -126,20 +111,9 @@ def _run(payload: bytes) -> Outcome:
     if Path(given.folder).is_dir():
         os.chdir(given.folder)
     host = _host()
-    workload = Workload(
-        model=given.model,
-        profile=given.profile,
-        cluster=given.cluster,
-        mini_batch=given.mini_batch,
-        optimizer=given.optimizer,
-        optimizer_sharding=given.optimizer_sharding,
-        gradient_precision=given.gradient_precision,
-        pins=given.pins,
-        name=given.workload,
-    )
     trial = Trial(
-        workload=workload,
-        regime=given.regime,
+        workload=Workload(given.model, given.problem, given.workload),
+        regime=given.problem.regime.mode,
         planner=ready_planner(host, parse_reference(given.planner)),
         scheduler=given.scheduler,
         executors=given.executors,

@@ -8,6 +8,7 @@ from itertools import groupby
 from pipebench.bench.components import Ready
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Trial
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.descriptors import Planner
 
@@ -22,7 +23,7 @@ class Request:
     planners: Sequence[Ready]
     regimes: tuple[RegimeMode, ...] = ()
     schedulers: tuple[str, ...] = ()
-    executors: tuple[str, ...] = ("simulate",)
+    executors: tuple[str, ...] = (SIMULATOR,)
     repeat: int = 1
     rounds: int = 1
     timeout_s: float = 300.0

@@ -21,6 +21,7 @@ from pipebench.bench.searches.request import Sample, SearchReport, SearchRequest
 from pipebench.bench.searches.search_fields import failure_reason, search_fields
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
@@ -53,7 +54,7 @@ class Trial:
     regime: RegimeMode
     planner: Ready
     scheduler: str | None = None
-    executors: tuple[str, ...] = ("simulate",)
+    executors: tuple[str, ...] = (SIMULATOR,)
     repeat: int = 1
     timeout_s: float = 300.0
     memory_bytes: int = SEARCH_MEMORY_BYTES

@@ -33,7 +33,7 @@ def command(history: Path, budget: float, benchmark_json: str | None, import_onl
     """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
 
     The night is one line of a file for this class of machine. A time that is far off is measured again at once.
-    Without models, profiles or a suite: the quick suite.
+    Without models, profiles or a suite: the default suite.
     """
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.track.against.checkout import described, repository

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipebench.defaults import FRAMEWORK_SCHEDULERS, ONE_F_ONE_B
 from pipebench.domain.errors import unknown
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -22,7 +23,7 @@ class Target:
     summary: str
     revision: str
     write: Callable[[Arrangement, str], str]
-    schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
+    schedules: tuple[str, ...] = FRAMEWORK_SCHEDULERS
     schedule_file: bool = False
     inside_layers: bool = False
     asynchronous: bool = False
@@ -80,7 +81,7 @@ TARGETS = {
             summary="a subclass of DeepSpeed's PipelineModule with fixed bounds",
             revision=deepspeed.REVISION,
             write=_plain(deepspeed.text),
-            schedules=("1f1b",),
+            schedules=(ONE_F_ONE_B,),
             virtual=False,
             inside_layers=True,
         ),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pipebench.hooks.manager import Host
-from pipebench.testing.asked import left_nothing, printed_nothing
+from pipebench.testing.asked import called_as_declared, left_nothing, printed_nothing
 from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import tried_options
 from pipebench.testing.executors.endings import cancel, dead_worker
@@ -22,6 +22,7 @@ def executor_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callabl
     yield "clocks", partial(clocks, runs)
     yield "cancel", partial(cancel, runs)
     yield "dead-worker", partial(dead_worker, runs)
+    yield "calls", partial(_calls, runs)
     yield "determinism", partial(_determinism, runs)
     yield "silence", partial(_silence, runs)
     yield "state", partial(_state, runs)
@@ -40,6 +41,11 @@ def _chain(runs: Runs, label: str) -> Call:
         plan=call.plan,
         schedule=call.schedule,
     )
+
+
+def _calls(runs: Runs) -> None:
+    """It declares what it calls: what it asks its context for is in `calls` of its descriptor."""
+    called_as_declared(runs.asked.first.values())
 
 
 def _measured(runs: Runs) -> bool:

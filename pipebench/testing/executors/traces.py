@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.services import HostServices
 from pipebench.check import check_trace
-from pipebench.domain.problem import RegimeMode
+from pipebench.defaults import KIT_SCHEDULERS
 from pipebench.domain.schedule import PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.verdict import Verdict, Witness
@@ -21,11 +21,6 @@ from pipebench.testing.plans import CASES, Planned, case, slow
 from pipebench.testing.subject import Subject
 from pipebench.testing.verdicts import Failed, Waived, first_failure
 
-SCHEDULERS: dict[str, tuple[RegimeMode, str, str]] = {
-    "finite": ("sync", "1f1b", "gpipe"),
-    "periodic": ("async", "1f1b*", "periodic-bnb"),
-}
-"""Kind of schedule: the regime of its problems, the scheduler, and the one for what that cannot order."""
 ORDER = ("C4", "dependency")
 CLOCKS = ("coverage", "shape", "resource", "memory", "C1", "C2", "C3")
 CLOCKS_NS = 100_000
@@ -45,7 +40,7 @@ class Runs:
     def asked(self) -> Asked:
         """The runs; schedules are made by the host's schedulers when the first is looked at."""
         for kind in self.capabilities.schedules:
-            mode, *names = SCHEDULERS[kind]
+            mode, *names = KIT_SCHEDULERS[kind]
             for name in CASES:
                 planned = _computable(case(name, mode))
                 if self._declared(planned) and name != ("mixed-sizes" if kind == "periodic" else "shared"):
@@ -79,7 +74,7 @@ class Runs:
 
     def slow(self) -> Call:
         """A run that would take more than a minute in real time."""
-        mode, scheduler, _ = SCHEDULERS[self.capabilities.schedules[0]]
+        mode, scheduler, _ = KIT_SCHEDULERS[self.capabilities.schedules[0]]
         planned = _computable(slow(mode))
         return self.call("slow", planned, self.services.schedule(scheduler, planned.problem, planned.plan))
 

@@ -10,7 +10,7 @@ from pipebench.testing.planners.honesty import capabilities, claims
 from pipebench.testing.planners.optimality import optimality
 from pipebench.testing.planners.options import options
 from pipebench.testing.planners.questions import Interview
-from pipebench.testing.planners.repeats import counters, determinism, silence, state
+from pipebench.testing.planners.repeats import calls, counters, determinism, silence, state
 from pipebench.testing.planners.validity import case, infeasible, memory_edge, pins
 from pipebench.testing.subject import Subject
 
@@ -23,6 +23,7 @@ CHECKS: dict[str, Callable[[Interview], None]] = {
     "counters": counters,
     "deadline": deadline,
     "capabilities": capabilities,
+    "calls": calls,
     "claims": claims,
     "optimality": optimality,
     "silence": silence,

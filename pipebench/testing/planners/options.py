@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pipebench.testing import problems
+from pipebench.testing.asked import undeclared_call
 from pipebench.testing.descriptions import accepted, documented, option_texts
 from pipebench.testing.planners.questions import Interview
 from pipebench.testing.verdicts import Waived, first_failure
@@ -31,5 +32,6 @@ def options(interview: Interview) -> None:
                 yield f"{question.about}: {answer.ending}: {answer.reason}"
             elif answer.ending == "returned" and interview.verdict(question, answer).status == "invalid":
                 yield f"{question.about}: the plan is invalid"
+            yield undeclared_call(answer)
 
     first_failure(wrong())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipebench.domain.value import digest
-from pipebench.testing.asked import left_nothing, printed_nothing
+from pipebench.testing.asked import called_as_declared, left_nothing, printed_nothing
 from pipebench.testing.calls import Answer
 from pipebench.testing.planners.questions import AGAIN, FIRST, Interview, Question
 from pipebench.testing.problems import CASES
@@ -66,6 +66,11 @@ def state(interview: Interview) -> None:
 def silence(interview: Interview) -> None:
     """Standard output is the command's: nothing is printed there."""
     printed_nothing(answer for _, answer in (*interview.first, *interview.second))
+
+
+def calls(interview: Interview) -> None:
+    """It declares what it calls: what it asks its context for is in `calls` of its descriptor."""
+    called_as_declared(answer for _, answer in (*interview.first, *interview.second))
 
 
 def _twice(interview: Interview) -> Iterator[tuple[Question, Answer, Answer]]:

@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
+from pipebench.defaults import ONE_F_ONE_B, ONE_F_ONE_B_STAR
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, RegimeMode
@@ -24,8 +25,8 @@ class Space:
 
 
 SPACES = (
-    Space(f"{CONTIGUOUS}1F1B*", "1f1b*", "async"),
-    Space(f"{CONTIGUOUS}1F1B", "1f1b", "sync"),
+    Space(f"{CONTIGUOUS}1F1B*", ONE_F_ONE_B_STAR, "async"),
+    Space(f"{CONTIGUOUS}1F1B", ONE_F_ONE_B, "sync"),
 )
 """`bound_scope` names one of them, with more conditions behind commas where there are any."""
 

@@ -1,24 +1,39 @@
 """Appendix A.3: on a sequential Transformer all planners shall do alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from pipebench.artefacts.findings import Case, named_case
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result, Table
-from pipebench_graphpipe.artefacts.cells import CHAIN, DEVICES, cells, refuse
-from pipebench_graphpipe.artefacts.charts import COLUMNS, throughput_panel, throughput_table
-from pipebench_graphpipe.artefacts.contenders import (
+from pipebench_graphpipe.artefacts.cells import (
     BEST,
     BY_COUNT,
     BY_TARGET,
+    CHAIN,
     DATA,
+    DEVICES,
     EVERYONE,
     GRAPHPIPES,
     PAPER,
     PIPER,
+    cells,
+    refuse,
 )
-from pipebench_graphpipe.artefacts.judging import Case, judged
-from pipebench_graphpipe.artefacts.measured import Measured, listed, measured
-from pipebench_graphpipe.artefacts.published import SEQUENTIAL
+from pipebench_graphpipe.artefacts.throughputs import (
+    COLUMNS,
+    Grid,
+    judge_cases,
+    read_grid,
+    text_of,
+    throughput_panel,
+    throughput_table,
+)
 
+PRINTED = {
+    "piper": (113.94, 187.92, 286.83, 609.76),
+    "k": (113.2, 190.1, 277.0, 592.4),
+    "paper": (113.6, 189.5, 287.52, 608.82),
+}
+"""Appendix A.3, samples a second on 4, 8, 16 and 32 devices."""
 ALIKE, SAME_RATE = 0.03, 0.1
 MATCHES = Claim(
     name="nothing is lost",
@@ -41,7 +56,7 @@ CANNOT = (
 )
 
 
-class A3:
+class SequentialTransformer:
     """hooks.reproduction.Reproduction."""
 
     claims = (MATCHES, RATES)
@@ -53,55 +68,51 @@ class A3:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Both claims."""
-        found = measured(results)
+        grid = read_grid(results)
         return [
-            judged(MATCHES, _alike(found), f"every ratio within {ALIKE:.0%} of 1", ELSEWHERE),
-            judged(RATES, _rates(found), f"every ratio within {SAME_RATE:.0%} of 1", CANNOT),
+            judge_cases(MATCHES, _alike(grid), f"every ratio within {ALIKE:.0%} of 1", ELSEWHERE),
+            judge_cases(RATES, _rates(grid), f"every ratio within {SAME_RATE:.0%} of 1", CANNOT),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """Throughput by devices, and the printed values beside ours."""
-        found = measured(results)
-        panel = throughput_panel(found, CHAIN.key, found.places(), "devices", EVERYONE)
+        grid = read_grid(results)
+        panel = throughput_panel(grid, CHAIN.key, grid.places(), "devices", EVERYONE)
         ratios = (("GP/PD", BEST, BY_COUNT), ("paper/PD", PAPER, BY_COUNT), ("GP/DP", BEST, DATA))
-        table = throughput_table(found, COLUMNS, found.places(), EVERYONE, ratios)
+        table = throughput_table(grid, COLUMNS, grid.places(), EVERYONE, ratios)
         title = "GraphPipe, appendix A.3: simulated throughput of a sequential Transformer"
-        return Figure(title=title, panels=(panel,), tables=(table, _printed(found)), notes=found.lost)
+        return Figure(title=title, panels=(panel,), tables=(table, _printed(grid)), notes=grid.lost)
 
 
-def _alike(found: Measured) -> list[Case]:
-    cases = []
+def _alike(grid: Grid) -> Iterator[Case]:
     for fast in GRAPHPIPES:
         for slow in (BY_COUNT, BY_TARGET, PIPER):
-            ratios = [r for place in found.places() if (r := found.ratio(place, fast, slow)) is not None]
+            ratios = list(grid.ratios(fast, slow).values())
             if ratios:
                 off = max(abs(ratio - 1) for ratio in ratios)
-                cases.append(Case(f"{fast.label} / {slow.label}", listed(ratios), -off, off <= ALIKE))
-    return cases
+                yield named_case(f"{fast.label} / {slow.label}", text_of(ratios), -off, off <= ALIKE)
 
 
-def _rates(found: Measured) -> list[Case]:
-    cases = []
+def _rates(grid: Grid) -> Iterator[Case]:
     for fast in GRAPHPIPES:
         ratios = [
-            rate / SEQUENTIAL["paper"][DEVICES.index(place.devices)]
-            for place in found.places()
-            if place.devices in DEVICES and (rate := found.throughput(place, fast))
+            rate / PRINTED["paper"][DEVICES.index(place.devices)]
+            for place in grid.places()
+            if place.devices in DEVICES and (rate := grid.rate(place, fast))
         ]
         if ratios:
             off = max(abs(ratio - 1) for ratio in ratios)
-            cases.append(Case(f"{fast.label} / printed", listed(ratios), -off, off <= SAME_RATE))
-    return cases
+            yield named_case(f"{fast.label} / printed", text_of(ratios), -off, off <= SAME_RATE)
 
 
-def _printed(found: Measured) -> Table:
+def _printed(grid: Grid) -> Table:
     rows = []
-    for place in found.places():
+    for place in grid.places():
         if place.devices in DEVICES:
             at = DEVICES.index(place.devices)
-            own = [found.throughput(place, contender) for contender in (PIPER, BY_COUNT, PAPER)]
+            own = [grid.rate(place, who) for who in (PIPER, BY_COUNT, PAPER)]
             texts = ["-" if rate is None else f"{rate:.1f}" for rate in own]
-            paper = [f"{SEQUENTIAL[key][at]:.1f}" for key in ("piper", "k", "paper")]
+            paper = [f"{PRINTED[key][at]:.1f}" for key in ("piper", "k", "paper")]
             rows.append((str(place.devices), paper[0], texts[0], paper[1], texts[1], paper[2], texts[2]))
     columns = ("devices", "Piper: paper's", "ours", "PipeDream: paper's", "ours", "GraphPipe: paper's", "ours")
     return Table(title="Samples a second as printed, and ours (variant paper)", columns=columns, rows=tuple(rows))

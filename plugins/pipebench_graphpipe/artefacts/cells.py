@@ -1,19 +1,45 @@
-"""Cells of the figures: models, devices, mini-batches and planners on the paper's platform."""
+"""What the figures run: planners, models, devices and mini-batches on the paper's platform."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell
 from pipebench.domain.errors import PipebenchError
-from pipebench_graphpipe.artefacts.contenders import BEST, PIPER, Contender
+
+BEST = Contender("best", "GraphPipe best", "graphpipe", 0, "GP")
+PAPER = Contender("paper", "GraphPipe paper", "graphpipe[variant=paper]", 6, "paper")
+PLAIN = Contender("plain", "GraphPipe paper, no memo", "graphpipe[variant=paper,memo=false]", 2, "no memo")
+BY_COUNT = Contender("k", "PipeDream k", "pipedream", 1, "PD")
+BY_TARGET = Contender("bs", "PipeDream bs", "pipedream[form=bs]", 5, "PD bs")
+LEVELS = Contender("level", "PipeDream k, level order", "pipedream[order=level]", 7, "level")
+GRAPH = Contender("graph", "PipeDream+graph", "pipedream[execution=graph]", 3, "PD+G")
+DATA = Contender("data", "data parallel", "data-parallel", 4, "DP")
+PIPER = Contender("piper", "Piper", "piper", 7, "Piper")
+
+GRAPHPIPES = (PAPER, BEST)
+SEQUENTIAL = (BY_COUNT, BY_TARGET)
+"""The paper's baseline SPP in two forms: its stages wait for one another in the order of the chain."""
+BASELINES = (*SEQUENTIAL, GRAPH, DATA)
+"""PipeDream+graph: PipeDream's own partition, whose stages wait only for what they read; not in the paper."""
+EVERYONE = (BEST, PAPER, *BASELINES, PIPER)
 
 DEVICES = (4, 8, 16, 32)
 CLUSTER = "summit"
 PROFILER = "analytic[max_tensor_parallel=1,recompute=false]"
 """The paper is about pipeline and data parallelism: no planner is offered anything else."""
-
-
 HINT = "graphpipe/fig6, graphpipe/table1 and graphpipe/fig9 take profile files"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One problem. micro_batch 0: the planners' choice; memory_gb 0: the platform's own."""
+
+    network: str
+    devices: int
+    mini_batch: int
+    micro_batch: int = 0
+    memory_gb: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +64,7 @@ SECTION_7_2 = (MMT_2, DLRM_8, CANDLE_8)
 """Counts of branches as in section 7.2, which differ."""
 
 
-def given(profiles: Sequence[str]) -> tuple[Network, ...]:
+def user_networks(profiles: Sequence[str]) -> tuple[Network, ...]:
     """The user's files as further networks, with 16 samples a device."""
     return tuple(Network(profile, "") for profile in profiles)
 

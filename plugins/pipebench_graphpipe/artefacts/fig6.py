@@ -1,27 +1,45 @@
 """Figure 6: throughput over devices on the three multi-branch models, the sequential one beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
-from pipebench_graphpipe.artefacts.cells import APPENDIX, CHAIN, DEVICES, SECTION_7_2, cells, given
-from pipebench_graphpipe.artefacts.charts import COLUMNS, about, throughput_panel, throughput_table
-from pipebench_graphpipe.artefacts.contenders import (
+from pipebench.domain.row import Row
+from pipebench_graphpipe.artefacts.cells import (
+    APPENDIX,
     BASELINES,
     BEST,
     BY_COUNT,
+    CHAIN,
     DATA,
+    DEVICES,
     EVERYONE,
     GRAPH,
     GRAPHPIPES,
     LEVELS,
     PAPER,
     PIPER,
+    SECTION_7_2,
     SEQUENTIAL,
-    Contender,
+    Place,
+    cells,
+    user_networks,
 )
-from pipebench_graphpipe.artefacts.judging import Case, judged, plotted_only
-from pipebench_graphpipe.artefacts.measured import Measured, Place, listed, measured
+from pipebench_graphpipe.artefacts.throughputs import (
+    COLUMNS,
+    Grid,
+    about,
+    judge_cases,
+    pairs,
+    piper_cases,
+    plotted_only,
+    read_grid,
+    text_of,
+    throughput_panel,
+    throughput_table,
+)
 
 AHEAD = Claim(
     name="ahead in all but one",
@@ -73,34 +91,34 @@ SAME_SHARE = (
 )
 
 
-class Fig6:
+class ThroughputByDevices:
     """hooks.reproduction.Reproduction."""
 
     claims = (AHEAD, WIDENS, UP_TO, NO_PIPER, DEEPER, SHALLOWER, CURVES, NEVER_BEHIND, SCHEDULE)
 
     def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
         """Branches as in appendix A.2 and the chain of A.3; in full those of section 7.2 and level order too."""
-        networks = (*APPENDIX, CHAIN, *(SECTION_7_2 if full else ()), *given(profiles))
+        networks = (*APPENDIX, CHAIN, *(SECTION_7_2 if full else ()), *user_networks(profiles))
         return tuple(cells(networks, DEVICES, (*EVERYONE, LEVELS) if full else EVERYONE))
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results)
-        branched = [place for place in found.places() if place.network != CHAIN.key]
+        grid = read_grid(results)
+        branched = [place for place in grid.places() if place.network != CHAIN.key]
         return [
-            judged(AHEAD, _ahead(found, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
-            judged(WIDENS, _widens(found, branched), "no step to more devices lowers the ratio", SAME_SHARE),
-            judged(UP_TO, _largest(found, branched), "1.6 or more in some cell"),
-            judged(NO_PIPER, _without_piper(found), "no cell of theirs with a plan"),
-            judged(
-                DEEPER, _deeper(found, branched), "no step lowers the depth, the last is deeper than the first"
+            judge_cases(AHEAD, _ahead(grid, branched), "a ratio above 1 in all cells but one", SAME_SHARE),
+            judge_cases(WIDENS, _widens(grid, branched), "no step to more devices lowers the ratio", SAME_SHARE),
+            judge_cases(UP_TO, _largest(grid, branched), "1.6 or more in some cell"),
+            judge_cases(NO_PIPER, piper_cases(grid), "no cell of theirs with a plan"),
+            judge_cases(
+                DEEPER, _deeper(grid, branched), "no step lowers the depth, the last is deeper than the first"
             ),
-            judged(SHALLOWER, _shallower(found, branched), "no cell where it is faster and not shallower"),
+            judge_cases(SHALLOWER, _shallower(grid, branched), "no cell where it is faster and not shallower"),
             plotted_only(CURVES),
-            judged(NEVER_BEHIND, _never_behind(found), "no ratio below 1, the sequential model included"),
-            judged(
+            judge_cases(NEVER_BEHIND, _never_behind(grid), "no ratio below 1, the sequential model included"),
+            judge_cases(
                 SCHEDULE,
-                _over(found, branched, GRAPH),
+                _over(grid, branched, GRAPH),
                 "a ratio above 1.01 in half of the cells or more",
                 "Most of GraphPipe's gain is the execution: with true dependencies PipeDream's own partition has "
                 "nearly all of it",
@@ -109,10 +127,10 @@ class Fig6:
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network, and the table of throughputs and ratios."""
-        found = measured(results)
+        grid = read_grid(results)
         panels = [
-            throughput_panel(found, network, found.places(network=network), "devices", (*EVERYONE, LEVELS))
-            for network in found.values("network")
+            throughput_panel(grid, network, grid.places(network=network), "devices", (*EVERYONE, LEVELS))
+            for network in grid.values("network")
         ]
         ratios = (
             ("GP/PD", BEST, BY_COUNT),
@@ -120,83 +138,60 @@ class Fig6:
             ("GP/PD+G", BEST, GRAPH),
             ("GP/DP", BEST, DATA),
         )
-        table = throughput_table(found, COLUMNS, found.places(), EVERYONE, ratios)
+        table = throughput_table(grid, COLUMNS, grid.places(), EVERYONE, ratios)
         title = "GraphPipe, figure 6: simulated throughput by number of devices"
-        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=found.lost)
+        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
-def pairs() -> list[tuple[str, Contender, Contender]]:
-    """Both GraphPipes over both forms of the paper's baseline."""
-    return [(f"{fast.label} / {slow.label}", fast, slow) for fast in GRAPHPIPES for slow in SEQUENTIAL]
-
-
-def _ahead(found: Measured, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _ahead(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
-        ratios = {place: r for place in places if (r := found.ratio(place, fast, slow)) is not None}
+        ratios = grid.ratios(fast, slow, places=places)
         if ratios:
             behind = [place for place, ratio in ratios.items() if ratio <= 1]
             text = f"{len(ratios) - len(behind)} of {len(ratios)} cells, least {min(ratios.values()):.2f}"
             text += f" (not {'; '.join(map(about, behind))})" if behind else ""
-            cases.append(Case(name, text, min(ratios.values()), len(behind) <= 1))
-    return cases
+            yield named_case(name, text, min(ratios.values()), len(behind) <= 1)
 
 
-def _widens(found: Measured, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _widens(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
         texts, falls = [], 0
         for network in dict.fromkeys(place.network for place in places):
-            along = [found.ratio(place, fast, slow) for place in places if place.network == network]
-            known = [ratio for ratio in along if ratio is not None]
+            line = [place for place in places if place.network == network]
+            known = list(grid.ratios(fast, slow, places=line).values())
             if known:
                 falls += sum(after < before for before, after in pairwise(known))
-                texts.append(f"{network} {listed(known)}")
+                texts.append(f"{network} {text_of(known)}")
         if texts:
-            cases.append(Case(name, "; ".join(texts), -falls, falls == 0))
-    return cases
+            yield named_case(name, "; ".join(texts), -falls, falls == 0)
 
 
-def _largest(found: Measured, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _largest(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
-        ratios = {place: r for place in places if (r := found.ratio(place, fast, slow)) is not None}
+        ratios = grid.ratios(fast, slow, places=places)
         if ratios:
-            where = max(ratios, key=lambda place: ratios[place])
-            cases.append(Case(name, f"{ratios[where]:.2f} ({about(where)})", ratios[where], ratios[where] >= 1.6))
-    return cases
+            where, most = max(ratios.items(), key=lambda item: item[1])
+            yield named_case(name, f"{most:.2f} ({about(where)})", most, most >= 1.6)
 
 
-def _without_piper(found: Measured) -> list[Case]:
-    cases = []
-    for network in found.values("network"):
-        rows = [
-            rows[PIPER.key] for place, rows in found.rows.items() if place.network == network and PIPER.key in rows
-        ]
-        if rows and network.startswith(("dlrm", "candle")):
-            plans = sum(row.status == "ok" for row in rows)
-            why = next((f": {row.reason}" for row in rows if row.status != "ok"), "")
-            cases.append(Case(network, f"{plans} plans in {len(rows)} cells{why}", -plans, plans == 0))
-    return cases
-
-
-def _deeper(found: Measured, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _deeper(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for slow in SEQUENTIAL:
         for network in dict.fromkeys(place.network for place in places):
-            rows = [found.row(place, slow) for place in places if place.network == network]
-            depths = [row.depth for row in rows if row is not None and row.depth is not None]
+            line = [place for place in places if place.network == network]
+            depths = [depth for place in line if (depth := grid.value(place, slow, _depth)) is not None]
             if len(depths) > 1:
                 rises = depths == sorted(depths) and depths[-1] > depths[0]
-                text = listed(depths, lambda depth: f"{depth:g}")
-                cases.append(Case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises))
-    return cases
+                text = text_of(depths, lambda depth: f"{depth:g}")
+                yield named_case(f"{slow.label}, {network}", text, depths[-1] - depths[0], rises)
 
 
-def _shallower(found: Measured, places: Sequence[Place]) -> list[Case]:
-    cases = []
+def _depth(row: Row) -> float | None:
+    return row.depth
+
+
+def _shallower(grid: Grid, places: Sequence[Place]) -> Iterator[Case]:
     for name, fast, slow in pairs():
-        both = list(found.both(fast, slow, places))
+        both = list(grid.both(fast, slow, places))
         faster = [
             (place, one.depth or 0, other.depth or 0)
             for place, one, other in both
@@ -206,26 +201,22 @@ def _shallower(found: Measured, places: Sequence[Place]) -> list[Case]:
             against = [about(place) for place, depth, deep in faster if depth >= deep]
             text = f"shallower in {len(faster) - len(against)} of the {len(faster)} cells where it is faster"
             text += f" (not {'; '.join(against)})" if against else ""
-            cases.append(Case(name, text, -len(against), not against))
-    return cases
+            yield named_case(name, text, -len(against), not against)
 
 
-def _never_behind(found: Measured) -> list[Case]:
-    cases = []
+def _never_behind(grid: Grid) -> Iterator[Case]:
     for slow in (*BASELINES, LEVELS, PIPER, PAPER):
-        ratios = [r for place in found.places() if (r := found.ratio(place, BEST, slow)) is not None]
+        ratios = grid.ratios(BEST, slow).values()
         if ratios:
             text = f"least ratio {min(ratios):.3f} in {len(ratios)} cells"
-            cases.append(Case(slow.label, text, min(ratios), min(ratios) >= 1))
-    return cases
+            yield named_case(slow.label, text, min(ratios), min(ratios) >= 1)
 
 
-def _over(found: Measured, places: Sequence[Place], slow: Contender) -> list[Case]:
-    cases = []
+def _over(grid: Grid, places: Sequence[Place], slow: Contender) -> Iterator[Case]:
     for fast in GRAPHPIPES:
-        ratios = [r for place in places if (r := found.ratio(place, fast, slow)) is not None]
+        ratios = grid.ratios(fast, slow, places=places).values()
         if ratios:
             more = sum(ratio > 1.01 for ratio in ratios)
             text = f"above 1.01 in {more} of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f}"
-            cases.append(Case(f"{fast.label} / {slow.label}", text, more / len(ratios), 2 * more >= len(ratios)))
-    return cases
+            name, share = f"{fast.label} / {slow.label}", more / len(ratios)
+            yield named_case(name, text, share, share >= 0.5)

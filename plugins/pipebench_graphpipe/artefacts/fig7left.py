@@ -1,12 +1,12 @@
 """Figure 7, left: the gain over PipeDream by the number of CANDLE-Uno's branches."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
+from pipebench.artefacts.curves import curve, with_points
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_graphpipe.artefacts.cells import Network, cells, refuse
-from pipebench_graphpipe.artefacts.charts import COLUMNS, throughput_table
-from pipebench_graphpipe.artefacts.contenders import (
+from pipebench_graphpipe.artefacts.cells import (
     BEST,
     BY_COUNT,
     BY_TARGET,
@@ -15,10 +15,21 @@ from pipebench_graphpipe.artefacts.contenders import (
     GRAPHPIPES,
     PAPER,
     PIPER,
-    Contender,
+    Network,
+    Place,
+    cells,
+    refuse,
 )
-from pipebench_graphpipe.artefacts.judging import Case, judged, plotted_only
-from pipebench_graphpipe.artefacts.measured import Measured, Place, listed, measured
+from pipebench_graphpipe.artefacts.throughputs import (
+    COLUMNS,
+    Grid,
+    depth_cases,
+    growth_cases,
+    judge_cases,
+    plotted_only,
+    read_grid,
+    throughput_table,
+)
 
 BRANCHES = (2, 4, 8, 16)
 TWICE, NOISE = 1.95, 0.005
@@ -55,7 +66,7 @@ def network(model: str, branches: int, samples: int) -> Network:
     return Network(f"{model}-{branches}", f"{model}[branches={branches}]", samples)
 
 
-class Fig7left:
+class GainByBranches:
     """hooks.reproduction.Reproduction."""
 
     claims = (GROWS, DOUBLE, SHALLOWER, NO_PIPER, CURVES)
@@ -71,20 +82,20 @@ class Fig7left:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order. The Multi-Modal Transformer is not the paper's: it is in the table alone."""
-        found = measured(results)
+        grid = read_grid(results)
         rule = f"no step to more branches lowers the ratio (by more than {NOISE:g})"
         return [
-            judged(GROWS, list(_grows(found)), rule, MANY),
-            judged(DOUBLE, list(_double(found)), f"a ratio of {TWICE:g} or more", MANY),
-            judged(
+            judge_cases(GROWS, _grows(grid), rule, MANY),
+            judge_cases(DOUBLE, _double(grid), f"a ratio of {TWICE:g} or more", MANY),
+            judge_cases(
                 SHALLOWER,
-                list(_shallower(found)),
+                _shallower(grid),
                 "a smaller depth at every number of branches",
                 "By the bottleneck alone a planner may take few stages of many replicas, which are as deep",
             ),
-            judged(
+            judge_cases(
                 NO_PIPER,
-                _without_piper(found),
+                _without_piper(grid),
                 "no plan in any cell",
                 "Two and four branches of four layers have few downsets",
             ),
@@ -93,86 +104,75 @@ class Fig7left:
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each model, mini-batch and number of devices: throughput over PipeDream's by branches."""
-        found = measured(results)
+        grid = read_grid(results)
         panels = []
-        for title, places in _lines(found):
-            curves = []
-            for contender in CONTENDERS:
-                points = [
-                    (float(_branches(place)), ratio)
-                    for place in places
-                    if (ratio := found.ratio(place, contender, BY_COUNT)) is not None
-                ]
-                missing = tuple(float(_branches(place)) for place in places if found.refused(place, contender))
-                if points:
-                    curves.append(
-                        Curve(
-                            label=contender.label,
-                            colour=contender.colour,
-                            points=tuple(points),
-                            infeasible=missing,
-                        )
-                    )
+        for title, places in _lines(grid):
+            curves = with_points(_curve(grid, places, who) for who in CONTENDERS)
             panels.append(
-                Panel(title=title, x_label="branches", y_label="throughput / PipeDream k's", curves=tuple(curves))
+                Panel(title=title, x_label="branches", y_label="throughput / PipeDream k's", curves=curves)
             )
         ratios = (("GP/PD", BEST, BY_COUNT), ("paper/PD", PAPER, BY_COUNT), ("GP/PD+G", BEST, GRAPH))
-        table = throughput_table(found, COLUMNS, found.places(), CONTENDERS, ratios)
+        table = throughput_table(grid, COLUMNS, grid.places(), CONTENDERS, ratios)
         title = "GraphPipe, figure 7 left: simulated throughput over PipeDream's by number of branches"
-        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=found.lost)
+        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
 def _branches(place: Place) -> int:
     return int(place.network.rpartition("-")[2])
 
 
-def _lines(found: Measured) -> Iterator[tuple[str, list[Place]]]:
+def _curve(grid: Grid, places: Sequence[Place], who: Contender) -> Curve:
+    return curve(
+        who,
+        places,
+        _branches,
+        lambda place: grid.ratio(place, who, BY_COUNT),
+        lambda place: grid.has_no_plan(place, who),
+    )
+
+
+def _lines(grid: Grid) -> Iterator[tuple[str, list[Place]]]:
     """Places that differ in their branches alone."""
     lines: dict[str, list[Place]] = {}
-    for place in sorted(found.places(), key=lambda place: place.devices):
+    for place in sorted(grid.places(), key=lambda place: place.devices):
         model, samples = place.network.rpartition("-")[0], place.mini_batch // place.devices
         lines.setdefault(f"{model}, {samples} a device, {place.devices} devices", []).append(place)
     yield from lines.items()
 
 
-def _cases(found: Measured) -> Iterator[tuple[str, Contender, Contender, list[Place]]]:
-    for title, places in _lines(found):
+def _cases(grid: Grid) -> Iterator[tuple[str, Contender, Contender, list[Place]]]:
+    for title, places in _lines(grid):
         if title.startswith("candle"):
             for fast in GRAPHPIPES:
                 for slow in (BY_COUNT, BY_TARGET):
                     yield f"{fast.label} / {slow.label}, {title.partition(', ')[2]}", fast, slow, places
 
 
-def _grows(found: Measured) -> Iterator[Case]:
-    for name, fast, slow, places in _cases(found):
-        known = [ratio for place in places if (ratio := found.ratio(place, fast, slow)) is not None]
-        if len(known) > 1:
-            least = min(after - before for before, after in pairwise(known))
-            yield Case(name, listed(known), least, least >= -NOISE)
+def _grows(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, places in _cases(grid):
+        yield from growth_cases(name, list(grid.ratios(fast, slow, places=places).values()), NOISE)
 
 
-def _double(found: Measured) -> Iterator[Case]:
-    for name, fast, slow, places in _cases(found):
-        ratio = found.ratio(places[-1], fast, slow)
+def _double(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, places in _cases(grid):
+        ratio = grid.ratio(places[-1], fast, slow)
         if ratio is not None and _branches(places[-1]) == BRANCHES[-1]:
-            yield Case(name, f"{ratio:.2f}", ratio, ratio >= TWICE)
+            yield named_case(name, f"{ratio:.2f}", ratio, ratio >= TWICE)
 
 
-def _shallower(found: Measured) -> Iterator[Case]:
-    for name, fast, slow, places in _cases(found):
-        depths = [(one.depth or 0, other.depth or 0) for _, one, other in found.both(fast, slow, places)]
-        if depths:
-            text = ", ".join(f"{depth} for {deep}" for depth, deep in depths)
-            least = min(deep - depth for depth, deep in depths)
-            yield Case(name, text, least, least > 0)
+def _shallower(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, places in _cases(grid):
+        yield from depth_cases(grid, name, fast, slow, places)
 
 
-def _without_piper(found: Measured) -> list[Case]:
-    cases = []
+def _without_piper(grid: Grid) -> Iterator[Case]:
     for branches in BRANCHES:
-        run = [p for p in found.places() if p.network.startswith("candle") and _branches(p) == branches]
-        run = [place for place in run if PIPER.key in found.rows[place]]
-        if run:
-            plans = sum(found.row(place, PIPER) is not None for place in run)
-            cases.append(Case(f"{branches} branches", f"{plans} plans in {len(run)} cells", -plans, plans == 0))
-    return cases
+        rows = [
+            row
+            for place, row in grid.rows(PIPER)
+            if place.network.startswith("candle") and _branches(place) == branches
+        ]
+        if rows:
+            plans = sum(row.status == "ok" for row in rows)
+            text = f"{plans} plans in {len(rows)} cells"
+            yield named_case(f"{branches} branches", text, -plans, plans == 0)

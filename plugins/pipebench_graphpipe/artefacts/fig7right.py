@@ -1,15 +1,36 @@
 """Figure 7, right: throughput by the micro-batch size, which is given to every planner."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
-from pipebench_graphpipe.artefacts.cells import MMT, MMT_2, cells, refuse
-from pipebench_graphpipe.artefacts.charts import COLUMNS, about, throughput_panel, throughput_table
-from pipebench_graphpipe.artefacts.contenders import BEST, BY_COUNT, BY_TARGET, DATA, GRAPH, PAPER, Contender
-from pipebench_graphpipe.artefacts.fig6 import pairs
-from pipebench_graphpipe.artefacts.judging import Case, judged, plotted_only
-from pipebench_graphpipe.artefacts.measured import Measured, listed, measured
+from pipebench_graphpipe.artefacts.cells import (
+    BEST,
+    BY_COUNT,
+    BY_TARGET,
+    DATA,
+    GRAPH,
+    MMT,
+    MMT_2,
+    PAPER,
+    cells,
+    refuse,
+)
+from pipebench_graphpipe.artefacts.throughputs import (
+    COLUMNS,
+    Grid,
+    about,
+    depth_cases,
+    growth_cases,
+    judge_cases,
+    pairs,
+    plotted_only,
+    read_grid,
+    text_of,
+    throughput_panel,
+    throughput_table,
+)
 
 MINI_BATCH, DEVICES = 128, 8
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -36,7 +57,7 @@ WHOLE = (
 CONTENDERS = (BEST, PAPER, BY_COUNT, BY_TARGET, GRAPH, DATA)
 
 
-class Fig7right:
+class ThroughputByMicroBatch:
     """hooks.reproduction.Reproduction."""
 
     claims = (ALWAYS, BY_DEPTH, GROWS, CURVES)
@@ -49,65 +70,50 @@ class Fig7right:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results)
+        grid = read_grid(results)
         return [
-            judged(ALWAYS, _ahead(found), "a ratio above 1 at every size", WHOLE),
-            judged(BY_DEPTH, _shallower(found), "a smaller depth at every size", WHOLE),
-            judged(GROWS, _grows(found), "no step to a larger size lowers the ratio", WHOLE),
+            judge_cases(ALWAYS, _ahead(grid), "a ratio above 1 at every size", WHOLE),
+            judge_cases(BY_DEPTH, _shallower(grid), "a smaller depth at every size", WHOLE),
+            judge_cases(GROWS, _grows(grid), "no step to a larger size lowers the ratio", WHOLE),
             plotted_only(CURVES),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each number of branches."""
-        found = measured(results)
+        grid = read_grid(results)
         panels = [
-            throughput_panel(found, network, found.places(network=network), "micro_batch", CONTENDERS)
-            for network in found.values("network")
+            throughput_panel(grid, network, grid.places(network=network), "micro_batch", CONTENDERS)
+            for network in grid.values("network")
         ]
         ratios = (("GP/PD", BEST, BY_COUNT), ("paper/PD", PAPER, BY_COUNT), ("GP/PD+G", BEST, GRAPH))
-        table = throughput_table(found, COLUMNS, found.places(), CONTENDERS, ratios)
+        table = throughput_table(grid, COLUMNS, grid.places(), CONTENDERS, ratios)
         title = "GraphPipe, figure 7 right: simulated throughput by micro-batch size, 8 devices, mini-batch 128"
-        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=found.lost)
+        return Figure(title=title, panels=tuple(panels), tables=(table,), notes=grid.lost)
 
 
-def _named(found: Measured) -> list[tuple[str, Contender, Contender, str]]:
+def _pairs(grid: Grid) -> list[tuple[str, Contender, Contender, str]]:
     return [
         (f"{name}, {network}", fast, slow, network)
         for name, fast, slow in pairs()
-        for network in found.values("network")
+        for network in grid.values("network")
     ]
 
 
-def _ahead(found: Measured) -> list[Case]:
-    cases = []
-    for name, fast, slow, network in _named(found):
-        places = found.places(network=network)
-        ratios = {place: r for place in places if (r := found.ratio(place, fast, slow)) is not None}
+def _ahead(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, network in _pairs(grid):
+        ratios = grid.ratios(fast, slow, places=grid.places(network=network))
         if ratios:
             behind = [about(place) for place, ratio in ratios.items() if ratio <= 1]
-            text = listed(list(ratios.values())) + (f" (not {'; '.join(behind)})" if behind else "")
-            cases.append(Case(name, text, min(ratios.values()), not behind))
-    return cases
+            text = text_of(list(ratios.values())) + (f" (not {'; '.join(behind)})" if behind else "")
+            yield named_case(name, text, min(ratios.values()), not behind)
 
 
-def _shallower(found: Measured) -> list[Case]:
-    cases = []
-    for name, fast, slow, network in _named(found):
-        both = found.both(fast, slow, found.places(network=network))
-        depths = [(one.depth or 0, other.depth or 0) for _, one, other in both]
-        if depths:
-            text = ", ".join(f"{depth} for {deep}" for depth, deep in depths)
-            least = min(deep - depth for depth, deep in depths)
-            cases.append(Case(name, text, least, least > 0))
-    return cases
+def _shallower(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, network in _pairs(grid):
+        yield from depth_cases(grid, name, fast, slow, grid.places(network=network))
 
 
-def _grows(found: Measured) -> list[Case]:
-    cases = []
-    for name, fast, slow, network in _named(found):
-        places = found.places(network=network)
-        known = [ratio for place in places if (ratio := found.ratio(place, fast, slow)) is not None]
-        if len(known) > 1:
-            least = min(after - before for before, after in pairwise(known))
-            cases.append(Case(name, listed(known), least, least >= 0))
-    return cases
+def _grows(grid: Grid) -> Iterator[Case]:
+    for name, fast, slow, network in _pairs(grid):
+        ratios = grid.ratios(fast, slow, places=grid.places(network=network))
+        yield from growth_cases(name, list(ratios.values()))

@@ -1,26 +1,41 @@
 """Table 1: search times, warm, with the work behind them; compilation apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from pipebench.artefacts.curves import curve, with_points
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender, Measure, search_cpu_s, throughput
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result, Table
 from pipebench.domain.row import Row
-from pipebench_graphpipe.artefacts.cells import APPENDIX, DEVICES, DLRM_8, SECTION_7_2, cells, given
-from pipebench_graphpipe.artefacts.charts import about
-from pipebench_graphpipe.artefacts.contenders import (
+from pipebench_graphpipe.artefacts.cells import (
+    APPENDIX,
     BEST,
     BY_COUNT,
     BY_TARGET,
+    DEVICES,
+    DLRM_8,
     GRAPH,
     PAPER,
     PIPER,
     PLAIN,
+    SECTION_7_2,
     SEQUENTIAL,
-    Contender,
+    Place,
+    cells,
+    user_networks,
 )
-from pipebench_graphpipe.artefacts.judging import Case, judged
-from pipebench_graphpipe.artefacts.measured import Measured, Place, listed, measured
-from pipebench_graphpipe.artefacts.published import SEARCH_S
+from pipebench_graphpipe.artefacts.throughputs import Grid, about, judge_cases, piper_cases, read_grid, text_of
 
+SEARCH_S = {
+    "mmt": {
+        "piper": (52.9, 126.0, 304.0, 745.0),
+        "k": (2.57, 11.9, 44.3, 151.0),
+        "paper": (0.12, 0.76, 3.0, 10.11),
+    },
+    "dlrm": {"k": (6.39, 31.3, 131.0, 505.0), "paper": (0.33, 2.73, 13.28, 54.6)},
+    "candle-uno": {"k": (3.84, 17.0, 66.1, 234.0), "paper": (0.19, 1.43, 6.14, 22.37)},
+}
+"""Table 1, seconds on 4, 8, 16 and 32 devices."""
 MINUTE_S, LEAST_FASTER, NOTHING_LOST = 60.0, 9.0, 0.97
 NINE_TIMES = Claim(
     name="9 times faster",
@@ -64,7 +79,7 @@ CONTENDERS = (PAPER, PLAIN, BEST, *SEQUENTIAL)
 TIMED = (PAPER, PLAIN, BEST, *SEQUENTIAL, PIPER)
 
 
-class Table1:
+class SearchTimes:
     """hooks.reproduction.Reproduction."""
 
     claims = (NINE_TIMES, WITHIN_A_MINUTE, NO_PIPER, PIPER_SLOWER, FEWER, LITTLE_LOST)
@@ -74,32 +89,32 @@ class Table1:
 
         Piper takes long: it is timed once, and on DLRM in the subset on four devices only.
         """
-        networks = (*SECTION_7_2, *(APPENDIX if full else ()), *given(profiles))
-        made = list(cells(networks, DEVICES, CONTENDERS, repeat=7 if full else 3))
-        made += cells(networks, DEVICES, (GRAPH,))
+        networks = (*SECTION_7_2, *(APPENDIX if full else ()), *user_networks(profiles))
+        quick = list(cells(networks, DEVICES, CONTENDERS, repeat=7 if full else 3))
+        quick += cells(networks, DEVICES, (GRAPH,))
         slow = cells(networks, DEVICES, (PIPER,), repeat=1)
-        return (*made, *(cell for cell in slow if full or cell.at["network"] != DLRM_8.key or cell.devices == 4))
+        return (*quick, *(cell for cell in slow if full or cell.at["network"] != DLRM_8.key or cell.devices == 4))
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results)
+        grid = read_grid(results)
         return [
-            judged(
-                NINE_TIMES, _faster(found), f"a ratio of {LEAST_FASTER:g} or more in every cell", SLOWER_BASELINE
+            judge_cases(
+                NINE_TIMES, _faster(grid), f"a ratio of {LEAST_FASTER:g} or more in every cell", SLOWER_BASELINE
             ),
-            judged(WITHIN_A_MINUTE, _short(found), f"the longest warm search is under {MINUTE_S:g} s of CPU"),
-            judged(NO_PIPER, _without_piper(found), "no cell of theirs with a plan", FEW_DOWNSETS),
-            judged(PIPER_SLOWER, _piper_slower(found), "a ratio above 1 in every cell"),
-            judged(
+            judge_cases(WITHIN_A_MINUTE, _short(grid), f"the longest warm search is under {MINUTE_S:g} s of CPU"),
+            judge_cases(NO_PIPER, piper_cases(grid), "no cell of theirs with a plan", FEW_DOWNSETS),
+            judge_cases(PIPER_SLOWER, _piper_slower(grid), "a ratio above 1 in every cell"),
+            judge_cases(
                 FEWER,
-                _fewer(found),
+                _fewer(grid),
                 "a ratio of transitions above 1 in every cell",
                 "Ownership and groups of branches at forks, which the paper leaves open, are transitions too; the "
                 "bisection repeats the search some ten times, form k does not",
             ),
-            judged(
+            judge_cases(
                 LITTLE_LOST,
-                _lost(found),
+                _lost(grid),
                 f"a ratio of throughputs of {NOTHING_LOST:g} or more in every cell",
                 "The first partition of the smallest bottleneck is not always the fastest of them; variant best "
                 "simulates several",
@@ -108,143 +123,117 @@ class Table1:
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel of search times for each network; a table of times and transitions, the paper's beside."""
-        found = measured(results)
+        grid = read_grid(results)
         panels = []
-        for network in found.values("network"):
-            curves = []
-            for contender in TIMED:
-                points = [
-                    (float(place.devices), 1e3 * cpu)
-                    for place in found.places(network=network)
-                    if (cpu := cpu_s(found.row(place, contender))) is not None
-                ]
-                if points:
-                    curves.append(Curve(label=contender.label, colour=contender.colour, points=tuple(points)))
+        for network in grid.values("network"):
+            places = grid.places(network=network)
+            curves = with_points(_curve(grid, places, who) for who in TIMED)
             panels.append(
-                Panel(title=network, x_label="devices", y_label="search (ms of CPU, warm)", curves=tuple(curves))
+                Panel(title=network, x_label="devices", y_label="search (ms of CPU, warm)", curves=curves)
             )
         return Figure(
             title="GraphPipe, table 1: time of the search, warm (all micro-batch sizes; compilation apart)",
             panels=tuple(panels),
-            tables=(_times(found), _first(found), _work(found), _published(found)),
-            notes=found.lost,
+            tables=(_times(grid), _first(grid), _work(grid), _published(grid)),
+            notes=grid.lost,
         )
 
 
-def cpu_s(row: Row | None) -> float | None:
-    """Median of the warm searches."""
-    return None if row is None else row.search_cpu_s
+def _curve(grid: Grid, places: Sequence[Place], who: Contender) -> Curve:
+    def search_ms(place: Place) -> float | None:
+        cpu_s = grid.value(place, who, search_cpu_s)
+        return None if cpu_s is None else 1e3 * cpu_s
 
-
-def _ratios(
-    found: Measured, high: Contender, low: Contender, of: Callable[[Row], float | None]
-) -> dict[Place, float]:
-    return {
-        place: one / other
-        for place, high_row, low_row in found.both(high, low)
-        if (one := of(high_row)) and (other := of(low_row))
-    }
+    return curve(who, places, lambda place: place.devices, search_ms)
 
 
 def _by_pair(
-    found: Measured, pairs: Sequence[tuple[Contender, Contender]], of: Callable[[Row], float | None], least: float
-) -> list[Case]:
+    grid: Grid, pairs: Sequence[tuple[Contender, Contender]], measure: Measure, least: float
+) -> Iterator[Case]:
     """One case for each pair: ratios by network, the least decides."""
-    cases = []
     for high, low in pairs:
-        ratios = _ratios(found, high, low, of)
+        ratios = grid.ratios(high, low, measure)
         texts = [
-            f"{network} {listed([ratio for place, ratio in ratios.items() if place.network == network])}"
+            f"{network} {text_of([ratio for place, ratio in ratios.items() if place.network == network])}"
             for network in dict.fromkeys(place.network for place in ratios)
         ]
         if ratios:
             value = min(ratios.values())
-            cases.append(Case(f"{high.label} / {low.label}", "; ".join(texts), value, value >= least))
-    return cases
+            yield named_case(f"{high.label} / {low.label}", "; ".join(texts), value, value >= least)
 
 
-def _faster(found: Measured) -> list[Case]:
+def _faster(grid: Grid) -> Iterator[Case]:
     pairs = [(slow, fast) for fast in (PAPER, PLAIN) for slow in SEQUENTIAL]
-    return _by_pair(found, pairs, cpu_s, LEAST_FASTER)
+    return _by_pair(grid, pairs, search_cpu_s, LEAST_FASTER)
 
 
-def _fewer(found: Measured) -> list[Case]:
+def _fewer(grid: Grid) -> Iterator[Case]:
     pairs = [(slow, fast) for fast in (PAPER, PLAIN) for slow in SEQUENTIAL]
-    return _by_pair(found, pairs, lambda row: float(row.counters.get("transitions", 0)), 1.0)
+    return _by_pair(grid, pairs, lambda row: float(row.counters.get("transitions", 0)), 1.0)
 
 
-def _piper_slower(found: Measured) -> list[Case]:
-    return _by_pair(found, [(PIPER, slow) for slow in SEQUENTIAL], cpu_s, 1.0)
+def _piper_slower(grid: Grid) -> Iterator[Case]:
+    return _by_pair(grid, [(PIPER, slow) for slow in SEQUENTIAL], search_cpu_s, 1.0)
 
 
-def _lost(found: Measured) -> list[Case]:
-    return _by_pair(found, [(PAPER, GRAPH), (BEST, GRAPH)], lambda row: row.throughput, NOTHING_LOST)
+def _lost(grid: Grid) -> Iterator[Case]:
+    return _by_pair(grid, [(PAPER, GRAPH), (BEST, GRAPH)], throughput, NOTHING_LOST)
 
 
-def _short(found: Measured) -> list[Case]:
-    cases = []
+def _short(grid: Grid) -> Iterator[Case]:
     for contender in (PAPER, PLAIN, BEST):
-        times = {p: cpu for p in found.places() if (cpu := cpu_s(found.row(p, contender))) is not None}
-        if times:
-            where = max(times, key=lambda place: times[place])
-            text = f"{times[where]:.3f} s at most ({about(where)})"
-            cases.append(Case(contender.label, text, -times[where], times[where] < MINUTE_S))
-    return cases
+        times_s = {
+            place: cpu_s
+            for place in grid.places()
+            if (cpu_s := grid.value(place, contender, search_cpu_s)) is not None
+        }
+        if times_s:
+            where, most_s = max(times_s.items(), key=lambda item: item[1])
+            text = f"{most_s:.3f} s at most ({about(where)})"
+            yield named_case(contender.label, text, -most_s, most_s < MINUTE_S)
 
 
-def _without_piper(found: Measured) -> list[Case]:
-    cases = []
-    for network in found.values("network"):
-        run = [place for place in found.places(network=network) if PIPER.key in found.rows[place]]
-        if run and network.startswith(("dlrm", "candle")):
-            rows = [found.rows[place][PIPER.key] for place in run]
-            plans = sum(row.status == "ok" for row in rows)
-            why = next((f": {row.reason}" for row in rows if row.status != "ok"), "")
-            cases.append(Case(network, f"{plans} plans in {len(run)} cells{why}", -plans, plans == 0))
-    return cases
-
-
-def _table(found: Measured, title: str, contenders: Sequence[Contender], of: Callable[[Row], str]) -> Table:
+def _table(grid: Grid, title: str, contenders: Sequence[Contender], text: Callable[[Row], str]) -> Table:
     rows = []
-    for place in found.places():
-        known = [found.row(place, contender) for contender in contenders]
-        rows.append((about(place), *("-" if row is None else of(row) for row in known)))
+    for place in grid.places():
+        known = [grid.plan_row(place, contender) for contender in contenders]
+        rows.append((about(place), *("-" if row is None else text(row) for row in known)))
     return Table(title=title, columns=("", *(each.short for each in contenders)), rows=tuple(rows))
 
 
-def _times(found: Measured) -> Table:
+def _times(grid: Grid) -> Table:
     return _table(
-        found, "Search, ms of CPU, warm (median)", TIMED, lambda row: f"{1e3 * (row.search_cpu_s or 0):.1f}"
+        grid, "Search, ms of CPU, warm (median)", TIMED, lambda row: f"{1e3 * (row.search_cpu_s or 0):.1f}"
     )
 
 
-def _first(found: Measured) -> Table:
+def _first(grid: Grid) -> Table:
     title = "First search in its process, ms (with imports, and on a machine's first run with the compiler)"
-    return _table(found, title, TIMED, lambda row: f"{1e3 * (row.search_cold_s or 0):.0f}")
+    return _table(grid, title, TIMED, lambda row: f"{1e3 * (row.search_cold_s or 0):.0f}")
 
 
-def _work(found: Measured) -> Table:
+def _work(grid: Grid) -> Table:
     names = (PAPER, PLAIN, BEST, BY_COUNT, BY_TARGET)
     return _table(
-        found, "Transitions of the dynamic programs", names, lambda row: f"{row.counters['transitions']:,}"
+        grid, "Transitions of the dynamic programs", names, lambda row: f"{row.counters['transitions']:,}"
     )
 
 
-def _published(found: Measured) -> Table:
+def _published(grid: Grid) -> Table:
     """Ratios beside those of the paper's table."""
     rows = []
-    for place in found.places():
+    for place in grid.places():
         network = next((name for name in SEARCH_S if place.network.startswith(name)), None)
         if network is None or place.devices not in DEVICES:
             continue
         printed, at = SEARCH_S[network], DEVICES.index(place.devices)
-        own = [_ratio(found, place, slow, PAPER) for slow in (*SEQUENTIAL, PIPER)]
+        own = [_ratio(grid, place, slow, PAPER) for slow in (*SEQUENTIAL, PIPER)]
         piper = f"{printed['piper'][at] / printed['paper'][at]:.1f}" if "piper" in printed else "-"
         rows.append((about(place), f"{printed['k'][at] / printed['paper'][at]:.1f}", *own[:2], piper, own[2]))
     columns = ("", "PD: paper's", "ours k", "ours bs", "Piper: paper's", "ours")
     return Table(title="Search time over GraphPipe's (variant paper)", columns=columns, rows=tuple(rows))
 
 
-def _ratio(found: Measured, place: Place, slow: Contender, fast: Contender) -> str:
-    one, other = cpu_s(found.row(place, slow)), cpu_s(found.row(place, fast))
-    return f"{one / other:.2f}" if one and other else "-"
+def _ratio(grid: Grid, place: Place, slow: Contender, fast: Contender) -> str:
+    ratio = grid.ratio(place, slow, fast, search_cpu_s)
+    return "-" if ratio is None else f"{ratio:.2f}"

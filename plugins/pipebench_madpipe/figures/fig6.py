@@ -1,14 +1,33 @@
 """Figure 6: periods over memory for ResNet-50, the estimate of the first phase and the schedule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import geometric_mean
 
+from pipebench.artefacts.curves import curve, with_marks
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender, simulated_s
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_madpipe.figures.contenders import BASELINES, CONTENDERS, MADPIPES, PAPER, Contender
-from pipebench_madpipe.figures.grid import BANDWIDTH_GB_S, DEVICES, MEMORY_GB, Grid
-from pipebench_madpipe.figures.points import Point, Points, points_of
-from pipebench_madpipe.figures.ratios import LARGER, Case, cases, every_pair, judged
+from pipebench_madpipe.figures.grid import (
+    BANDWIDTH_GB_S,
+    BASELINES,
+    CONTENDERS,
+    DEVICES,
+    ESTIMATED,
+    MADPIPES,
+    MEMORY_GB,
+    PAPER,
+    CellGrid,
+)
+from pipebench_madpipe.figures.periods import (
+    LARGER,
+    Periods,
+    Place,
+    every_pair,
+    judge_cases,
+    pair_cases,
+    read_periods,
+)
 
 SECTION = "section 5.2, on figure 6"
 ROUTINELY = Claim(
@@ -53,11 +72,13 @@ ERRATIC = Claim(
     quote="This erratic behavior is nevertheless much more visible for PipeDream.",
     where=SECTION,
 )
-SUBSET = Grid(("resnet50",), (2, 4, 8), (4, 6, 8, 10, 12, 16))
-FULL = Grid(("resnet50",), DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
+SUBSET = CellGrid(("resnet50",), (2, 4, 8), (4, 6, 8, 10, 12, 16))
+PANEL = ("network", "bandwidth_gb_s", "devices")
+"""The axes that one panel stands for: memory alone differs in it."""
+FULL = CellGrid(("resnet50",), DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
 
 
-class Fig6:
+class PeriodsByMemory:
     """hooks.reproduction.Reproduction."""
 
     claims = (ROUTINELY, TWICE, OPTIMISTIC, HIGHER, NON_INCREASING, ERRATIC)
@@ -68,145 +89,124 @@ class Fig6:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        points = points_of(results)
-        pairs = every_pair(points, points.outcomes)
+        periods = read_periods(results)
+        pairs = every_pair(periods, periods.grid.places())
         return [
-            judged(
+            judge_cases(
                 ROUTINELY,
-                cases(pairs, lambda p: p.larger / len(p.values), lambda p: 2 * p.larger >= len(p.values)),
+                pair_cases(pairs, lambda p: p.larger / len(p.values), lambda p: 2 * p.larger >= len(p.values)),
                 f"routinely is taken as half of the cells at {LARGER:g} or more",
             ),
-            judged(
+            judge_cases(
                 TWICE,
-                cases(pairs, lambda p: max(p.values), lambda p: max(p.values) >= 2.0),
+                pair_cases(pairs, lambda p: max(p.values), lambda p: max(p.values) >= 2.0),
                 "the largest ratio is 2 or more",
             ),
-            judged(OPTIMISTIC, _optimism(points), f"schedule / estimate is {LARGER:g} or more"),
-            judged(
-                HIGHER, _expectations(points), "estimates above 1, schedules below 1, both MadPipe / PipeDream"
+            judge_cases(OPTIMISTIC, _optimism(periods), f"schedule / estimate is {LARGER:g} or more"),
+            judge_cases(
+                HIGHER, _expectations(periods), "estimates above 1, schedules below 1, both MadPipe / PipeDream"
             ),
-            judged(NON_INCREASING, _rising_estimates(points), "no step of memory raises an estimate"),
-            judged(ERRATIC, _erratic(points), "more of PipeDream's steps of memory raise its period"),
+            judge_cases(NON_INCREASING, _rising_estimates(periods), "no step of memory raises an estimate"),
+            judge_cases(ERRATIC, _erratic(periods), "more of PipeDream's steps of memory raise its period"),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network, bandwidth and number of devices; dashed: estimates."""
-        points = points_of(results)
-        groups = points.places("network", "bandwidth_gb_s", "devices")
-        panels = [
+        periods = read_periods(results)
+        panels = tuple(
             Panel(
                 title=f"{network}, P = {devices}, {bandwidth:g} GB/s",
                 x_label="memory of a device (GB)",
                 y_label="period (ms)",
-                curves=tuple(
-                    _curves(points, points.along(network=network, bandwidth_gb_s=bandwidth, devices=devices))
-                ),
+                curves=with_marks(each for who in CONTENDERS for each in _curves(periods, line, who)),
             )
-            for network, bandwidth, devices in groups
-        ]
-        title = "MadPipe, figure 6: period of the estimate (dashed) and of the schedule (solid)"
-        return Figure(title=title, panels=tuple(panels), notes=points.lost)
-
-
-def _lines(points: Points) -> Iterator[list[Point]]:
-    for network, bandwidth, devices in points.places("network", "bandwidth_gb_s", "devices"):
-        yield points.along(network=network, bandwidth_gb_s=bandwidth, devices=devices)
-
-
-def _curves(points: Points, along: list[Point]) -> Iterator[Curve]:
-    for contender in CONTENDERS:
-        ran = [p for p in along if contender.key in points.outcomes[p]]
-        periods = [(p.memory_gb, period) for p in ran if (period := points.period(p, contender.key)) is not None]
-        expected = [(p.memory_gb, e) for p in ran if (e := estimate(points, p, contender)) is not None]
-        if contender.estimated and expected:
-            yield Curve(
-                label=f"{contender.label}: estimate",
-                kind="estimate",
-                colour=contender.colour,
-                points=tuple((x, 1e3 * y) for x, y in expected),
-            )
-        if ran:
-            yield Curve(
-                label=contender.label,
-                colour=contender.colour,
-                points=tuple((x, 1e3 * y) for x, y in periods),
-                infeasible=tuple(p.memory_gb for p in ran if points.infeasible(p, contender.key)),
-            )
-
-
-def estimate(points: Points, point: Point, contender: Contender) -> float | None:
-    """Seconds that the first phase of a contender expected there."""
-    outcome = points.outcomes[point].get(contender.key)
-    return outcome.estimate_s if outcome else None
-
-
-def _optimism(points: Points) -> list[Case]:
-    found = []
-    for contender in BASELINES:
-        both = [
-            period / expected
-            for p in points.outcomes
-            if (period := points.period(p, contender.key)) is not None
-            and (expected := estimate(points, p, contender)) is not None
-        ]
-        lost = sum(
-            points.infeasible(p, contender.key) and estimate(points, p, contender) is not None
-            for p in points.outcomes
+            for (network, bandwidth, devices), line in periods.lines(*PANEL).items()
         )
-        if both:
-            mean = geometric_mean(both)
-            text = f"{contender.label}: {mean:.2f} ({len(both)} cells; {lost} more cannot be scheduled at all)"
-            found.append(Case(contender.label, text, mean, mean >= LARGER))
-    return found
+        title = "MadPipe, figure 6: period of the estimate (dashed) and of the schedule (solid)"
+        return Figure(title=title, panels=panels, notes=periods.lost)
 
 
-def _expectations(points: Points) -> list[Case]:
-    found = []
+def _curves(periods: Periods, line: list[Place], who: Contender) -> Iterator[Curve]:
+    places = [place for place in line if periods.grid.row(place, who) is not None]
+    if who in ESTIMATED:
+        yield curve(
+            who,
+            places,
+            lambda place: place.memory_gb,
+            lambda place: _ms(periods.estimate_s(place, who)),
+            label=f"{who.label}: estimate",
+            kind="estimate",
+        )
+    yield curve(
+        who,
+        places,
+        lambda place: place.memory_gb,
+        lambda place: _ms(periods.period_s(place, who)),
+        lambda place: periods.infeasible(place, who),
+    )
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _optimism(periods: Periods) -> Iterator[Case]:
+    for who in BASELINES:
+        ratios, lost = [], 0
+        for place in periods.grid.places():
+            period_s, estimate_s = periods.period_s(place, who), periods.estimate_s(place, who)
+            if period_s is not None and estimate_s is not None:
+                ratios.append(period_s / estimate_s)
+            lost += periods.infeasible(place, who) and estimate_s is not None
+        if ratios:
+            mean = geometric_mean(ratios)
+            text = f"{mean:.2f} ({len(ratios)} cells; {lost} more cannot be scheduled at all)"
+            yield named_case(who.label, text, mean, mean >= LARGER)
+
+
+def _expectations(periods: Periods) -> Iterator[Case]:
     for slow in BASELINES:
-        expected, achieved = [], []
-        for p in points.outcomes:
-            high, low = estimate(points, p, PAPER), estimate(points, p, slow)
-            ours, theirs = points.period(p, PAPER.key), points.period(p, slow.key)
+        estimates = []
+        for place in periods.grid.places():
+            high, low = periods.estimate_s(place, PAPER), periods.estimate_s(place, slow)
             if high is not None and low is not None:
-                expected.append(high / low)
-            if ours is not None and theirs is not None:
-                achieved.append(ours / theirs)
-        if expected and achieved:
-            above, below = geometric_mean(expected), geometric_mean(achieved)
-            text = f"{PAPER.label} / {slow.label}: estimates {above:.2f}, schedules {below:.2f}"
-            found.append(Case(slow.label, text, 1 / below, above > 1 > below))
-    return found
+                estimates.append(high / low)
+        schedules = periods.grid.ratios(PAPER, slow, simulated_s)
+        if estimates and schedules:
+            above, below = geometric_mean(estimates), geometric_mean(schedules.values())
+            line = f"{PAPER.label} / {slow.label}: estimates {above:.2f}, schedules {below:.2f}"
+            yield Case(line, 1 / below, above > 1 > below, slow.label)
 
 
-def _steps(points: Points, contender: Contender, scheduled: bool) -> tuple[int, int]:
+def _steps(periods: Periods, seconds: Callable[[Place], float | None]) -> tuple[int, int]:
     """How many steps to more memory there are, and how many of them raise the value."""
     steps = rises = 0
-    for along in _lines(points):
-        values = [points.period(p, contender.key) if scheduled else estimate(points, p, contender) for p in along]
-        known = [value for value in values if value is not None]
+    for line in periods.lines(*PANEL).values():
+        known = [value for place in line if (value := seconds(place)) is not None]
         steps += max(0, len(known) - 1)
         rises += sum(after > before * (1 + 1e-9) for before, after in pairwise(known))
     return steps, rises
 
 
-def _rising_estimates(points: Points) -> list[Case]:
-    found = []
-    for contender in (*BASELINES, PAPER):
-        steps, rises = _steps(points, contender, scheduled=False)
+def _rising_estimates(periods: Periods) -> Iterator[Case]:
+    def expected(who: Contender) -> tuple[int, int]:
+        return _steps(periods, lambda place: periods.estimate_s(place, who))
+
+    for who in ESTIMATED:
+        steps, rises = expected(who)
         if steps:
-            text = f"{contender.label}: {rises} of {steps} steps rise"
-            found.append(Case(contender.label, text, -rises, rises == 0))
-    return found
+            yield named_case(who.label, f"{rises} of {steps} steps rise", -rises, rises == 0)
 
 
-def _erratic(points: Points) -> list[Case]:
-    found = []
+def _erratic(periods: Periods) -> Iterator[Case]:
+    def scheduled(who: Contender) -> tuple[int, int]:
+        return _steps(periods, lambda place: periods.period_s(place, who))
+
     for fast in MADPIPES:
-        all_steps, own = _steps(points, fast, scheduled=True)
+        all_steps, own = scheduled(fast)
         for slow in BASELINES:
-            steps, rises = _steps(points, slow, scheduled=True)
+            steps, rises = scheduled(slow)
             if steps and all_steps:
-                text = f"{slow.label}: {rises} of {steps} steps rise, {fast.label}: {own} of {all_steps}"
+                line = f"{slow.label}: {rises} of {steps} steps rise, {fast.label}: {own} of {all_steps}"
                 more = rises / steps - own / all_steps
-                found.append(Case(f"{slow.label} / {fast.label}", text, more, more > 0))
-    return found
+                yield Case(line, more, more > 0, f"{slow.label} / {fast.label}")

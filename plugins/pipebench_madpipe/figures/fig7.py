@@ -1,13 +1,33 @@
 """Figure 7: PipeDream's period over MadPipe's, geometric means over P and beta, by network and memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
+from pipebench.artefacts.curves import with_marks
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_madpipe.figures.contenders import BASELINES, CONTENDERS, IMPROVED, MADPIPES, Contender
-from pipebench_madpipe.figures.grid import BANDWIDTH_GB_S, DEVICES, MEMORY_GB, NETWORKS, SMALL, Grid
-from pipebench_madpipe.figures.points import Point, Points, points_of
-from pipebench_madpipe.figures.ratios import LARGER, Case, every_pair, judged, ratios
+from pipebench_madpipe.figures.grid import (
+    BANDWIDTH_GB_S,
+    BASELINES,
+    CONTENDERS,
+    DEVICES,
+    IMPROVED,
+    MADPIPES,
+    MEMORY_GB,
+    NETWORKS,
+    SMALL,
+    CellGrid,
+)
+from pipebench_madpipe.figures.periods import (
+    LARGER,
+    Periods,
+    Place,
+    every_pair,
+    judge_cases,
+    period_ratios,
+    read_periods,
+)
 
 SECTION = "section 5.2, on figure 7"
 TIGHT_GB = 10
@@ -28,11 +48,11 @@ WIDE_RANGE = Claim(
     ),
     where=SECTION,
 )
-SUBSET = Grid(NETWORKS, (2, 4, 8), (4, 8, 12), paper_on=SMALL, paper_devices=(2, 4))
-FULL = Grid(NETWORKS, DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
+SUBSET = CellGrid(NETWORKS, (2, 4, 8), (4, 8, 12), paper_on=SMALL, paper_devices=(2, 4))
+FULL = CellGrid(NETWORKS, DEVICES, MEMORY_GB, BANDWIDTH_GB_S)
 
 
-class Fig7:
+class PeriodsOverMadPipe:
     """hooks.reproduction.Reproduction."""
 
     claims = (OVER_20, WIDE_RANGE)
@@ -43,79 +63,77 @@ class Fig7:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Both claims."""
-        points = points_of(results)
-        pairs = every_pair(points, points.outcomes)
-        low = [p for p in points.outcomes if p.memory_gb < TIGHT_GB]
-        high = [p for p in points.outcomes if p.memory_gb >= TIGHT_GB]
-        tight = {(r.slow.key, r.fast.key): r for r in every_pair(points, low)}
-        roomy = {(r.slow.key, r.fast.key): r for r in every_pair(points, high)}
-        wide = []
-        for pair in pairs:
-            key = (pair.slow.key, pair.fast.key)
-            if key in tight and key in roomy:
-                below, above = tight[key].mean, roomy[key].mean
-                text = f"{pair.name}: {pair.mean:.2f} in all, {below:.2f} below 10 GB, {above:.2f} from 10 GB on"
-                wide.append(Case(pair.name, text, pair.mean, pair.mean > 1 and below > above))
+        periods = read_periods(results)
+        low = [place for place in periods.grid.places() if place.memory_gb < TIGHT_GB]
+        high = [place for place in periods.grid.places() if place.memory_gb >= TIGHT_GB]
         return [
-            judged(OVER_20, _over_20(points, low), f"the smallest of the geometric means is above {LARGER:g}"),
-            judged(WIDE_RANGE, wide, "above 1 in all, and larger below 10 GB; infeasible cells count nowhere"),
+            judge_cases(
+                OVER_20, _over_20(periods, low), f"the smallest of the geometric means is above {LARGER:g}"
+            ),
+            judge_cases(
+                WIDE_RANGE,
+                _wide_range(periods, low, high),
+                "above 1 in all, and larger below 10 GB; infeasible cells count nowhere",
+            ),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network: the contenders over MadPipe, by memory."""
-        points = points_of(results)
-        panels = [
+        periods = read_periods(results)
+        panels = tuple(
             Panel(
                 title=network,
                 x_label="memory of a device (GB)",
                 y_label="period / MadPipe's (geometric mean)",
-                curves=tuple(
-                    curve
-                    for contender in CONTENDERS
-                    if contender is not IMPROVED
-                    and ((curve := _curve(points, network, contender)).points or curve.infeasible)
-                ),
+                curves=with_marks(_curve(periods, network, who) for who in CONTENDERS if who is not IMPROVED),
             )
-            for network in points.networks
-        ]
+            for network in periods.grid.values("network")
+        )
         title = "MadPipe, figure 7: periods over MadPipe's, geometric means over P and beta (above 1: slower)"
-        none = sum(points.infeasible(p, IMPROVED.key) for p in points.outcomes)
-        note = f"{IMPROVED.label} itself has no schedule in {none} of {len(points.outcomes)} cells: no ratio there"
-        return Figure(title=title, panels=tuple(panels), notes=(note, *points.lost))
+        places = periods.grid.places()
+        none = sum(periods.infeasible(place, IMPROVED) for place in places)
+        note = f"{IMPROVED.label} itself has no schedule in {none} of {len(places)} cells: no ratio there"
+        return Figure(title=title, panels=panels, notes=(note, *periods.lost))
 
 
-def _curve(points: Points, network: str, contender: Contender) -> Curve:
+def _curve(periods: Periods, network: str, who: Contender) -> Curve:
     """The infeasible ones are the cells that MadPipe can schedule and the contender cannot."""
-    own = [p for p in points.outcomes if p.network == network]
     means: list[tuple[float, float]] = []
     missing: list[float] = []
-    for memory in sorted({p.memory_gb for p in own}):
-        pair = ratios(points, contender, IMPROVED, (p for p in own if p.memory_gb == memory))
+    for memory_gb in sorted(periods.grid.values("memory_gb", network=network)):
+        pair = period_ratios(periods, who, IMPROVED, periods.grid.places(network=network, memory_gb=memory_gb))
         if pair.values:
-            means.append((memory, pair.mean))
-        missing += [memory] * pair.missing
-    return Curve(label=contender.label, colour=contender.colour, points=tuple(means), infeasible=tuple(missing))
+            means.append((memory_gb, pair.mean))
+        missing += [memory_gb] * pair.missing
+    return Curve(label=who.label, colour=who.colour, points=tuple(means), infeasible=tuple(missing))
 
 
-def _over_20(points: Points, low: list[Point]) -> list[Case]:
-    found = []
+def _over_20(periods: Periods, low: Sequence[Place]) -> Iterator[Case]:
     for fast in MADPIPES:
         for slow in BASELINES:
             means: dict[tuple[str, float], float] = {}
             missing = 0
-            for network, memory in sorted({(p.network, p.memory_gb) for p in low}):
-                here = [p for p in low if (p.network, p.memory_gb) == (network, memory)]
-                pair = ratios(points, slow, fast, here)
+            for network, memory_gb in sorted({(place.network, place.memory_gb) for place in low}):
+                here = [place for place in low if (place.network, place.memory_gb) == (network, memory_gb)]
+                pair = period_ratios(periods, slow, fast, here)
                 missing += pair.missing
                 if pair.values:
-                    means[network, memory] = pair.mean
+                    means[network, memory_gb] = pair.mean
             if means:
-                (network, memory), least = min(means.items(), key=lambda item: item[1])
+                (network, memory_gb), least = min(means.items(), key=lambda item: item[1])
                 over = sum(mean > LARGER for mean in means.values())
                 text = (
-                    f"{slow.label} / {fast.label}: {geometric_mean(means.values()):.2f}, {over} of {len(means)} "
-                    f"means above {LARGER:g}, least {least:.2f} ({network}, {memory:g} GB); "
-                    f"{missing} more infeasible"
+                    f"{geometric_mean(means.values()):.2f}, {over} of {len(means)} means above {LARGER:g}, "
+                    f"least {least:.2f} ({network}, {memory_gb:g} GB); {missing} more infeasible"
                 )
-                found.append(Case(f"{slow.label} / {fast.label}", text, least, least > LARGER))
-    return found
+                yield named_case(f"{slow.label} / {fast.label}", text, least, least > LARGER)
+
+
+def _wide_range(periods: Periods, low: Sequence[Place], high: Sequence[Place]) -> Iterator[Case]:
+    tight = {pair.name: pair.mean for pair in every_pair(periods, low)}
+    roomy = {pair.name: pair.mean for pair in every_pair(periods, high)}
+    for pair in every_pair(periods, periods.grid.places()):
+        if pair.name in tight and pair.name in roomy:
+            below, above = tight[pair.name], roomy[pair.name]
+            text = f"{pair.mean:.2f} in all, {below:.2f} below 10 GB, {above:.2f} from 10 GB on"
+            yield named_case(pair.name, text, pair.mean, pair.mean > 1 and below > above)

@@ -1,14 +1,25 @@
 """Figure 8: speedup over the whole network on one device, by number of devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import geometric_mean
 
+from pipebench.artefacts.curves import curve, with_marks
+from pipebench.artefacts.findings import Case, named_case
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_madpipe.figures.contenders import BASELINES, CONTENDERS, MADPIPES, Contender
-from pipebench_madpipe.figures.grid import BANDWIDTH_GB_S, DEVICES, NETWORKS, SMALL, Grid, sequential_cells
-from pipebench_madpipe.figures.points import Point, Points, points_of
-from pipebench_madpipe.figures.ratios import Case, cases, every_pair, judged
+from pipebench_madpipe.figures.grid import (
+    BANDWIDTH_GB_S,
+    BASELINES,
+    CONTENDERS,
+    DEVICES,
+    MADPIPES,
+    NETWORKS,
+    SMALL,
+    CellGrid,
+    sequential_cells,
+)
+from pipebench_madpipe.figures.periods import Periods, Place, every_pair, judge_cases, pair_cases, read_periods
 
 SECTION = "section 5.2, on figure 8"
 LARGE_GB = 12
@@ -43,12 +54,12 @@ BANDWIDTH = Claim(
     quote="Increasing the bandwidth does not dramatically improve this behavior",
     where=SECTION,
 )
-SUBSET = Grid(NETWORKS, (2, 4, 8), (6, 12), paper_on=SMALL, paper_devices=(2, 4))
-FASTER = Grid(NETWORKS, (8,), (6, 12), (24,), paper_on=SMALL, paper_devices=())
-FULL = Grid(NETWORKS, DEVICES, (4, 6, 8, 12, 16), BANDWIDTH_GB_S)
+SUBSET = CellGrid(NETWORKS, (2, 4, 8), (6, 12), paper_on=SMALL, paper_devices=(2, 4))
+FASTER = CellGrid(NETWORKS, (8,), (6, 12), (24,), paper_on=SMALL, paper_devices=())
+FULL = CellGrid(NETWORKS, DEVICES, (4, 6, 8, 12, 16), BANDWIDTH_GB_S)
 
 
-class Fig8:
+class SpeedupsByDevices:
     """hooks.reproduction.Reproduction."""
 
     claims = (GOOD, BETTER, WORSE, BANDWIDTH)
@@ -61,107 +72,92 @@ class Fig8:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        points = points_of(results)
-        most = max((p.devices for p in points.outcomes), default=0)
-        pairs = every_pair(points, [p for p in points.outcomes if p.devices == most])
+        periods = read_periods(results)
+        most = max(periods.grid.values("devices"), default=0)
+        pairs = every_pair(periods, periods.grid.places(devices=most))
+        by_memory = list(periods.lines("network", "devices", "bandwidth_gb_s").values())
+        by_bandwidth = [line[::-1] for line in periods.lines("network", "devices", "memory_gb").values()]
         return [
-            judged(GOOD, _scaling(points), "no step to more devices lowers the speedup"),
-            judged(
-                BETTER, cases(pairs, lambda p: p.mean, lambda p: p.mean > 1), f"at P = {most}, period over period"
+            judge_cases(GOOD, _scaling(periods), "no step to more devices lowers the speedup"),
+            judge_cases(
+                BETTER,
+                pair_cases(pairs, lambda p: p.mean, lambda p: p.mean > 1),
+                f"at P = {most}, period over period",
             ),
-            judged(
+            judge_cases(
                 WORSE,
-                _memory(points),
+                _ends(periods, by_memory, lambda ratio: ratio < 1, "least memory / most"),
                 "speedup with the least memory / with the most is below 1, the rest being equal",
             ),
-            judged(BANDWIDTH, _bandwidth(points), f"period at 12 GB/s / at 24 GB/s is below {DRAMATIC:g}"),
+            judge_cases(
+                BANDWIDTH,
+                _ends(periods, by_bandwidth, lambda ratio: ratio < DRAMATIC, "highest bandwidth / lowest"),
+                f"period at 12 GB/s / at 24 GB/s is below {DRAMATIC:g}",
+            ),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each network, memory and bandwidth: speedup by number of devices."""
-        points = points_of(results)
-        panels = []
-        for network, bandwidth, memory in points.places("network", "bandwidth_gb_s", "memory_gb"):
-            along = points.along(network=network, bandwidth_gb_s=bandwidth, memory_gb=memory)
-            if network in points.sequential and len({p.devices for p in along}) > 1:
-                panels.append(
-                    Panel(
-                        title=f"{network}, {memory:g} GB, {bandwidth:g} GB/s",
-                        x_label="devices",
-                        y_label="speedup over one device",
-                        curves=tuple(_curve(points, along, each) for each in _present(points, along)),
-                    )
-                )
+        periods = read_periods(results)
+        panels = tuple(
+            Panel(
+                title=f"{network}, {memory_gb:g} GB, {bandwidth:g} GB/s",
+                x_label="devices",
+                y_label="speedup over one device",
+                curves=with_marks(_curve(periods, line, who) for who in CONTENDERS),
+            )
+            for (network, bandwidth, memory_gb), line in periods.lines(
+                "network", "bandwidth_gb_s", "memory_gb"
+            ).items()
+            if network in periods.sequential_s and len(line) > 1
+        )
         title = "MadPipe, figure 8: speedup over sequential execution, U(1, L) / period"
-        return Figure(title=title, panels=tuple(panels), notes=points.lost)
+        return Figure(title=title, panels=panels, notes=periods.lost)
 
 
-def speedup(points: Points, point: Point, key: str) -> float | None:
+def speedup(periods: Periods, place: Place, who: Contender) -> float | None:
     """U(1, L) / period; None where there is no schedule or U(1, L) was not run."""
-    period, whole = points.period(point, key), points.sequential.get(point.network)
-    return whole / period if period and whole else None
+    period_s, whole_s = periods.period_s(place, who), periods.sequential_s.get(place.network)
+    return whole_s / period_s if period_s and whole_s else None
 
 
-def _present(points: Points, along: list[Point]) -> list[Contender]:
-    return [each for each in CONTENDERS if any(each.key in points.outcomes[p] for p in along)]
+def _curve(periods: Periods, line: Sequence[Place], who: Contender) -> Curve:
+    return curve(
+        who,
+        line,
+        lambda place: place.devices,
+        lambda place: speedup(periods, place, who),
+        lambda place: periods.infeasible(place, who),
+    )
 
 
-def _curve(points: Points, along: list[Point], contender: Contender) -> Curve:
-    found = [(float(p.devices), s) for p in along if (s := speedup(points, p, contender.key)) is not None]
-    missing = tuple(float(p.devices) for p in along if points.infeasible(p, contender.key))
-    return Curve(label=contender.label, colour=contender.colour, points=tuple(found), infeasible=missing)
-
-
-def _scaling(points: Points) -> list[Case]:
-    found = []
-    for contender in MADPIPES:
+def _scaling(periods: Periods) -> Iterator[Case]:
+    for who in MADPIPES:
         steps = falls = 0
         efficiency: list[float] = []
-        for network, memory, bandwidth in points.places("network", "memory_gb", "bandwidth_gb_s"):
-            if memory < LARGE_GB:
+        for (_, memory_gb, _), line in periods.lines("network", "memory_gb", "bandwidth_gb_s").items():
+            if memory_gb < LARGE_GB:
                 continue
-            along = points.along(network=network, memory_gb=memory, bandwidth_gb_s=bandwidth)
-            known = [(p.devices, s) for p in along if (s := speedup(points, p, contender.key)) is not None]
+            known = [(p.devices, value) for p in line if (value := speedup(periods, p, who)) is not None]
             steps += max(0, len(known) - 1)
             falls += sum(after < before * (1 - 1e-9) for (_, before), (_, after) in pairwise(known))
             efficiency += [known[-1][1] / known[-1][0]] if known else []
         if steps:
             mean = geometric_mean(efficiency)
-            text = (
-                f"{contender.label}: {falls} of {steps} steps fall; speedup / P with the most devices {mean:.2f}"
-            )
-            found.append(Case(contender.label, text, mean, falls == 0))
-    return found
-
-
-def _memory(points: Points) -> list[Case]:
-    lines = [
-        points.along(network=network, devices=devices, bandwidth_gb_s=bandwidth)
-        for network, devices, bandwidth in points.places("network", "devices", "bandwidth_gb_s")
-    ]
-    return _ends(points, lines, lambda ratio: ratio < 1, "least memory / most")
-
-
-def _bandwidth(points: Points) -> list[Case]:
-    lines = [
-        points.along(network=network, devices=devices, memory_gb=memory)[::-1]
-        for network, devices, memory in points.places("network", "devices", "memory_gb")
-    ]
-    return _ends(points, lines, lambda ratio: ratio < DRAMATIC, "highest bandwidth / lowest")
+            text = f"{falls} of {steps} steps fall; speedup / P with the most devices {mean:.2f}"
+            yield named_case(who.label, text, mean, falls == 0)
 
 
 def _ends(
-    points: Points, lines: Sequence[Sequence[Point]], holds: Callable[[float], bool], words: str
-) -> list[Case]:
-    """Speedup at the first point of each line over that at the last, of those that have a schedule."""
-    found = []
-    for contender in (*MADPIPES, *BASELINES):
-        values = []
-        for along in lines:
-            known = [period for p in along if (period := points.period(p, contender.key))]
-            values += [known[-1] / known[0]] if len(known) > 1 else []
-        if values:
-            mean = geometric_mean(values)
-            text = f"{contender.label}, {words}: {mean:.2f} ({len(values)} lines)"
-            found.append(Case(contender.label, text, mean, holds(mean)))
-    return found
+    periods: Periods, lines: Sequence[Sequence[Place]], holds: Callable[[float], bool], words: str
+) -> Iterator[Case]:
+    """Speedup at the first place of each line over that at the last, of those that have a schedule."""
+    for who in (*MADPIPES, *BASELINES):
+        ratios = []
+        for line in lines:
+            known = [period_s for place in line if (period_s := periods.period_s(place, who))]
+            ratios += [known[-1] / known[0]] if len(known) > 1 else []
+        if ratios:
+            mean = geometric_mean(ratios)
+            text = f"{who.label}, {words}: {mean:.2f} ({len(ratios)} lines)"
+            yield Case(text, mean, holds(mean), who.label)

@@ -1,12 +1,26 @@
-"""The cells of MadPipe's grid (section 5.1): networks, P, M, beta; a subset of it or all."""
+"""The planners and the cells of MadPipe's grid (section 5.1): networks, P, M, beta; a subset of it or all."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipebench.artefacts.result_grid import Contender
 from pipebench.domain.artefact import Cell
-from pipebench_madpipe.figures.contenders import CONTENDERS, CONTIGUOUS, PAPER, Contender
 
+BASELINES = (
+    Contender("p", "PipeDream, memory p (E0)", "pipedream[memory=p]", 0),
+    Contender("decreasing", "PipeDream, memory decreasing (E1)", "pipedream[memory=decreasing]", 1),
+    Contender("released", "PipeDream, memory released (E2)", "pipedream[memory=released]", 2),
+)
+"""The paper's baseline under the three readings of its memory estimate, each scheduled by 1F1B*."""
+PAPER = Contender("paper", "MadPipe, variant paper", "madpipe[variant=paper]", 3)
+IMPROVED = Contender("improved", "MadPipe, improved", "madpipe", 4)
+MADPIPES = (PAPER, IMPROVED)
+CONTIGUOUS = Contender("contiguous", "best contiguous, 1F1B*", "contiguous-exact", 5)
+CONTENDERS = (*BASELINES, CONTIGUOUS, PAPER, IMPROVED)
+"""In the order of legends; a later curve is drawn over an earlier one."""
+ESTIMATED = (*BASELINES, PAPER)
+"""Planners whose first phase expects a period that the schedule may miss."""
 NETWORKS = ("resnet50", "resnet101", "inception_v3", "densenet121")
 DEVICES = tuple(range(2, 9))
 MEMORY_GB = tuple(range(3, 17))
@@ -23,7 +37,7 @@ SMALL = ("resnet50", "inception_v3")
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """A cross product of cells; paper_on, paper_devices: where the paper's own, slow, variant runs too."""
 
     networks: tuple[str, ...]
@@ -38,8 +52,8 @@ class Grid:
         """The cells, those of the user's profiles last."""
         for network in self.networks:
             yield from self._of(network, network, network)
-        for given in profiles:
-            yield from self._of(label(given), reference(given), "resnet50")
+        for profile in profiles:
+            yield from self._of(label(profile), reference(profile), "resnet50")
 
     def _of(self, network: str, profile: str, like: str) -> Iterator[Cell]:
         for devices in self.devices:
@@ -74,8 +88,8 @@ class Grid:
 
 def sequential_cells(networks: Iterable[str], profiles: Sequence[str] = ()) -> Iterator[Cell]:
     """One device with all the memory it needs, for each network: U(1, L)."""
-    named = [(network, network) for network in networks] + [(label(each), reference(each)) for each in profiles]
-    for network, profile in named:
+    of_users = [(label(profile), reference(profile)) for profile in profiles]
+    for network, profile in [*((network, network) for network in networks), *of_users]:
         yield Cell(
             at={"network": network, "series": SEQUENTIAL},
             planner=CONTIGUOUS.planner,

@@ -1,11 +1,11 @@
 """What the paper runs: four models on 4 to 64 devices, by several planners; and how to find a row again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from pipebench.domain.artefact import Cell, Result
-from pipebench.domain.row import Row
+from pipebench.artefacts.findings import claim_only
+from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
+from pipebench.domain.artefact import Cell, Claim, Finding, Result
 
 MODELS = {"alexnet": 128, "inception_v3": 128, "rnnlm": 64, "transformer": 64}
 """Model to its mini-batch; 64 for the last two is inferred, the number is not in the paper's text."""
@@ -18,34 +18,30 @@ ENOUGH = "1000GB"
 DATA_PARALLEL = "expert[strategy=data-parallel]"
 
 
-class Place(NamedTuple):
-    """A cell: which model, on how many devices, by whom."""
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A model on a number of devices."""
 
     model: str
     devices: int
-    series: str
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.devices}"
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One planner of a figure."""
-
-    key: str
-    label: str
-    planner: str
-    colour: int = 0
+Grid = ResultGrid[Place]
 
 
 def cells(
-    series: Sequence[Series], devices: Sequence[int], models: Sequence[str] = tuple(MODELS), repeat: int = 0
+    contenders: Sequence[Contender], devices: Sequence[int], models: Sequence[str] = tuple(MODELS), repeat: int = 0
 ) -> Iterator[Cell]:
     """Every model on every number of devices by every planner."""
     for model in models:
         for count in devices:
-            for each in series:
+            for who in contenders:
                 yield Cell(
-                    at={"model": model, "devices": float(count), "series": each.key},
-                    planner=each.planner,
+                    at={"model": model, "devices": float(count), "series": who.key},
+                    planner=who.planner,
                     model=f"pase-{model}",
                     cluster=CLUSTER,
                     devices=count,
@@ -57,19 +53,21 @@ def cells(
                 )
 
 
-def rows_of(results: Sequence[Result]) -> Mapping[Place, Row]:
-    """Rows by where they stand."""
-    found = {}
-    for result in results:
-        at = result.cell.at
-        found[Place(str(at["model"]), int(at["devices"]), str(at["series"]))] = result.row
-    return found
+def read_grid(results: Sequence[Result]) -> Grid:
+    """All results by where they stand."""
+    return result_grid(results, Place)
 
 
-def lost(rows: Mapping[Place, Row], expected: Sequence[str] = ()) -> tuple[str, ...]:
-    """A line for each row without a plan, but those of the series that are expected to have none."""
+def lost_lines(results: Sequence[Result], expected: Sequence[Contender] = ()) -> tuple[str, ...]:
+    """A line for each row without a plan, but those of contenders that are expected to have none."""
+    keys = {who.key for who in expected}
     return tuple(
-        f"{place.model} on {place.devices}, {place.series}: {row.status}: {row.reason}"
-        for place, row in rows.items()
-        if row.status != "ok" and place.series not in expected
+        f"{at['model']} on {at['devices']:g}, {at['series']}: {each.row.status}: {each.row.reason}"
+        for each in results
+        if each.row.status != "ok" and (at := each.cell.at)["series"] not in keys
     )
+
+
+def no_cells(claim: Claim) -> Finding:
+    """No cells to judge by."""
+    return claim_only(claim, "no cells with what is compared")

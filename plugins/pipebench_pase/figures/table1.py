@@ -1,15 +1,18 @@
 """Table I: how long the searches take, by ordering and against the random walk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from pipebench.artefacts.curves import curve
+from pipebench.artefacts.findings import Case, finding, judgement
+from pipebench.artefacts.result_grid import Contender, search_cpu_s
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
 from pipebench.domain.row import Row
-from pipebench_pase.figures.cells import DEVICES, FEW, MODELS, Place, Series, cells, lost, rows_of
+from pipebench_pase.figures.cells import DEVICES, FEW, MODELS, Grid, Place, cells, lost_lines, no_cells, read_grid
 
-BREADTH = Series("breadth-first", "breadth-first", "pase[ordering=breadth-first]", 0)
-WALK = Series("mcmc", "FlexFlow-like walk", "mcmc", 1)
-OURS = Series("pase", "GenerateSeq", "pase", 2)
-SERIES = (BREADTH, WALK, OURS)
+BREADTH = Contender("breadth-first", "breadth-first", "pase[ordering=breadth-first]", 0)
+WALK = Contender("mcmc", "FlexFlow-like walk", "mcmc", 1)
+OURS = Contender("pase", "GenerateSeq", "pase", 2)
+CONTENDERS = (BREADTH, WALK, OURS)
 PATHS, DENSE = ("alexnet", "rnnlm"), ("inception_v3", "transformer")
 PAPER_S: dict[str, dict[int, float]] = {
     "alexnet": {4: 0.226, 8: 0.253, 16: 0.295, 32: 0.361, 64: 0.475},
@@ -46,7 +49,7 @@ MINUTES = Claim(
 )
 
 
-class Table1:
+class SearchTimesByOrdering:
     """hooks.reproduction.Reproduction."""
 
     claims = (PATH_GRAPHS, BLOW_UP, FASTER, MINUTES)
@@ -54,129 +57,106 @@ class Table1:
     def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
         """4 and 8 devices; in full up to 64. The user's profiles have no place in the table."""
         del profiles
-        return tuple(cells(SERIES, DEVICES if full else FEW, repeat=1))
+        return tuple(cells(CONTENDERS, DEVICES if full else FEW, repeat=1))
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """The four claims, by the searches' CPU seconds."""
-        rows = rows_of(results)
-        return [_path_graphs(rows), _blow_up(rows), _faster(rows), _minutes(rows)]
+        grid = read_grid(results)
+        return [_path_graphs(grid), _blow_up(grid), _faster(grid), _minutes(grid)]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each model: seconds by devices; what was refused stands as infeasible."""
-        rows = rows_of(results)
+        grid = read_grid(results)
         panels = tuple(
             Panel(
                 title=model,
                 x_label="devices",
                 y_label="search time (CPU s)",
-                curves=tuple(curve for each in SERIES if (curve := _curve(rows, model, each)) is not None),
+                curves=tuple(each for who in CONTENDERS for each in _curves(grid, model, who)),
             )
             for model in MODELS
         )
-        return Figure(title="PaSE, table I: search times", panels=panels, notes=lost(rows, (BREADTH.key,)))
+        return Figure(title="PaSE, table I: search times", panels=panels, notes=lost_lines(results, (BREADTH,)))
 
 
-def _curve(rows: Mapping[Place, Row], model: str, series: Series) -> Curve | None:
-    own = {place.devices: row for place, row in rows.items() if (place.model, place.series) == (model, series.key)}
-    if not own:
-        return None
-    points = tuple((float(p), row.search_cpu_s) for p, row in sorted(own.items()) if row.search_cpu_s is not None)
-    refused = tuple(float(p) for p, row in sorted(own.items()) if row.status != "ok")
-    return Curve(label=series.label, colour=series.colour, points=points, infeasible=refused)
+def _curves(grid: Grid, model: str, who: Contender) -> Iterator[Curve]:
+    """One curve where the contender was run."""
+    rows = {place: row for place, row in grid.rows(who) if place.model == model}
+    if rows:
+        yield curve(
+            who,
+            sorted(rows),
+            lambda place: place.devices,
+            lambda place: rows[place].search_cpu_s,
+            lambda place: rows[place].status != "ok",
+        )
 
 
-def _seconds(row: Row | None) -> float | None:
-    return row.search_cpu_s if row is not None and row.status == "ok" else None
+def _both(grid: Grid, models: Sequence[str], other: Contender) -> Iterator[tuple[Place, Row, float, Row, float]]:
+    """Where both PaSE and the other one have a plan and a time: each one's row and CPU seconds."""
+    places = [place for place, _ in grid.rows(OURS) if place.model in models]
+    for place, ours, against in grid.both(OURS, other, places):
+        if ours.search_cpu_s is not None and against.search_cpu_s is not None:
+            yield place, ours, ours.search_cpu_s, against, against.search_cpu_s
 
 
-def _both(rows: Mapping[Place, Row], models: Sequence[str], other: Series) -> list[tuple[Place, Row, Row]]:
-    """Where both the search and the other one have a plan and a time."""
-    found = []
-    for place, row in rows.items():
-        against = rows.get(place._replace(series=other.key))
-        if place.series != OURS.key or place.model not in models or against is None:
-            continue
-        if _seconds(row) is not None and _seconds(against) is not None:
-            found.append((place, row, against))
-    return found
-
-
-def _path_graphs(rows: Mapping[Place, Row]) -> Finding:
-    pairs = _both(rows, PATHS, BREADTH)
-    if not pairs:
-        return nothing(PATH_GRAPHS)
+def _path_graphs(grid: Grid) -> Finding:
     lines, ratios, equal = [], [], True
-    for place, ours, breadth in pairs:
-        mine, theirs = _seconds(ours) or 0.0, _seconds(breadth) or 0.0
-        ratios.append(max(mine, theirs) / max(min(mine, theirs), 1e-9))
+    for place, ours, own_s, breadth, other_s in _both(grid, PATHS, BREADTH):
+        ratios.append(max(own_s, other_s) / max(min(own_s, other_s), 1e-9))
         same = breadth.claimed_native == ours.claimed_native
         equal = equal and same
         cost = "the same cost" if same else "another cost"
-        lines.append(f"{place.model} on {place.devices}: {theirs:.3g} s and {mine:.3g} s, {cost}")
-    holds = equal and max(ratios) <= SIMILAR
+        lines.append(f"{place}: {other_s:.3g} s and {own_s:.3g} s, {cost}")
+    if not lines:
+        return no_cells(PATH_GRAPHS)
     return Finding(
         claim=PATH_GRAPHS,
         measured=tuple(lines),
         value=max(ratios),
-        judgement="holds" if holds else "does not hold",
+        judgement=judgement([equal and max(ratios) <= SIMILAR]),
         reason=f"equal costs, and the larger time over the smaller at most {SIMILAR:g} (here in milliseconds)",
     )
 
 
-def _blow_up(rows: Mapping[Place, Row]) -> Finding:
-    own = {p: row for p, row in rows.items() if p.series == BREADTH.key and p.model in DENSE}
-    if not own:
-        return nothing(BLOW_UP)
-    refused = [row.status == "unsupported" for row in own.values()]
-    return Finding(
-        claim=BLOW_UP,
-        measured=tuple(f"{p.model} on {p.devices}: {row.reason or row.status}" for p, row in own.items()),
-        value=float(sum(refused)),
-        judgement="holds" if all(refused) else "depends" if any(refused) else "does not hold",
-        reason="the tables are counted before the search; those above table_gb are refused",
-    )
+def _blow_up(grid: Grid) -> Finding:
+    cases = []
+    for place, row in grid.rows(BREADTH):
+        if place.model in DENSE:
+            refused = row.status == "unsupported"
+            cases.append(Case(f"{place}: {row.reason or row.status}", float(refused), refused))
+    if not cases:
+        return no_cells(BLOW_UP)
+    reason = "the tables are counted before the search; those above table_gb are refused"
+    return finding(BLOW_UP, cases, reason, value=sum(case.value for case in cases))
 
 
-def _faster(rows: Mapping[Place, Row]) -> Finding:
-    pairs = _both(rows, tuple(MODELS), WALK)
-    if not pairs:
-        return nothing(FASTER)
-    lines, speedups, holds = [], [], []
-    for place, ours, walk in pairs:
-        mine, theirs = _seconds(ours) or 0.0, _seconds(walk) or 0.0
-        speedups.append(theirs / max(mine, 1e-9))
+def _faster(grid: Grid) -> Finding:
+    cases = []
+    for place, ours, own_s, walk, other_s in _both(grid, tuple(MODELS), WALK):
+        speedup = other_s / max(own_s, 1e-9)
         worse = (walk.claimed_native or 0.0) / (ours.claimed_native or 1.0)
-        holds.append(speedups[-1] > 1 and worse >= 1 - 1e-9)
-        lines.append(
-            f"{place.model} on {place.devices}: {mine:.3g} s against {theirs:.3g} s; cost {worse:.3f} times"
-        )
-    return Finding(
-        claim=FASTER,
-        measured=tuple(lines),
-        value=min(speedups),
-        judgement="holds" if all(holds) else "depends" if any(holds) else "does not hold",
-        reason="less CPU time in every cell; the walk here costs strategies by tables, FlexFlow simulates each",
-    )
+        line = f"{place}: {own_s:.3g} s against {other_s:.3g} s; cost {worse:.3f} times"
+        cases.append(Case(line, speedup, speedup > 1 and worse >= 1 - 1e-9))
+    if not cases:
+        return no_cells(FASTER)
+    reason = "less CPU time in every cell; the walk here costs strategies by tables, FlexFlow simulates each"
+    return finding(FASTER, cases, reason, value=min(case.value for case in cases))
 
 
-def _minutes(rows: Mapping[Place, Row]) -> Finding:
+def _minutes(grid: Grid) -> Finding:
     lines, shares = [], []
-    for place, row in rows.items():
-        if place.series == OURS.key and _seconds(row) is not None:
-            mine, paper = _seconds(row) or 0.0, PAPER_S[place.model][place.devices]
-            shares.append(mine / paper)
-            lines.append(f"{place.model} on {place.devices}: {mine:.3g} s, the paper {paper:g} s")
+    for place, _ in grid.rows(OURS):
+        own_s, paper_s = grid.value(place, OURS, search_cpu_s), PAPER_S[place.model][place.devices]
+        if own_s is not None:
+            shares.append(own_s / paper_s)
+            lines.append(f"{place}: {own_s:.3g} s, the paper {paper_s:g} s")
     if not lines:
-        return nothing(MINUTES)
+        return no_cells(MINUTES)
     return Finding(
         claim=MINUTES,
         measured=tuple(lines),
         value=max(shares),
-        judgement="holds" if max(shares) <= 1 else "does not hold",
+        judgement=judgement([max(shares) <= 1]),
         reason="CPU seconds here over the paper's, the largest, at most 1; another machine",
     )
-
-
-def nothing(claim: Claim) -> Finding:
-    """No cells to judge by."""
-    return Finding(claim=claim, judgement="claim only", reason="no cells with what is compared")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Judgement, Result
+from pipebench.artefacts.findings import Case, finding
+from pipebench.artefacts.result_grid import Contender
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
 from pipebench.domain.row import Row
-from pipebench_pase.figures.cells import Place, Series, cells, lost, rows_of
-from pipebench_pase.figures.table1 import nothing
+from pipebench_pase.figures.cells import Grid, Place, cells, lost_lines, no_cells, read_grid
 
-OURS = Series("pase", "PaSE", "pase[describe=true]", 0)
+OURS = Contender("pase", "PaSE", "pase[describe=true]", 0)
 DEVICES = 32
 WHERE = "section IV-C, table II"
 Splits = Mapping[str, Mapping[str, int]]
@@ -15,19 +16,19 @@ Rule = Callable[[Splits], list[tuple[str, bool]]]
 
 
 def _alexnet_convolutions(splits: Splits) -> list[tuple[str, bool]]:
-    found = [(f"conv{n}: {_text(splits, f'conv{n}')}", _by_samples(splits, f"conv{n}")) for n in range(1, 5)]
+    first_four = [(f"conv{n}: {_text(splits, f'conv{n}')}", _by_samples(splits, f"conv{n}")) for n in range(1, 5)]
     fifth = splits.get("conv5", {}).get("in_channels", 1) == 2
-    return [*found, (f"conv5: {_text(splits, 'conv5')}", fifth)]
+    return [*first_four, (f"conv5: {_text(splits, 'conv5')}", fifth)]
 
 
 def _alexnet_connected(splits: Splits) -> list[tuple[str, bool]]:
-    wanted = {"fc6": (4, 8), "fc7": (8, 4), "fc8": (4, 8)}
+    parts_of = {"fc6": (4, 8), "fc7": (8, 4), "fc8": (4, 8)}
     return [
         (
             f"{name}: {_text(splits, name)}",
             (splits.get(name, {}).get("out_features", 1), splits.get(name, {}).get("in_features", 1)) == parts,
         )
-        for name, parts in wanted.items()
+        for name, parts in parts_of.items()
     ]
 
 
@@ -38,9 +39,11 @@ def _inception(splits: Splits) -> list[tuple[str, bool]]:
     plain = [name for name in early if _by_samples(splits, name)]
     mixed = [name for name in late if not _by_samples(splits, name)]
     odd = ", ".join(f"{name} {_text(splits, name)}" for name in early if name not in plain)
-    said = f"modules A-D: {len(plain)} of {len(early)} convolutions by samples" + (f"; not {odd}" if odd else "")
-    both = f"module E: {len(mixed)} of {len(late)} convolutions by more than samples"
-    return [(said, len(plain) == len(early)), (both, bool(mixed))]
+    early_line = f"modules A-D: {len(plain)} of {len(early)} convolutions by samples" + (
+        f"; not {odd}" if odd else ""
+    )
+    late_line = f"module E: {len(mixed)} of {len(late)} convolutions by more than samples"
+    return [(early_line, len(plain) == len(early)), (late_line, bool(mixed))]
 
 
 def _rnnlm_vocabulary(splits: Splits) -> list[tuple[str, bool]]:
@@ -57,11 +60,13 @@ def _rnnlm_layers(splits: Splits) -> list[tuple[str, bool]]:
 
 def _transformer(splits: Splits) -> list[tuple[str, bool]]:
     ends = ("encoder.embedding", "decoder.embedding", "loss")
-    found = [(f"{name}: {_text(splits, name)}", "batch" not in splits.get(name, {})) for name in ends]
+    outer = [(f"{name}: {_text(splits, name)}", "batch" not in splits.get(name, {})) for name in ends]
     middle = [cut for name, cut in splits.items() if ".attention." in name or ".ffn" in name]
     hybrid = [cut for cut in middle if "batch" in cut and len(cut) > 1]
-    said = f"attention and feed-forward: {len(hybrid)} of {len(middle)} operators by samples and another dim"
-    return [*found, (said, bool(hybrid))]
+    middle_line = (
+        f"attention and feed-forward: {len(hybrid)} of {len(middle)} operators by samples and another dim"
+    )
+    return [*outer, (middle_line, bool(hybrid))]
 
 
 CLAIMS: dict[Claim, tuple[str, Rule]] = {
@@ -113,7 +118,7 @@ CLAIMS: dict[Claim, tuple[str, Rule]] = {
 }
 
 
-class Table2:
+class StrategiesOn32:
     """hooks.reproduction.Reproduction."""
 
     claims = tuple(CLAIMS)
@@ -125,26 +130,26 @@ class Table2:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Each claim by the splits that were found."""
-        rows = rows_of(results)
-        return [_judged(claim, rows, model, rule) for claim, (model, rule) in CLAIMS.items()]
+        grid = read_grid(results)
+        return [_finding(claim, grid, model, rule) for claim, (model, rule) in CLAIMS.items()]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """No chart: a line for each split of a model, with the operators that have it."""
-        rows = rows_of(results)
-        lines = [f"{p.model}: {line}" for p, row in rows.items() for line in _grouped(splits_of(row))]
-        return Figure(title="PaSE, table II: splits on 32 devices", notes=(*lines, *lost(rows)))
+        rows = read_grid(results).rows(OURS)
+        lines = [f"{place.model}: {line}" for place, row in rows for line in _lines(splits_of(row))]
+        return Figure(title="PaSE, table II: splits on 32 devices", notes=(*lines, *lost_lines(results)))
 
 
 def splits_of(row: Row) -> Splits:
     """The splits that the notices of a row say."""
-    found: dict[str, dict[str, int]] = {}
-    for line in _described(row):
+    splits: dict[str, dict[str, int]] = {}
+    for line in _split_lines(row):
         name, _, cuts = line.partition(": ")
-        found[name] = {dim: int(parts) for dim, _, parts in (cut.partition("/") for cut in cuts.split())}
-    return found
+        splits[name] = {dim: int(parts) for dim, _, parts in (cut.partition("/") for cut in cuts.split())}
+    return splits
 
 
-def _described(row: Row) -> list[str]:
+def _split_lines(row: Row) -> list[str]:
     """Notices of the form name: dim/parts dim/parts."""
     return [
         line
@@ -154,7 +159,7 @@ def _described(row: Row) -> list[str]:
     ]
 
 
-def _grouped(splits: Splits) -> list[str]:
+def _lines(splits: Splits) -> list[str]:
     """Each split once, with the first and last of its operators and how many there are."""
     owners: dict[str, list[str]] = {}
     for name in splits:
@@ -165,23 +170,16 @@ def _grouped(splits: Splits) -> list[str]:
     ]
 
 
-def _judged(claim: Claim, rows: Mapping[Place, Row], model: str, rule: Rule) -> Finding:
-    row = rows.get(Place(model, DEVICES, OURS.key))
+def _finding(claim: Claim, grid: Grid, model: str, rule: Rule) -> Finding:
+    row = grid.row(Place(model, DEVICES), OURS)
     if row is None or row.claimed_native is None:
-        return nothing(claim)
-    checked = rule(splits_of(row))
-    agreeing = sum(holds for _, holds in checked)
-    judgement: Judgement = "holds" if agreeing == len(checked) else "depends" if agreeing else "does not hold"
-    reason = f"{agreeing} of {len(checked)} as the paper says"
-    if judgement != "holds":
+        return no_cells(claim)
+    cases = [Case(text, float(holds), holds) for text, holds in rule(splits_of(row))]
+    agreeing = sum(case.holds for case in cases)
+    reason = f"{agreeing} of {len(cases)} as the paper says"
+    if agreeing < len(cases):
         reason += "; the batch and the machine of the table are not in the paper's text, and both move the optimum"
-    return Finding(
-        claim=claim,
-        measured=tuple(text for text, _ in checked),
-        value=agreeing / len(checked),
-        judgement=judgement,
-        reason=reason,
-    )
+    return finding(claim, cases, reason, value=agreeing / len(cases))
 
 
 def _text(splits: Splits, name: str) -> str:

@@ -1,10 +1,13 @@
 """Section IV-C: the stage search on blocks, and on atomic subcomponents themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from pipebench.artefacts.curves import curve
+from pipebench.artefacts.findings import Case, judge_cases
+from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_rannc.figures.contenders import Contender
-from pipebench_rannc.figures.measured import Case, Measured, judged, measured
+from pipebench.domain.row import Row
 
 SECTION = "section IV-C"
 HIDDEN = 1024
@@ -44,7 +47,17 @@ REDUCED = Claim(
 TEN = 10.0
 
 
-class Coarsening:
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One model."""
+
+    layers: int
+
+
+Grid = ResultGrid[Place]
+
+
+class SearchOnBlocks:
     """hooks.reproduction.Reproduction."""
 
     claims = (ATOMIC, REDUCED, NEVER, SLOWER)
@@ -72,80 +85,74 @@ class Coarsening:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results, "layers")
+        grid = result_grid(results, Place)
         return [
-            judged(ATOMIC, _atoms(found), "the number of atoms with 256 layers is within 10 % of 15,000"),
-            judged(REDUCED, _reduced(found), f"search time without blocks / with them is at least {TEN:g}"),
-            judged(
-                NEVER, _ends(found), f"no plan in {LIMIT_S:g} s, or tables that no machine holds, above 48 layers"
+            judge_cases(ATOMIC, _atoms(grid), "the number of atoms with 256 layers is within 10 % of 15,000"),
+            judge_cases(REDUCED, _reduced(grid), f"search time without blocks / with them is at least {TEN:g}"),
+            judge_cases(
+                NEVER, _ends(grid), f"no plan in {LIMIT_S:g} s, or tables that no machine holds, above 48 layers"
             ),
-            _slower(found),
+            _slower(grid),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """Search time by layers."""
-        found = measured(results, "layers")
-        curves = []
-        for who in (BLOCKS, ATOMS):
-            points = [(float(p[0]), t) for p in sorted(found.rows) if (t := _seconds(found, p, who)) is not None]
-            missing = tuple(
-                float(p[0])
-                for p in sorted(found.rows)
-                if who.key in found.rows[p] and _seconds(found, p, who) is None
-            )
-            curves.append(Curve(label=who.label, colour=who.colour, points=tuple(points), infeasible=missing))
-        panel = Panel(title="search time", x_label="layers", y_label="seconds", curves=tuple(curves))
+        grid = result_grid(results, Place)
+        curves = tuple(_curve(grid, who) for who in (BLOCKS, ATOMS))
+        panel = Panel(title="search time", x_label="layers", y_label="seconds", curves=curves)
         title = "RaNNC, section IV-C: search time with and without blocks, BERT of width 1024"
-        return Figure(title=title, panels=(panel,), notes=found.lost)
+        return Figure(title=title, panels=(panel,), notes=grid.lost)
 
 
-def _seconds(found: Measured, place: tuple[str | float, ...], who: Contender) -> float | None:
-    row = found.rows[place].get(who.key)
-    return row.search_wall_s if row is not None and row.status == "ok" else None
+def _search_s(row: Row) -> float | None:
+    return row.search_wall_s
 
 
-def _atoms(found: Measured) -> list[Case]:
-    cases = []
-    for place, rows in found.rows.items():
-        count = rows[BLOCKS.key].counters.get("atoms") if place[0] == 256 and BLOCKS.key in rows else None
-        if count is not None:
-            cases.append(Case(f"{count} atomic subcomponents", float(count), abs(count - 15000) <= 1500))
-    return cases
+def _curve(grid: Grid, who: Contender) -> Curve:
+    return curve(
+        who,
+        sorted(grid.places()),
+        lambda place: place.layers,
+        lambda place: grid.value(place, who, _search_s),
+        lambda place: grid.lacks(place, who, _search_s),
+    )
 
 
-def _reduced(found: Measured) -> list[Case]:
-    cases = []
-    for place in sorted(found.rows):
-        short, long = _seconds(found, place, BLOCKS), _seconds(found, place, ATOMS)
-        if short and long and place[0] == 24:
-            words = f"{place[0]:g} layers: {long:.3g} s without blocks, {short:.3g} s with them"
-            cases.append(Case(f"{words}: {long / short:.1f} times", long / short, long / short >= TEN))
-    return cases
+def _atoms(grid: Grid) -> Iterator[Case]:
+    for place, row in grid.rows(BLOCKS):
+        count = row.counters.get("atoms")
+        if place.layers == 256 and count is not None:
+            yield Case(f"{count} atomic subcomponents", float(count), abs(count - 15000) <= 1500)
 
 
-def _ends(found: Measured) -> list[Case]:
-    cases = []
-    for place in sorted(found.rows):
-        row = found.rows[place].get(ATOMS.key)
-        if row is not None and float(place[0]) > 48:
+def _reduced(grid: Grid) -> Iterator[Case]:
+    for place in grid.places(layers=24):
+        short, long = grid.value(place, BLOCKS, _search_s), grid.value(place, ATOMS, _search_s)
+        if short and long:
+            words = f"{place.layers} layers: {long:.3g} s without blocks, {short:.3g} s with them"
+            yield Case(f"{words}: {long / short:.1f} times", long / short, long / short >= TEN)
+
+
+def _ends(grid: Grid) -> Iterator[Case]:
+    for place in sorted(grid.places()):
+        row = grid.row(place, ATOMS)
+        if row is not None and place.layers > 48:
             ended = row.status == "ok"
-            text = f"{place[0]:g} layers: {row.status}" + ("" if ended else f", {row.reason}")
-            cases.append(Case(text, float(ended), not ended))
-    return cases
+            text = f"{place.layers} layers: {row.status}" + ("" if ended else f", {row.reason}")
+            yield Case(text, float(ended), not ended)
 
 
-def _slower(found: Measured) -> Finding:
-    lines = []
-    ratios = []
-    for place in sorted(found.rows):
-        fast, slow = found.throughput(place, BLOCKS), found.throughput(place, ATOMS)
-        if fast and slow:
-            ratios.append(slow / fast)
-            lines.append(f"{place[0]:g} layers: {slow:.4g}/s without blocks / {fast:.4g}/s = {slow / fast:.2f}")
+def _slower(grid: Grid) -> Finding:
+    ratios = grid.ratios(ATOMS, BLOCKS, places=sorted(grid.places()))
+    lines = [
+        f"{place.layers} layers: {grid.rate(place, ATOMS):.4g}/s without blocks / "
+        f"{grid.rate(place, BLOCKS):.4g}/s = {ratio:.2f}"
+        for place, ratio in ratios.items()
+    ]
     return Finding(
         claim=SLOWER,
         measured=tuple(lines),
-        value=min(ratios, default=None),
+        value=min(ratios.values(), default=None),
         judgement="claim only",
         reason="the paper blames its estimate, which sums over atoms and so overestimates; the suite's times are "
         "such sums with and without blocks, so that this cause is not there",

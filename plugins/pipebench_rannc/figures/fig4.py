@@ -1,8 +1,11 @@
 """Figure 4: throughput of enlarged BERT models on 32 devices, by layers, for three widths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import geometric_mean
 
+from pipebench.artefacts.findings import Case, judge_cases
+from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result
 from pipebench_rannc.figures.contenders import (
     BEST,
@@ -13,9 +16,9 @@ from pipebench_rannc.figures.contenders import (
     RANNCS,
     RELEASED,
     TWO_BW,
-    Contender,
+    rate_curve,
+    rate_text,
 )
-from pipebench_rannc.figures.measured import Case, Measured, Place, judged, measured
 
 SECTION = "section IV-B, on figure 4"
 CONTENDERS = (DATA_PARALLEL, MEGATRON, HYBRID, TWO_BW, *RANNCS)
@@ -69,7 +72,18 @@ NEAR = 1.2
 ABOUT_FIVE = (4.0, 6.5)
 
 
-class Fig4:
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One model."""
+
+    hidden: int
+    layers: int
+
+
+Grid = ResultGrid[Place]
+
+
+class BertThroughput:
     """hooks.reproduction.Reproduction."""
 
     claims = (ALL, FIVE, TENSOR, FASTER, CLOSER, ASYNC, LEVEL)
@@ -86,41 +100,41 @@ class Fig4:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results, "hidden", "layers")
+        grid = result_grid(results, Place)
         return [
-            judged(ALL, _all(found), "each of them has a plan for every model"),
-            _largest(FIVE, found, MEGATRON, PAPER, *ABOUT_FIVE),
-            _largest(TENSOR, found, DATA_PARALLEL, MEGATRON, 1.0),
-            judged(
+            judge_cases(ALL, _all(grid), "each of them has a plan for every model"),
+            _largest(FIVE, grid, MEGATRON, PAPER, *ABOUT_FIVE),
+            _largest(TENSOR, grid, DATA_PARALLEL, MEGATRON, 1.0),
+            judge_cases(
                 FASTER,
-                _pairs(found, HYBRID, (PAPER, RELEASED, BEST), lambda ratio: ratio > 1),
+                _pairs(grid, HYBRID, (PAPER, RELEASED, BEST), lambda ratio: ratio > 1),
                 "RaNNC's throughput / GPipe-Hybrid's is above 1; beside them the balance, busiest stage / mean",
                 "Algorithm 2 takes the first number of stages that fits, GPipe-Hybrid the best of all numbers by "
                 "simulation; variant=best tries them all too and is never behind",
             ),
-            judged(
-                CLOSER, _closing(found), "lead of RaNNC, best, with the most layers / with the fewest, is below 1"
+            judge_cases(
+                CLOSER, _closing(grid), "lead of RaNNC, best, with the most layers / with the fewest, is below 1"
             ),
-            _some_faster(found),
-            judged(
+            _some_faster(grid),
+            judge_cases(
                 LEVEL,
-                _pairs(found, MEGATRON, (PAPER, BEST), lambda ratio: 1 / NEAR <= ratio <= NEAR),
+                _pairs(grid, MEGATRON, (PAPER, BEST), lambda ratio: 1 / NEAR <= ratio <= NEAR),
                 f"RaNNC's throughput / Megatron-LM's is between 1 / {NEAR:g} and {NEAR:g}",
             ),
         ]
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each width: throughput by layers."""
-        found = measured(results, "hidden", "layers")
+        grid = result_grid(results, Place)
         panels = []
-        for hidden in dict.fromkeys(place[0] for place in found.rows):
-            along = sorted(place for place in found.rows if place[0] == hidden)
-            curves = tuple(found.curve(along, 1, who) for who in CONTENDERS)
-            panels.append(Panel(title=f"hidden {hidden:g}", x_label="layers", y_label="samples/s", curves=curves))
+        for hidden in grid.values("hidden"):
+            line = sorted(grid.places(hidden=hidden))
+            curves = tuple(rate_curve(grid, line, who, lambda place: place.layers) for who in CONTENDERS)
+            panels.append(Panel(title=f"hidden {hidden}", x_label="layers", y_label="samples/s", curves=curves))
         return Figure(
             title="RaNNC, figure 4: throughput of enlarged BERT models, fp32",
             panels=tuple(panels),
-            notes=found.lost,
+            notes=grid.lost,
         )
 
 
@@ -134,35 +148,33 @@ def cell(hidden: int, layers: int, who: Contender) -> Cell:
         devices=32,
         mini_batch=256,
         optimizer="adam",
-        regime=who.regime,
+        regime="async" if who is TWO_BW else "sync",
         expected_s=1 + layers * (0.1 if who is BEST else 0.03),
     )
 
 
 def parameters(place: Place) -> float:
     """Of BERT with this (hidden, layers): 12 h^2 + 13 h a layer and the word table, the rest left out."""
-    hidden, layers = float(place[0]), float(place[1])
-    return layers * (12 * hidden**2 + 13 * hidden) + WORDS * hidden
+    hidden = float(place.hidden)
+    return place.layers * (12 * hidden**2 + 13 * hidden) + WORDS * hidden
 
 
-def _all(found: Measured) -> list[Case]:
-    cases = []
+def _all(grid: Grid) -> Iterator[Case]:
     for who in (HYBRID, TWO_BW, PAPER, RELEASED, BEST):
-        ran = [p for p in found.rows if who.key in found.rows[p]]
-        have = [p for p in ran if found.throughput(p, who) is not None]
-        if ran:
-            text = f"{who.label}: {len(have)} of {len(ran)} models"
-            cases.append(Case(text, len(have) / len(ran), len(have) == len(ran)))
-    return cases
+        tried = list(grid.rows(who))
+        have = [place for place, _ in tried if grid.rate(place, who) is not None]
+        if tried:
+            text = f"{who.label}: {len(have)} of {len(tried)} models"
+            yield Case(text, len(have) / len(tried), len(have) == len(tried))
 
 
 def _largest(
-    claim: Claim, found: Measured, less: Contender, more: Contender, least: float, most: float = float("inf")
+    claim: Claim, grid: Grid, less: Contender, more: Contender, least: float, most: float = float("inf")
 ) -> Finding:
     """The largest model of `more` over that of `less` is above `least` and at most `most`."""
 
     def size(who: Contender) -> float:
-        return max((parameters(p) for p in found.rows if found.throughput(p, who) is not None), default=0.0)
+        return max((parameters(p) for p in grid.places() if grid.rate(p, who) is not None), default=0.0)
 
     cases = []
     small, large = size(less), size(more)
@@ -174,65 +186,55 @@ def _largest(
         "Megatron-LM keeps all activations here, as the suite has no checkpointing layer by layer, and holds less "
         "than in the paper; the largest are of the sizes that were run"
     )
-    return judged(claim, cases, rule, why)
+    return judge_cases(claim, cases, rule, why)
 
 
 def _pairs(
-    found: Measured, base: Contender, others: tuple[Contender, ...], holds: Callable[[float], bool]
-) -> list[Case]:
-    cases = []
-    for place in found.rows:
-        slow = found.throughput(place, base)
+    grid: Grid, base: Contender, others: tuple[Contender, ...], holds: Callable[[float], bool]
+) -> Iterator[Case]:
+    for place in grid.places():
         for who in others:
-            fast = found.throughput(place, who)
-            if slow and fast:
-                text = f"{place[0]:g} x {place[1]:g}: {found.told(place, who)} / {found.told(place, base)}"
-                cases.append(Case(f"{text} = {fast / slow:.2f}", fast / slow, holds(fast / slow)))
-    return cases
+            ratio = grid.ratio(place, who, base)
+            if ratio is not None:
+                text = f"{place.hidden} x {place.layers}: {rate_text(grid, place, who)} / "
+                text += f"{rate_text(grid, place, base)} = {ratio:.2f}"
+                yield Case(text, ratio, holds(ratio))
 
 
-def _closing(found: Measured) -> list[Case]:
-    leads = {
-        p: fast / slow
-        for p in found.rows
-        if (fast := found.throughput(p, BEST)) and (slow := found.throughput(p, HYBRID))
-    }
-    cases = []
-    for hidden in dict.fromkeys(p[0] for p in leads):
-        along = sorted(p for p in leads if p[0] == hidden)
-        if len(along) > 1:
-            ratio = leads[along[-1]] / leads[along[0]]
-            listed = ", ".join(f"{leads[p]:.2f} at {p[1]:g} layers" for p in along)
-            cases.append(Case(f"hidden {hidden:g}: lead {listed}", ratio, ratio < 1))
-    widths = sorted({p[0] for p in leads})
+def _closing(grid: Grid) -> Iterator[Case]:
+    leads = grid.ratios(BEST, HYBRID)
+    for hidden in dict.fromkeys(place.hidden for place in leads):
+        line = sorted(place for place in leads if place.hidden == hidden)
+        if len(line) > 1:
+            ratio = leads[line[-1]] / leads[line[0]]
+            leads_text = ", ".join(f"{leads[place]:.2f} at {place.layers} layers" for place in line)
+            yield Case(f"hidden {hidden}: lead {leads_text}", ratio, ratio < 1)
+    widths = sorted({place.hidden for place in leads})
     if len(widths) > 1:
-        means = [geometric_mean([lead for p, lead in leads.items() if p[0] == width]) for width in widths]
-        listed = ", ".join(f"{mean:.2f} at hidden {width:g}" for mean, width in zip(means, widths, strict=True))
-        cases.append(Case(f"mean lead {listed}", means[-1] / means[0], means[-1] < means[0]))
-    return cases
+        means = [
+            geometric_mean([lead for place, lead in leads.items() if place.hidden == width]) for width in widths
+        ]
+        leads_text = ", ".join(f"{mean:.2f} at hidden {width}" for mean, width in zip(means, widths, strict=True))
+        yield Case(f"mean lead {leads_text}", means[-1] / means[0], means[-1] < means[0])
 
 
-def _some_faster(found: Measured) -> Finding:
-    ratios = [
-        (p, rate / own)
-        for p in found.rows
-        if (rate := found.throughput(p, TWO_BW)) and (own := found.throughput(p, PAPER))
-    ]
-    faster = [ratio for _, ratio in ratios if ratio > 1]
+def _some_faster(grid: Grid) -> Finding:
+    ratios = grid.ratios(TWO_BW, PAPER)
     cases = [
-        Case(f"{p[0]:g} x {p[1]:g}: PipeDream-2BW / RaNNC as printed = {r:.2f}", r, r < NEAR) for p, r in ratios
+        Case(f"{p.hidden} x {p.layers}: PipeDream-2BW / RaNNC as printed = {ratio:.2f}", ratio, ratio < NEAR)
+        for p, ratio in ratios.items()
     ]
-    finding = judged(
+    finding = judge_cases(
         ASYNC,
         cases,
         f"the ratio is above 1 for some models and below {NEAR:g} for all",
         "It never waits for the pipeline to fill, whatever the model",
     )
-    if cases and not faster:
+    if ratios and max(ratios.values()) <= 1:
         return Finding(
             claim=ASYNC,
             measured=finding.measured,
-            value=max(r for _, r in ratios),
+            value=max(ratios.values()),
             judgement="does not hold",
             reason="PipeDream-2BW is faster for none of the models",
         )

@@ -1,10 +1,13 @@
 """Figure 5: throughput of enlarged ResNet models on 32 and on 8 devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel, Result
-from pipebench_rannc.figures.contenders import BEST, DATA_PARALLEL, MODEL, PAPER, RANNCS, RELEASED, Contender
-from pipebench_rannc.figures.measured import Case, Measured, judged, measured
+from pipebench.artefacts.curves import with_marks
+from pipebench.artefacts.findings import Case, judge_cases
+from pipebench.artefacts.result_grid import Contender, ResultGrid, result_grid
+from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result
+from pipebench_rannc.figures.contenders import BEST, DATA_PARALLEL, MODEL, RANNCS, rate_curve, rate_text
 
 SECTION = "section IV-B, on figure 5"
 NETWORKS = (50, 101, 152)
@@ -32,7 +35,18 @@ MARGIN = Claim(
 LARGE = 1.2
 
 
-class Fig5:
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One model on a number of devices."""
+
+    devices: int
+    layers: int
+
+
+Grid = ResultGrid[Place]
+
+
+class ResNetThroughput:
     """hooks.reproduction.Reproduction."""
 
     claims = (ALL, MARGIN)
@@ -50,12 +64,12 @@ class Fig5:
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
         """Every claim, in order."""
-        found = measured(results, "devices", "layers")
+        grid = result_grid(results, Place)
         return [
-            judged(ALL, _all(found), "as claimed for each of them, on 32 and on 8 devices"),
-            judged(
+            judge_cases(ALL, _all(grid), "as claimed for each of them, on 32 and on 8 devices"),
+            judge_cases(
                 MARGIN,
-                _margin(found),
+                _margin(grid),
                 f"RaNNC's throughput / GPipe-Model's is at least {LARGE:g}; beside them the balance",
                 "GPipe-Model's stages are cut here by an exact search for the busiest stage, not by hand",
             ),
@@ -63,24 +77,15 @@ class Fig5:
 
     def series(self, results: Sequence[Result]) -> Figure:
         """A panel for each number of devices: throughput by layers."""
-        found = measured(results, "devices", "layers")
+        grid = result_grid(results, Place)
         panels = []
-        for devices in dict.fromkeys(place[0] for place in found.rows):
-            along = sorted(place for place in found.rows if place[0] == devices)
-            curves: list[Curve] = []
-            for who in CONTENDERS:
-                curve = found.curve(along, 1, who)
-                curves += [curve] if curve.points or curve.infeasible else []
-            panels.append(
-                Panel(
-                    title=f"ResNet x{WIDTH}, {devices:g} devices",
-                    x_label="layers",
-                    y_label="samples/s",
-                    curves=tuple(curves),
-                )
-            )
+        for devices in grid.values("devices"):
+            line = sorted(grid.places(devices=devices))
+            curves = with_marks(rate_curve(grid, line, who, lambda place: place.layers) for who in CONTENDERS)
+            title = f"ResNet x{WIDTH}, {devices} devices"
+            panels.append(Panel(title=title, x_label="layers", y_label="samples/s", curves=curves))
         title = "RaNNC, figure 5: throughput of enlarged ResNet models, fp32"
-        return Figure(title=title, panels=tuple(panels), notes=found.lost)
+        return Figure(title=title, panels=tuple(panels), notes=grid.lost)
 
 
 def cell(layers: int, devices: int, who: Contender) -> Cell:
@@ -101,29 +106,24 @@ def cell(layers: int, devices: int, who: Contender) -> Cell:
     )
 
 
-def _all(found: Measured) -> list[Case]:
-    cases = []
-    for devices in dict.fromkeys(place[0] for place in found.rows):
-        along = sorted(place for place in found.rows if place[0] == devices)
+def _all(grid: Grid) -> Iterator[Case]:
+    for devices in grid.values("devices"):
         for who in CONTENDERS:
-            ran = [place for place in along if who.key in found.rows[place]]
-            have = [place for place in ran if found.throughput(place, who) is not None]
-            if not ran:
+            tried = sorted(place for place, _ in grid.rows(who) if place.devices == devices)
+            have = [place for place in tried if grid.rate(place, who) is not None]
+            if not tried:
                 continue
-            wanted = ran[:1] if who is DATA_PARALLEL else ran
-            listed = ", ".join(f"{place[1]:g}" for place in have) or "none"
-            text = f"{devices:g} devices, {who.label}: {listed} of {', '.join(f'{p[1]:g}' for p in ran)} layers"
-            cases.append(Case(text, len(have) / len(ran), have == wanted))
-    return cases
+            expected = tried[:1] if who is DATA_PARALLEL else tried
+            listed, of = (", ".join(str(place.layers) for place in each) or "none" for each in (have, tried))
+            text = f"{devices} devices, {who.label}: {listed} of {of} layers"
+            yield Case(text, len(have) / len(tried), have == expected)
 
 
-def _margin(found: Measured) -> list[Case]:
-    cases = []
-    for place in found.rows:
-        slow = found.throughput(place, MODEL)
-        for who in (PAPER, RELEASED, BEST):
-            fast = found.throughput(place, who)
-            if slow and fast:
-                told = f"{found.told(place, who)} / {found.told(place, MODEL)} = {fast / slow:.2f}"
-                cases.append(Case(f"ResNet{place[1]:g}x{WIDTH}: {told}", fast / slow, fast / slow >= LARGE))
-    return cases
+def _margin(grid: Grid) -> Iterator[Case]:
+    for place in grid.places():
+        for who in RANNCS:
+            ratio = grid.ratio(place, who, MODEL)
+            if ratio is not None:
+                rates = f"{rate_text(grid, place, who)} / {rate_text(grid, place, MODEL)}"
+                text = f"ResNet{place.layers}x{WIDTH}: {rates} = {ratio:.2f}"
+                yield Case(text, ratio, ratio >= LARGE)

@@ -30,6 +30,7 @@ def inputs(number: int = 0, **changed: Any) -> TrialInputs:
         "called": {"schedulers/1f1b": "c" * 64},
         "seed": number,
         "timeout_s": 300.0,
+        "model": 1,
         "host": "d" * 64,
         "versions": {"python": "3.11", "numpy": "2.0"},
     }

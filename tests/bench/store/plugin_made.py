@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -34,14 +36,22 @@ class Plugins:
         file.write_text(f"{text}\nraise SystemExit('this code was run')\n")
         return file
 
-    def planner(self, name: str, load: str) -> None:
-        self._components["planners"].append(Planner(name=name, summary="", load=load, options=MadeOptions))
+    def planner(self, name: str, load: str, **fields: Any) -> None:
+        component = Planner(name=name, summary="", load=load, options=MadeOptions, **fields)
+        self._components["planners"].append(component)
 
-    def scheduler(self, name: str, load: str) -> None:
-        self._components["schedulers"].append(Scheduler(name=name, summary="", load=load, options=MadeOptions))
+    def scheduler(self, name: str, load: str, **fields: Any) -> None:
+        component = Scheduler(name=name, summary="", load=load, options=MadeOptions, **fields)
+        self._components["schedulers"].append(component)
 
     def executor(self, name: str, load: str) -> None:
         self._components["executors"].append(Executor(name=name, summary="", load=load))
+
+    def calls(self, slot: str, name: str, *calls: str) -> None:
+        """Have a component declare that it calls these."""
+        self._components[slot] = [
+            replace(each, calls=calls) if each.name == name else each for each in self._components[slot]
+        ]
 
     def host(self) -> Host:
         module = ModuleType("made")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.store import code_files
-from pipebench.bench.store.code_files import hash_of
+from pipebench.bench.store import code_files, reach
 from pipebench.bench.store.packages import package_of
-from pipebench.bench.store.sources import HOST_PACKAGES, host_source, program_files, script_files
+from pipebench.bench.store.reach import component_code, program_code, script_code
+from pipebench.bench.store.sources import HOST_PACKAGES, host_source, program_files
 from pipebench.domain.errors import PipebenchError
 from tests.bench.store.plugin_made import Plugins
 
@@ -20,7 +20,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
 
 
 def source(load: str) -> str:
-    return hash_of(package_of(load).files())
+    return component_code(load).digest
 
 
 def test_a_module_in_one_file(made: Plugins) -> None:
@@ -29,6 +29,7 @@ def test_a_module_in_one_file(made: Plugins) -> None:
     before = source("alone_module:plan")
     made.write("alone_other.py", "x = 1")
     assert source("alone_module:plan") == before
+    assert [found.path for found in component_code("alone_module:plan").files] == [str(file)]
     made.write("alone_module.py", "x = 1")
     assert source("alone_module:plan") != before
     assert [found.path for found in package_of("alone_module:plan").files()] == [str(file)]
@@ -38,10 +39,11 @@ def test_a_module_in_one_file(made: Plugins) -> None:
 def test_a_namespace_package_counts_below_the_namespace(made: Plugins) -> None:
     made.write("shared_space/mine/__init__.py")
     made.write("shared_space/other/__init__.py")
+    made.write("shared_space/mine/planner.py")
     before = source("shared_space.mine.planner:plan")
     made.write("shared_space/other/__init__.py", "x = 1")
     assert source("shared_space.mine.planner:plan") == before
-    made.write("shared_space/mine/planner.py")
+    made.write("shared_space/mine/__init__.py", "x = 1")
     assert source("shared_space.mine.planner:plan") != before
     assert made.never_imported("shared_space.mine")
 
@@ -74,9 +76,10 @@ def test_a_link_to_a_folder_is_followed_and_a_loop_ends(made: Plugins) -> None:
     kernel = made.write("elsewhere/kernel.py")
     (made.folder / "linking" / "kernels").symlink_to(kernel.parent)
     (made.folder / "linking" / "loop").symlink_to(made.folder / "linking")
-    before = source("linking:plan")
+    made.write("linking/planner.py", "from linking.kernels.kernel import x")
+    before = source("linking.planner:plan")
     made.write("elsewhere/kernel.py", "x = 1")
-    assert source("linking:plan") != before
+    assert source("linking.planner:plan") != before
 
 
 @pytest.mark.parametrize("load", ["nowhere_at_all.planner:plan", "sys:exit", "marshal:loads", ":plan"])
@@ -109,14 +112,16 @@ def test_too_many_files_are_refused(made: Plugins, monkeypatch: pytest.MonkeyPat
 def test_a_file_is_read_again_only_when_it_changed(made: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     made.write("read_once/__init__.py")
     before = source("read_once:plan")
+    twice = component_code("read_once:plan")
     reads: list[str] = []
-    real = code_files.content
+    real = reach.content
 
     def counted(path: str) -> bytes:
         reads.append(path)
         return real(path)
 
-    monkeypatch.setattr(code_files, "content", counted)
+    monkeypatch.setattr(reach, "content", counted)
+    assert component_code("read_once:plan") is twice
     assert source("read_once:plan") == before
     assert reads == []
     made.write("read_once/__init__.py", "x = 1")
@@ -132,14 +137,16 @@ def test_a_script_counts_with_the_modules_beside_it_that_it_imports(tmp_path: Pa
     (tmp_path / "kit" / "deep.py").write_text("x = 1\n")
     (tmp_path / "unrelated.py").write_text("x = 1\n")
     script = str(tmp_path / "mine.py")
-    names = {Path(file.path).name for file in script_files(script)}
+    names = {Path(file.path).name for file in script_code(script).files}
     assert names == {"mine.py", "helper.py", "farther.py", "deep.py"}
-    before = hash_of(script_files(script))
+    before = script_code(script).digest
     (tmp_path / "unrelated.py").write_text("x = 2\n")
-    assert hash_of(script_files(script)) == before
+    assert script_code(script).digest == before
     for name in ("farther.py", "kit/deep.py", "helper.py", "mine.py"):
         (tmp_path / name).write_text((tmp_path / name).read_text() + "# edited\n")
-        after = hash_of(script_files(script))
+        assert script_code(script).digest == before
+        (tmp_path / name).write_text((tmp_path / name).read_text() + f"edited = {name!r}\n")
+        after = script_code(script).digest
         assert after != before
         before = after
 
@@ -147,14 +154,14 @@ def test_a_script_counts_with_the_modules_beside_it_that_it_imports(tmp_path: Pa
 def test_the_same_script_elsewhere_is_the_same(tmp_path: Path) -> None:
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text("def plan(problem, context): ...\n")
-    assert hash_of(script_files(str(tmp_path / "one.py"))) == hash_of(script_files(str(tmp_path / "two.py")))
+    assert script_code(str(tmp_path / "one.py")).digest == script_code(str(tmp_path / "two.py")).digest
 
 
 def test_a_script_that_is_no_python_still_has_a_hash(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_bytes(b"\xff\x00 def (")
-    assert hash_of(script_files(str(tmp_path / "mine.py")))
+    assert script_code(str(tmp_path / "mine.py")).digest
     with pytest.raises(PipebenchError, match="cannot read"):
-        script_files(str(tmp_path / "none.py"))
+        script_code(str(tmp_path / "none.py"))
 
 
 def test_the_words_of_a_command_that_are_files_count(tmp_path: Path) -> None:
@@ -168,3 +175,22 @@ def test_the_host_counts_with_all_that_scores() -> None:
     assert {"costs", "check", "bounds", "simulation", "bench"} <= set(HOST_PACKAGES)
     assert host_source() == host_source()
     assert len(host_source()) == 64
+
+
+def test_a_command_counts_by_its_files_python_without_comments(tmp_path: Path) -> None:
+    planner, table = tmp_path / "planner.py", tmp_path / "table"
+    planner.write_text("print(1)\n")
+    table.write_text("1")
+    command = f"sh {planner} {table}"
+
+    def digest() -> str:
+        return program_code(program_files(command)).digest
+
+    before = digest()
+    planner.write_text("# prints\nprint( 1 )\n")
+    assert digest() == before
+    planner.write_text("print(2)\n")
+    assert digest() != before
+    planner.write_text("print(1)\n")
+    table.write_text("# 1")
+    assert digest() != before

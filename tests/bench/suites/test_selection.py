@@ -56,7 +56,7 @@ def test_each_option_replaces_its_own_key_in_every_workload() -> None:
     found = selected("quick", mini_batch=256, micro_batch=2, dp=1, reserve=0.1, optimizer="sgd", cluster="summit")
     assert {w.mini_batch for w in found} == {256}
     assert {w.pins for w in found} == {Pins(micro_batch=2, data_parallel=1, reserve=0.1)}
-    assert {w.optimizer for w in found} == {"sgd"}
+    assert {w.regime.optimizer for w in found} == {"sgd"}
     assert {w.cluster.name for w in found} == {"summit"}
 
 

@@ -125,15 +125,15 @@ def test_the_same_problem_in_two_suites_is_one_workload(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "works"), [(100_000, True), (100_001, False)])
 def test_a_grid_is_bounded_before_it_is_built(tmp_path: Path, count: int, works: bool) -> None:
     from pipebench.bench.suites import load_suite
-    from pipebench.bench.suites.grid import cells
+    from pipebench.bench.suites.grid import grid_points
 
     tables = workload(name="small") + workload(mini_batch=list(range(1, count)))
     chosen = load_suite(write(tmp_path, HEAD + tables))
     if works:
-        assert sum(1 for _ in cells(chosen, {})) == count
+        assert sum(1 for _ in grid_points(chosen, {})) == count
         return
     with pytest.raises(PipebenchError) as caught:
-        next(cells(chosen, {}))
+        next(grid_points(chosen, {}))
     assert "100,001 workloads" in str(caught.value)
     assert "workloads[1] makes 100,000" in str(caught.value)
-    assert sum(1 for _ in cells(chosen, {"mini_batch": 8})) == 2
+    assert sum(1 for _ in grid_points(chosen, {"mini_batch": 8})) == 2

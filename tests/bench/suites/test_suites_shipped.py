@@ -85,7 +85,7 @@ def test_branches_has_the_mini_batches_of_graphpipe() -> None:
         *(f"candle-uno[branches={branches}]" for branches in (2, 4, 8, 16)),
     }
     assert {w.cluster.name for w in found} == {"summit"}
-    assert {w.optimizer for w in found} == {"adam"}
+    assert {w.regime.optimizer for w in found} == {"adam"}
 
 
 @pytest.mark.parametrize("name", suite_names())

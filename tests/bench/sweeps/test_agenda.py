@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.store import Store
+from pipebench.bench.store import Store, open_results
 from pipebench.bench.sweeps.agenda import Agenda, agenda
 from pipebench.bench.sweeps.sweep import Where, run_agenda
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Trial
 from pipebench.cli.progress import about_store
 from pipebench.domain.row import Row
+from pipebench.domain.value import digest
 from pipebench.hooks.syntax import parse_reference
 from tests.bench.ready import workload
 from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM
@@ -65,26 +67,53 @@ def test_failures_are_run_again_when_asked(tmp_path: Path) -> None:
 def test_an_edited_planner_is_run_again(tmp_path: Path) -> None:
     run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
     assert made(tmp_path, listed(tmp_path, {"a.py": HONEST})).to_run == []
-    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\n# edited\n"})).to_run == [0]
+    assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\nEDITED = 1\n"})).to_run == [0]
 
 
-def test_rows_that_ran_side_by_side_do_not_stand_for_timing_trials(tmp_path: Path) -> None:
+def test_rows_that_ran_side_by_side_stand_with_their_tag(tmp_path: Path) -> None:
     found = listed(tmp_path, {"a.py": HONEST})
     (row,) = [each.outcome.row for each in run_agenda(HOST, made(tmp_path, found), Where(jobs=2))]
     assert row.parallel
-    assert made(tmp_path, found, parallel=True).to_run == []
     again = made(tmp_path, found)
-    assert again.to_run == [0]
-    assert again.beside == 1
-    assert "1 of them again (they ran beside other work" in about_store(again)
+    assert (list(again.to_run), again.beside) == ([], 1)
+    assert "1 cached, 0 to run (1 cached rows ran beside other work: --fresh times all again)" in about_store(
+        again
+    )
+    assert [each.outcome.row.parallel for each in again.cached] == [True]
+    fresh = made(tmp_path, found, fresh=True)
+    assert (fresh.to_run, fresh.beside) == ([0], 0)
+    assert [row.parallel for row in run(fresh)] == [False]
+    assert made(tmp_path, found).beside == 0
+
+
+def test_a_comment_or_docstring_of_a_planner_runs_nothing_again(tmp_path: Path) -> None:
+    run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
+    assert made(tmp_path, listed(tmp_path, {"a.py": f'"""Mine."""\n# edited\n{HONEST}\n# edited\n'})).to_run == []
+
+
+def test_rows_from_before_the_version_of_the_model_are_read_and_run_again_once(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": HONEST})
+    run(made(tmp_path, found))
+    file = tmp_path / "store" / "rows.jsonl"
+    line = msgspec.json.decode(file.read_bytes())
+    for field in ("model", "planning"):
+        del line["inputs"][field]
+    line["key"] = line["row"]["key"] = digest(line["inputs"])  # as it was: the source of the suite was in the key
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+    again = made(tmp_path, found)
+    assert (list(again.to_run), again.cached) == ([0], [])
     run(again)
     assert made(tmp_path, found).to_run == []
-    assert made(tmp_path, found, parallel=True).to_run == []
+    results = open_results(tmp_path / "store")
+    assert len(results.rows) == 1
+    assert "1 rows of older code are left out" in results.notices[-1]
 
 
 def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path) -> None:
     script = tmp_path / "a.py"
-    edits = HONEST.replace("    context.count", f"    open({str(script)!r}, 'a').write('#')\n    context.count")
+    edits = HONEST.replace(
+        "    context.count", f"    open({str(script)!r}, 'a').write('EDITED = 1')\n    context.count"
+    )
     (row,) = run(made(tmp_path, listed(tmp_path, {"a.py": edits})))
     assert (row.status, row.notices[-1]) == ("ok", "its source changed while it ran: the row is not stored")
     assert Store.open(tmp_path / "store").rows() == []

@@ -6,13 +6,12 @@ import pytest
 
 from pipebench.algorithms.series_parallel import decompose
 from pipebench.algorithms.sp_tree import leaves
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.check import check_schedule
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
+from pipebench.domain.workload import WorkloadSpec
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_reference
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from tests.plugins.graphpipe.large_graphs import inception_v3, nasnet, problem_on, random_dag
@@ -29,10 +28,8 @@ def builder() -> WorkloadBuilder:
 
 def model(name: str, devices: int) -> Problem:
     """A model that ships, on Summit."""
-    wanted = Wanted(
-        model=parse_reference(name), cluster="summit", devices=devices, mini_batch_per_device=16, optimizer="adam"
-    )
-    return builder().workload(wanted).problem("sync")
+    spec = WorkloadSpec(model=name, cluster="summit", devices=devices, mini_batch_per_device=16, optimizer="adam")
+    return builder().workload(spec).problem("sync")
 
 
 def planned(problem: Problem, **options: object) -> PlanResult:

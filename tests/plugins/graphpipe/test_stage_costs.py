@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from pipebench.algorithms.chain_dp import NO_LIMIT
-from pipebench.algorithms.convexity import Convexity
 from pipebench.algorithms.series_parallel import decompose
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
@@ -17,6 +16,7 @@ from pipebench_graphpipe.compiler import Compiler
 from pipebench_graphpipe.measure import graph_arrays
 from pipebench_graphpipe.program import ProgramArrays
 from pipebench_graphpipe.stage_costs import stage_costs
+from tests.algorithms.convexity import Convexity
 from tests.builders import with_model_inputs
 from tests.plugins.graphpipe.all_partitions import period_ns
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.convexity import Convexity
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph, Tensor
 from pipebench.domain.problem import Problem
 from pipebench_rannc.atoms import atoms_of
 from pipebench_rannc.blocks import Blocks, Recipe, crossing, partition
+from tests.algorithms.convexity import Convexity
 from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.rannc.made import blocks_of, costs_of
 from tests.plugins.rannc.strategies import problems

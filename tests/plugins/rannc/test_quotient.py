@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from pipebench.algorithms.convexity import Convexity
 from pipebench_rannc.quotient import Quotient
+from tests.algorithms.convexity import Convexity
 
 
 def test_groups_that_would_wait_for_each_other_are_not_joined() -> None:

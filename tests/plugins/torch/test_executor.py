@@ -5,14 +5,13 @@ from msgspec.structs import replace
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.bench.problems.wanted import Wanted
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.check import check_schedule
 from pipebench.check.trace import check_trace
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, Lane
-from pipebench.hooks.syntax import parse_reference
+from pipebench.domain.workload import WorkloadSpec
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, image, problem_of, run, stages
 
@@ -38,15 +37,15 @@ def test_a_diamond_of_stages_on_four_processes_is_exact() -> None:
 
 
 def test_non_contiguous_madpipe_on_four_processes_is_exact() -> None:
-    wanted = Wanted(
-        model=parse_reference("transformer[layers=6,hidden=64,ffn=256,heads=4,sequence=32]"),
+    spec = WorkloadSpec(
+        model="transformer[layers=6,hidden=64,ffn=256,heads=4,sequence=32]",
         devices=4,
         mini_batch=16,
         micro_batch=2,
         memory="2MB",
         profiler="analytic[workspace_bytes=0]",
     )
-    problem = WorkloadBuilder(services().host).workload(wanted).problem("async")
+    problem = WorkloadBuilder(services().host).workload(spec).problem("async")
     result = services().plan("madpipe", problem)
     assert result.plan.placement == "listed"
     assert result.schedule is not None

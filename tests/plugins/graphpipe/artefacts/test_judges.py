@@ -6,16 +6,24 @@ import pytest
 
 from pipebench.domain.artefact import Finding
 from pipebench.hooks.reproduction import Reproduction
-from pipebench_graphpipe.artefacts.a3 import A3
-from pipebench_graphpipe.artefacts.fig6 import Fig6
-from pipebench_graphpipe.artefacts.fig7left import Fig7left
-from pipebench_graphpipe.artefacts.fig7right import Fig7right
-from pipebench_graphpipe.artefacts.fig8 import Fig8
-from pipebench_graphpipe.artefacts.fig9 import Fig9
-from pipebench_graphpipe.artefacts.table1 import Table1
-from tests.plugins.graphpipe.artefacts.made import Rule, judged, results
+from pipebench_graphpipe.artefacts.a3 import SequentialTransformer
+from pipebench_graphpipe.artefacts.fig6 import ThroughputByDevices
+from pipebench_graphpipe.artefacts.fig7left import GainByBranches
+from pipebench_graphpipe.artefacts.fig7right import ThroughputByMicroBatch
+from pipebench_graphpipe.artefacts.fig8 import CaseStudy
+from pipebench_graphpipe.artefacts.fig9 import StagesAndMicroBatches
+from pipebench_graphpipe.artefacts.table1 import SearchTimes
+from tests.plugins.graphpipe.artefacts.rules import Rule, judged, results
 
-FIGURES: list[Reproduction] = [Fig6(), Table1(), Fig7left(), Fig7right(), Fig8(), Fig9(), A3()]
+FIGURES: list[Reproduction] = [
+    ThroughputByDevices(),
+    SearchTimes(),
+    GainByBranches(),
+    ThroughputByMicroBatch(),
+    CaseStudy(),
+    StagesAndMicroBatches(),
+    SequentialTransformer(),
+]
 NAMES = ["fig6", "table1", "fig7left", "fig7right", "fig8", "fig9", "a3"]
 GRAPHPIPES = ("best", "paper", "plain")
 
@@ -43,13 +51,19 @@ def as_the_paper(key: str, at: dict[str, Any]) -> dict[str, Any] | None:
 @pytest.mark.parametrize(
     ("figure", "names"),
     [
-        (Fig6(), ["ahead in all but one", "the gap widens", "Piper has no plan", "faster where shallower"]),
-        (Fig6(), ["up to 1.6", "more devices, more stages in a row", "variant best is never behind"]),
-        (Table1(), ["9 times faster", "within a minute", "Piper has no plan", "fewer partitions"]),
-        (Table1(), ["hardly anything is lost"]),
-        (Fig7left(), ["the gain grows with the branches", "shallower at every count", "Piper has no plan"]),
-        (Fig7right(), ["always ahead", "the gap is the depth", "larger micro-batches, larger gap"]),
-        (A3(), ["nothing is lost"]),
+        (
+            ThroughputByDevices(),
+            ["ahead in all but one", "the gap widens", "Piper has no plan", "faster where shallower"],
+        ),
+        (
+            ThroughputByDevices(),
+            ["up to 1.6", "more devices, more stages in a row", "variant best is never behind"],
+        ),
+        (SearchTimes(), ["9 times faster", "within a minute", "Piper has no plan", "fewer partitions"]),
+        (SearchTimes(), ["hardly anything is lost"]),
+        (GainByBranches(), ["the gain grows with the branches", "shallower at every count", "Piper has no plan"]),
+        (ThroughputByMicroBatch(), ["always ahead", "the gap is the depth", "larger micro-batches, larger gap"]),
+        (SequentialTransformer(), ["nothing is lost"]),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, list) else value[0],
 )
@@ -95,7 +109,7 @@ def one_form(key: str, at: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def test_a_claim_that_holds_against_one_form_only_depends_and_says_on_which() -> None:
-    found = judged(Fig6(), one_form)["ahead in all but one"]
+    found = judged(ThroughputByDevices(), one_form)["ahead in all but one"]
     assert found.judgement == "depends"
     holds, _, not_ = found.reason.partition("not for")
     assert "GraphPipe paper / PipeDream k" in holds
@@ -113,8 +127,8 @@ def test_all_but_one_is_one() -> None:
 
         return rule
 
-    assert judged(Fig6(), behind(1))["ahead in all but one"].judgement == "holds"
-    assert judged(Fig6(), behind(2))["ahead in all but one"].judgement == "does not hold"
+    assert judged(ThroughputByDevices(), behind(1))["ahead in all but one"].judgement == "holds"
+    assert judged(ThroughputByDevices(), behind(2))["ahead in all but one"].judgement == "does not hold"
 
 
 def ablation(rates: dict[int, dict[str, float]]) -> dict[str, Finding]:
@@ -122,7 +136,7 @@ def ablation(rates: dict[int, dict[str, float]]) -> dict[str, Finding]:
         found = rates.get(int(at.get("micro_batch", 0)), {}).get(key if key != "best" else "paper")
         return None if found is None else fields(found)
 
-    return judged(Fig9(), rule)
+    return judged(StagesAndMicroBatches(), rule)
 
 
 def test_the_ablation_compares_at_the_baseline_s_best_micro_batch() -> None:
@@ -146,7 +160,7 @@ def test_the_ablation_says_where_a_planner_s_own_choice_is_another() -> None:
             return None
         return fields(100.0 if size else {"mmt": 100.4, "dlrm": 90.0}.get(str(at["network"]), 100.0))
 
-    notes = Fig9().series(results(Fig9(), rule)).notes
+    notes = StagesAndMicroBatches().series(results(StagesAndMicroBatches(), rule)).notes
     assert len(notes) == 1
     assert notes[0].endswith("differ: dlrm, PipeDream k: 100 given (b=64), 90 by choice (b=4)")
 
@@ -164,7 +178,7 @@ def case_study(free: dict[str, tuple[float, int, int]], fixed: dict[int, dict[st
         more = 0.01 / at["memory_gb"] if key in GRAPHPIPES else 0
         return fields(rate * (1 + more), depth, micro_batch=(size, size))
 
-    return judged(Fig8(), rule)
+    return judged(CaseStudy(), rule)
 
 
 def test_the_case_study_of_the_paper() -> None:
@@ -184,7 +198,7 @@ def test_a_case_study_whose_gain_is_the_schedule_alone() -> None:
 
 def test_rates_as_printed_are_recognised() -> None:
     printed = {4: 113.6, 8: 189.5, 16: 287.52, 32: 608.82}
-    found = judged(A3(), lambda _, at: fields(printed[int(at["devices"])]))
+    found = judged(SequentialTransformer(), lambda _, at: fields(printed[int(at["devices"])]))
     assert {name: f.judgement for name, f in found.items()} == dict.fromkeys(found, "holds")
 
 
@@ -193,13 +207,13 @@ def test_trouble_is_told_and_is_no_missing_plan() -> None:
         broken = {"status": "timeout", "reason": "120 s"}
         return broken if key == "data" else fields(100.0)
 
-    figure = Fig6().series(results(Fig6(), rule))
+    figure = ThroughputByDevices().series(results(ThroughputByDevices(), rule))
     assert figure.notes == ("16 x data-parallel: timeout: 120 s",)
     assert all(curve.infeasible == () for panel in figure.panels for curve in panel.curves)
 
 
 def test_the_table_of_figure_6_has_the_ratios_of_every_cell() -> None:
-    (table,) = Fig6().series(results(Fig6(), as_the_paper)).tables
+    (table,) = ThroughputByDevices().series(results(ThroughputByDevices(), as_the_paper)).tables
     assert table.columns[:2] == ("model", "devices")
     assert table.columns[-4:] == ("GP/PD", "paper/PD", "GP/PD+G", "GP/DP")
     assert [row[:2] for row in table.rows] == [
@@ -212,7 +226,7 @@ def test_the_table_of_figure_6_has_the_ratios_of_every_cell() -> None:
 
 
 def test_printed_search_times_stand_beside_ours() -> None:
-    *_, printed = Table1().series(results(Table1(), as_the_paper)).tables
+    *_, printed = SearchTimes().series(results(SearchTimes(), as_the_paper)).tables
     first = dict(zip(printed.columns[1:], printed.rows[0][1:], strict=False))
     assert first["PD: paper's"] == "21.4"
     assert first["ours k"] == "15.00"

@@ -6,12 +6,12 @@ import pytest
 
 from pipebench.hooks.manager import Host
 from pipebench.hooks.reproduction import Reproduction
-from pipebench_madpipe.figures.fig6 import Fig6
-from pipebench_madpipe.figures.fig7 import Fig7
-from pipebench_madpipe.figures.fig8 import Fig8
+from pipebench_madpipe.figures.fig6 import PeriodsByMemory
+from pipebench_madpipe.figures.fig7 import PeriodsOverMadPipe
+from pipebench_madpipe.figures.fig8 import SpeedupsByDevices
 from tests.shared_data import FOLDER
 
-FIGURES: list[Reproduction] = [Fig6(), Fig7(), Fig8()]
+FIGURES: list[Reproduction] = [PeriodsByMemory(), PeriodsOverMadPipe(), SpeedupsByDevices()]
 NAMES = ["fig6", "fig7", "fig8"]
 
 
@@ -24,14 +24,14 @@ def test_the_subset_takes_under_five_minutes(figure: Reproduction) -> None:
 
 
 def test_the_whole_grid_is_the_paper_s() -> None:
-    cells = Fig7().suite(full=True)
+    cells = PeriodsOverMadPipe().suite(full=True)
     assert {cell.at["network"] for cell in cells} == {"resnet50", "resnet101", "inception_v3", "densenet121"}
     assert {cell.devices for cell in cells} == set(range(2, 9))
     assert {cell.memory for cell in cells} == {f"{memory}GB" for memory in range(3, 17)}
     assert {cell.bandwidth for cell in cells} == {"12GB/s", "24GB/s"}
     assert {(cell.micro_batch, cell.mini_batch, cell.dp) for cell in cells} == {(8, 8, 1)}
     assert len(cells) == 4 * 7 * 14 * 2 * 6
-    assert {str(cell.at["network"]) for cell in Fig6().suite(full=True)} == {"resnet50"}
+    assert {str(cell.at["network"]) for cell in PeriodsByMemory().suite(full=True)} == {"resnet50"}
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=NAMES)
@@ -52,7 +52,7 @@ def test_files_come_beside_what_ships_and_are_read_as_the_paper_s_chain(figure: 
 
 
 def test_figure_8_has_each_network_on_one_device() -> None:
-    alone = [cell for cell in Fig8().suite(full=False, profiles=["mine.json"]) if cell.devices == 1]
+    alone = [cell for cell in SpeedupsByDevices().suite(full=False, profiles=["mine.json"]) if cell.devices == 1]
     assert [cell.at["network"] for cell in alone] == [
         "resnet50",
         "resnet101",
@@ -67,10 +67,9 @@ def test_the_host_finds_them() -> None:
     host = Host()
     found = {name: each for name, each in host.slot("artefacts").items() if name.startswith("madpipe/")}
     assert list(found) == [f"madpipe/{name}" for name in NAMES]
-    for name, registered in found.items():
-        loaded = host.load(registered.component)()
-        assert loaded.claims
-        assert name == f"madpipe/{type(loaded).__name__.lower()}"
+    for figure, registered in zip(FIGURES, found.values(), strict=True):
+        assert host.load(registered.component) is type(figure)
+        assert figure.claims
 
 
 def test_quotes_are_the_paper_s_words() -> None:

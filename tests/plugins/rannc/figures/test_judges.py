@@ -1,15 +1,25 @@
 """Findings from made-up rows: each judgement can come out either way."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from pipebench.domain.artefact import Finding, Result
+from pipebench.algorithms.balance import BALANCE
+from pipebench.domain.artefact import Cell, Finding, Result
 from pipebench.hooks.reproduction import Reproduction
-from pipebench_rannc.figures.coarsening import Coarsening
-from pipebench_rannc.figures.fig4 import Fig4
-from pipebench_rannc.figures.fig5 import Fig5
-from tests.plugins.rannc.figures.made import result
+from pipebench_rannc.figures.coarsening import SearchOnBlocks
+from pipebench_rannc.figures.fig4 import BertThroughput
+from pipebench_rannc.figures.fig5 import ResNetThroughput
+from tests.artefacts.results import row_result
+
+
+def result(cell: Cell, throughput: float | None, **more: Any) -> Result:
+    """A cell with that throughput, None: infeasible."""
+    status = "infeasible" if throughput is None else "ok"
+    fields = {"status": status, "throughput": throughput, "stages": 4, "counters": {BALANCE: 1250}}
+    return row_result(cell, **fields | more)
+
 
 RATES = {"dp": 10.0, "megatron": 10.0, "hybrid": 8.0, "2bw": 11.0, "model": 5.0, "paper": 10.0, "released": 10.0}
 
@@ -31,7 +41,7 @@ def as_in_the_paper(series: str, layers: float) -> float | None:
 
 
 def test_figure_4_as_the_paper_has_it() -> None:
-    found = rated(Fig4(), as_in_the_paper)
+    found = rated(BertThroughput(), as_in_the_paper)
     assert found["all models"].judgement == "holds"
     assert found["faster than GPipe-Hybrid"].judgement == "holds"
     assert found["faster than GPipe-Hybrid"].value == pytest.approx(1.25)
@@ -47,7 +57,7 @@ def test_figure_4_the_other_way() -> None:
             return None if layers > 96 else 4.0
         return RATES[series] * (1 if series != "2bw" else 0.1)
 
-    found = rated(Fig4(), opposite)
+    found = rated(BertThroughput(), opposite)
     assert found["all models"].judgement == "depends"
     assert found["faster than GPipe-Hybrid"].judgement == "does not hold"
     assert found["PipeDream-2BW is a little faster here and there"].judgement == "does not hold"
@@ -61,9 +71,9 @@ def test_five_times_larger_holds_about_five() -> None:
     def rate(most: float) -> Callable[[str, float], float | None]:
         return lambda series, layers: None if series == "megatron" and layers > most else 1.0
 
-    whole = rated(Fig4(), rate(96))["five times larger"]
+    whole = rated(BertThroughput(), rate(96))["five times larger"]
     assert (whole.judgement, round(whole.value or 0, 1)) == ("does not hold", 2.6)
-    small = rated(Fig4(), rate(24))["five times larger"]
+    small = rated(BertThroughput(), rate(24))["five times larger"]
     assert (small.judgement, round(small.value or 0)) == ("does not hold", 10)
 
 
@@ -71,23 +81,23 @@ def test_figure_5_both_ways() -> None:
     def paper(series: str, layers: float) -> float | None:
         return None if series == "dp" and layers > 50 else {"model": 5.0}.get(series, 10.0)
 
-    found = rated(Fig5(), paper)
+    found = rated(ResNetThroughput(), paper)
     assert [finding.judgement for finding in found.values()] == ["holds", "holds"]
-    found = rated(Fig5(), lambda series, layers: 10.0)
+    found = rated(ResNetThroughput(), lambda series, layers: 10.0)
     assert found["all models"].judgement == "depends"
     assert found["faster than GPipe-Model"].judgement == "does not hold"
 
 
 def coarsened(atoms_s: float, end: bool) -> dict[str, Finding]:
     results: list[Result] = []
-    for cell in Coarsening().suite(False):
+    for cell in SearchOnBlocks().suite(False):
         atoms = cell.at["series"] == "atoms"
         if atoms and float(cell.at["layers"]) > 48 and not end:
             results.append(result(cell, None, status="timeout", reason="no plan within 60 s"))
         else:
             seconds = atoms_s if atoms else 1.0
             results.append(result(cell, 1.0, search_wall_s=seconds, counters={"atoms": 14387}))
-    return {finding.claim.name: finding for finding in Coarsening().judge(results)}
+    return {finding.claim.name: finding for finding in SearchOnBlocks().judge(results)}
 
 
 def test_coarsening_both_ways() -> None:
@@ -98,14 +108,14 @@ def test_coarsening_both_ways() -> None:
     assert found["without blocks the search does not end"].judgement == "does not hold"
 
 
-@pytest.mark.parametrize("reproduction", [Fig4(), Fig5(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), SearchOnBlocks()])
 def test_no_rows_judge_nothing(reproduction: Reproduction) -> None:
     assert {finding.judgement for finding in reproduction.judge([])} == {"claim only"}
     assert [finding.claim for finding in reproduction.judge([])] == list(reproduction.claims)
     reproduction.series([])
 
 
-@pytest.mark.parametrize("reproduction", [Fig4(), Fig5(), Coarsening()])
+@pytest.mark.parametrize("reproduction", [BertThroughput(), ResNetThroughput(), SearchOnBlocks()])
 def test_the_subset_is_short_and_the_chart_has_its_curves(reproduction: Reproduction) -> None:
     cells = reproduction.suite(False)
     assert sum(cell.expected_s for cell in cells) < 300

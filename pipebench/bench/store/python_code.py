@@ -1,0 +1,183 @@
+"""What a Python file says: its code without comments, docstrings and formatting, and what it imports.
+
+A definition of a module (a function, a class, a constant) has a digest of its own, so that it may be moved to
+another module. Import statements are in no digest: what a name stands for is looked up where the files of a
+component are known (`reach`).
+"""
+
+import ast
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+HOST = "pipebench"
+DYNAMIC = frozenset(
+    {"import_module", "__import__", "spec_from_file_location", "iter_modules", "walk_packages", "run_module"}
+)
+"""Who uses one of these imports modules that no import statement names."""
+EMPTY = hashlib.sha256(b"").digest()
+"""The digest of no code at all."""
+_UNSAID = frozenset({"ctx", "kind", "type_comment"})
+_MODULE = re.compile(r"\w+(\.\w+)+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Imported:
+    """What an import statement names. level: dots before the module. name: taken from it; "" the module itself."""
+
+    module: str
+    name: str = ""
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Code under one digest, and the names that it mentions."""
+
+    digest: bytes
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCode:
+    """One file. definitions: by name. rest: all other statements of the module, in order.
+
+    bound: name to what it may be imported from. imports: all that is imported, in functions too. texts: texts that
+    look like a module, as in `python -m`. dynamic: it imports what no statement names.
+    """
+
+    definitions: Mapping[str, Definition]
+    rest: Definition
+    bound: Mapping[str, frozenset[Imported]]
+    imports: frozenset[Imported]
+    texts: frozenset[str]
+    dynamic: bool = False
+
+
+def python_code(data: bytes) -> PythonCode:
+    """The code of a file; of one that is no Python, its bytes."""
+    try:
+        return _parsed(ast.parse(data))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return plain(data)
+
+
+def plain(data: bytes) -> PythonCode:
+    """A file that is taken as it is."""
+    rest = Definition(hashlib.sha256(data).digest(), frozenset())
+    return PythonCode({}, rest, {}, frozenset(), frozenset())
+
+
+def _parsed(tree: ast.Module) -> PythonCode:
+    statements = _said(tree.body)
+    named = [(_name(statement), statement) for statement in statements]
+    times = Counter(name for name, _ in named)
+    definitions: dict[str, Definition] = {}
+    whole, rest = _Reader(), _Reader()
+    for name, statement in named:
+        if name == "__all__":
+            continue
+        if name and times[name] == 1:
+            reader = _Reader()
+            reader.read(statement)
+            definitions[name] = reader.definition()
+            whole.take_imports(reader)
+        else:
+            rest.read(statement)
+    whole.take_imports(rest)
+    bound = {name: frozenset(found) for name, found in whole.bound.items()}
+    return PythonCode(
+        definitions, rest.definition(), bound, frozenset(whole.imports), frozenset(whole.texts), whole.dynamic
+    )
+
+
+def _name(statement: ast.stmt) -> str:
+    """The one name that a statement of a module defines, "" where it is something else."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return ""
+
+
+def _said(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """Statements without those that do nothing: texts, `pass`, and what only a type checker sees."""
+    return [statement for statement in statements if not _does_nothing(statement)]
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=[]):
+            return True
+    return False
+
+
+class _Reader:
+    """Writes syntax trees as words, and gathers names and imports on the way."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.names: set[str] = set()
+        self.imports: set[Imported] = set()
+        self.bound: dict[str, set[Imported]] = {}
+        self.texts: set[str] = set()
+        self.dynamic = False
+
+    def definition(self) -> Definition:
+        """All that was read."""
+        text = "\0".join(self.words).encode(errors="surrogatepass")
+        return Definition(hashlib.sha256(text).digest(), frozenset(self.names))
+
+    def take_imports(self, other: "_Reader") -> None:
+        """What another one has gathered."""
+        self.imports |= other.imports
+        self.texts |= other.texts
+        self.dynamic |= other.dynamic
+        for name, found in other.bound.items():
+            self.bound.setdefault(name, set()).update(found)
+
+    def read(self, node: ast.AST) -> None:
+        """Take in a node and all below it."""
+        match node:
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    self._bind(alias.asname or alias.name.partition(".")[0], Imported(alias.name))
+                return
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                for alias in aliases:
+                    self._bind(alias.asname or alias.name, Imported(module or "", alias.name, level))
+                    self.dynamic |= alias.name in DYNAMIC
+                return
+            case ast.Name(id=name):
+                self.names.add(name)
+                self.dynamic |= name in DYNAMIC
+            case ast.Attribute(attr=name):
+                self.dynamic |= name in DYNAMIC
+            case ast.Constant(value=str() as text) if len(text) < 200 and _MODULE.fullmatch(text):
+                self.texts.add(text)
+        self.words.append(f"({type(node).__name__}")
+        for field in node._fields:
+            if field not in _UNSAID:
+                self._value(getattr(node, field, None))
+        self.words.append(")")
+
+    def _value(self, value: object) -> None:
+        if isinstance(value, ast.AST):
+            self.read(value)
+        elif isinstance(value, list):
+            self.words.append("[")
+            for each in value:
+                if not (isinstance(each, ast.stmt) and _does_nothing(each)):
+                    self._value(each)
+            self.words.append("]")
+        else:
+            self.words.append(f"{type(value).__name__} {value!r}")
+
+    def _bind(self, name: str, what: Imported) -> None:
+        self.imports.add(what)
+        self.bound.setdefault(name, set()).add(what)

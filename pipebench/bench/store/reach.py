@@ -1,0 +1,270 @@
+"""What a component's result depends on in code: the modules that it imports, its own and the host's kernels."""
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pipebench
+from pipebench.bench.store.code_files import CodeFile, code_file, content
+from pipebench.bench.store.packages import Package, package_of
+from pipebench.bench.store.python_code import EMPTY, HOST, Definition, Imported, PythonCode, plain, python_code
+from pipebench.domain.errors import PipebenchError
+
+KERNELS = ("pipebench.algorithms",)
+"""Packages of the host that count by their code. The rest of it counts by costs.version.MODEL_VERSION."""
+LONGEST_CHAIN = 8
+"""How often a name is followed from the module that imports it to the one that defines it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code behind a component.
+
+    digest: SHA-256 in hex, the same when files or modules are renamed, functions moved between them, or comments,
+    docstrings and formatting changed. imports: top names of other packages that it imports. files: what was read.
+    """
+
+    digest: str
+    imports: frozenset[str]
+    files: tuple[CodeFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """Modules below a name lie in these folders; or the name is one module, in one file.
+
+    name "": any module but those of the host, as beside a script.
+    """
+
+    name: str
+    folders: tuple[str, ...] = ()
+    file: str = ""
+
+    def find(self, module: str) -> str | None:
+        """The file of a module, None where there is none."""
+        if self.file:
+            return self.file if module == self.name else None
+        if self.name:
+            if module != self.name and not module.startswith(f"{self.name}."):
+                return None
+        elif module.partition(".")[0] == HOST:
+            return None
+        below = module.removeprefix(self.name).strip(".").replace(".", os.sep)
+        for folder in self.folders:
+            base = os.path.join(folder, below) if below else folder
+            for path in (os.path.join(base, "__init__.py"), f"{base}.py"):
+                if os.path.isfile(path):
+                    return path
+        return None
+
+
+_codes: dict[str, tuple[tuple[int, int, int], PythonCode]] = {}
+_reached: dict[str, tuple[tuple[CodeFile, ...], Code]] = {}
+
+
+def component_code(load: str) -> Code:
+    """The code of "package.module:attribute": modules of its package and kernels of the host that it reaches.
+
+    Imports are read off the source, in functions too. All of the package counts where a module of it imports by a
+    computed name, or where `load` leads to no file; what was compiled counts always. Raises PipebenchError when
+    there is no source to be found.
+    """
+    package = package_of(load)
+    everything = package.files()
+    compiled = [file for file in everything if not file.path.endswith(".py")]
+    known = _known(load, compiled)
+    if known is not None:
+        return known
+    root = _root(package)
+    first = root.find(load.partition(":")[0]) if root else None
+    reached = _Reached([root, *_kernel_roots()] if root else [])
+    for file in compiled:
+        reached.take("", file.path)
+    for path in [first] if first else [file.path for file in everything]:
+        reached.start(load.partition(":")[0] if first else package.name, path)
+    if reached.dynamic_below(package.name):
+        for file in everything:
+            reached.start(package.name, file.path)
+    return _kept(load, reached, compiled)
+
+
+def script_code(path: str) -> Code:
+    """The code of a planner's file: modules beside it and kernels of the host that it reaches.
+
+    Raises PipebenchError when the file cannot be read.
+    """
+    code_file(Path(path), "")
+    known = _known(path, [])
+    if known is not None:
+        return known
+    reached = _Reached([*_kernel_roots(), _Root("", (str(Path(path).parent),))])
+    reached.start("", path)
+    return _kept(path, reached, [])
+
+
+def program_code(files: Iterable[CodeFile]) -> Code:
+    """The files of a command, in their order: Python without comments and docstrings, others as they are."""
+    taken = tuple(files)
+    digests = [_whole(_code_of(file)) for file in taken]
+    return Code(hashlib.sha256(b"".join(digests)).hexdigest(), frozenset(), taken)
+
+
+class _Reached:
+    """Modules that were followed."""
+
+    def __init__(self, roots: list[_Root]) -> None:
+        self.roots = roots
+        self.files: dict[str, tuple[str, CodeFile]] = {}
+        self.outside: set[str] = set()
+
+    def start(self, module: str, path: str) -> None:
+        """Take in a file and all that it imports."""
+        waiting = deque([(module, path)])
+        while waiting:
+            module, path = waiting.popleft()
+            if path in self.files:
+                continue
+            code = self.take(module, path)
+            for name in self._packages_above(module):
+                waiting.extend(self._found(name))
+            for each in sorted(code.imports):
+                waiting.extend(self._imported(module, path, each))
+            for text in sorted(code.texts):  # as in `python -m package.module`
+                if not text.startswith(f"{HOST}."):
+                    waiting.extend(self._found(text))
+
+    def take(self, module: str, path: str) -> PythonCode:
+        """Take in one file alone."""
+        file = code_file(Path(path), "")
+        self.files[path] = (module, file)
+        return _code_of(file)
+
+    def dynamic_below(self, package: str) -> bool:
+        """Whether a module of the package imports by a computed name."""
+        return any(
+            _code_of(file).dynamic
+            for module, file in self.files.values()
+            if module == package or module.startswith(f"{package}.")
+        )
+
+    def digest(self) -> str:
+        """Over every definition with what it mentions, wherever it is, and all other statements by module."""
+        codes = [(module, path, _code_of(file)) for path, (module, file) in self.files.items()]
+        parts = {
+            self._resolved(module, path, code, definition)
+            for module, path, code in codes
+            for definition in (*code.definitions.values(), code.rest)
+            if definition.digest != EMPTY
+        }
+        return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
+
+    def _resolved(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
+        whole = hashlib.sha256(definition.digest)
+        for name in sorted(definition.names & (code.definitions.keys() | code.bound.keys())):
+            for meaning in sorted(self._meanings(module, path, code, name, 0)):
+                whole.update(name.encode(errors="surrogatepass") + b"\0" + meaning)
+        return whole.digest()
+
+    def _meanings(self, module: str, path: str, code: PythonCode, name: str, depth: int) -> set[bytes]:
+        """What a name of a module stands for: the digest of a definition, or where else it comes from."""
+        if name in code.definitions:
+            return {code.definitions[name].digest}
+        meanings: set[bytes] = set()
+        for each in code.bound.get(name, ()):
+            target = _absolute(module, path, each)
+            source = self._path(target.module)
+            if source is not None and each.name and depth < LONGEST_CHAIN:
+                there = self.files.get(source)
+                if there is not None:
+                    meanings |= self._meanings(there[0], source, _code_of(there[1]), each.name, depth + 1)
+            elif source is None and target.module.partition(".")[0] == HOST:
+                meanings.add(target.name.encode(errors="surrogatepass"))
+            elif source is None:
+                meanings.add(f"{target.module}:{target.name}".encode(errors="surrogatepass"))
+        return meanings
+
+    def _imported(self, module: str, path: str, what: Imported) -> Iterator[tuple[str, str]]:
+        target = _absolute(module, path, what)
+        below = f"{target.module}.{target.name}" if target.name else ""
+        found = [*self._found(target.module), *self._found(below)]
+        if target.name and found:
+            found += [each for name in self._packages_above(target.module) for each in self._found(name)]
+        top = target.module.partition(".")[0]
+        if not found and top and top != HOST:
+            self.outside.add(top)
+        yield from found
+
+    def _found(self, module: str) -> list[tuple[str, str]]:
+        path = self._path(module) if module else None
+        return [] if path is None else [(module, path)]
+
+    def _path(self, module: str) -> str | None:
+        return next((path for root in self.roots if (path := root.find(module)) is not None), None)
+
+    @staticmethod
+    def _packages_above(module: str) -> list[str]:
+        """Packages whose __init__ runs before the module."""
+        parts = module.split(".")[:-1]
+        return [".".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _absolute(module: str, path: str, what: Imported) -> Imported:
+    if not what.level:
+        return what
+    parts = module.split(".")
+    above = what.level - (os.path.basename(path) == "__init__.py")
+    base = ".".join(parts[: len(parts) - above] if above else parts)
+    return Imported(".".join(filter(None, (base, what.module))), what.name)
+
+
+def _root(package: Package) -> _Root | None:
+    """None: its code is in an archive or compiled, there is nothing to follow."""
+    if package.folders:
+        return _Root(package.name, package.folders)
+    (file,) = package.single
+    return _Root(package.name, file=file) if file.endswith(".py") else None
+
+
+def _kernel_roots() -> list[_Root]:
+    above = Path(pipebench.__file__).parent.parent
+    return [_Root(name, (str(above.joinpath(*name.split("."))),)) for name in KERNELS]
+
+
+def _code_of(file: CodeFile) -> PythonCode:
+    known = _codes.get(file.path)
+    if known is None or known[0] != file.stamp:
+        data = content(file.path)
+        known = file.stamp, python_code(data) if file.path.endswith(".py") else plain(data)
+        _codes[file.path] = known
+    return known[1]
+
+
+def _whole(code: PythonCode) -> bytes:
+    outside = sorted(f"{name} {each}" for name, found in code.bound.items() for each in found)
+    digests = sorted(each.digest for each in code.definitions.values())
+    text = "\0".join(outside).encode(errors="surrogatepass")
+    return hashlib.sha256(b"".join((*digests, code.rest.digest, text))).digest()
+
+
+def _known(name: str, compiled: list[CodeFile]) -> Code | None:
+    """The answer of before where none of its files has changed."""
+    if name not in _reached:
+        return None
+    extra, code = _reached[name]
+    if tuple(compiled) != extra:
+        return None
+    try:
+        same = all(code_file(Path(file.path), "") == file for file in code.files)
+    except PipebenchError:
+        return None
+    return code if same else None
+
+
+def _kept(name: str, reached: _Reached, compiled: list[CodeFile]) -> Code:
+    files = tuple(file for _, file in reached.files.values())
+    code = Code(reached.digest(), frozenset(reached.outside), files)
+    _reached[name] = tuple(compiled), code
+    return code

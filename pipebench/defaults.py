@@ -1,0 +1,81 @@
+"""The components that the host names: its own choices where the user makes none, and the examples in its messages.
+
+No other module of the host names a component that ships. To put another component into a role, change it here.
+The module imports nothing of the host, so every layer may read it.
+"""
+
+from typing import Literal
+
+Mode = Literal["sync", "async"]
+"""Update regime, as `pipebench.domain.problem.RegimeMode`."""
+
+Placement = Literal["apart", "in-turn", "v"]
+"""How stages stand on device sets: apart, one on each; several in turn; two in a V, down the sets and back up."""
+
+ONE_F_ONE_B = "1f1b"
+"""Finite schedule of a plan with one stage on each device set."""
+ONE_F_ONE_B_STAR = "1f1b*"
+"""Periodic schedule of a chain; `pipebench.algorithms.one_f_one_b_star` makes it."""
+INTERLEAVED = "interleaved-1f1b"
+"""Finite schedule of several stages on each device set, in turn."""
+
+_SCHEDULERS: dict[tuple[Mode, Placement], str] = {
+    ("sync", "apart"): ONE_F_ONE_B,
+    ("sync", "in-turn"): INTERLEAVED,
+    ("sync", "v"): "zb-v",
+    ("async", "apart"): ONE_F_ONE_B_STAR,
+    ("async", "in-turn"): ONE_F_ONE_B_STAR,
+    ("async", "v"): ONE_F_ONE_B_STAR,
+}
+
+
+def scheduler_for(mode: Mode, placement: Placement = "apart") -> str:
+    """The scheduler of a plan whose planner and user name none, by regime and placement.
+
+    A planner's `default_scheduler` comes first. A new placement gets one line in `_SCHEDULERS` for each regime.
+    """
+    return _SCHEDULERS[mode, placement]
+
+
+def schedulers() -> dict[Mode, str]:
+    """Scheduler by regime for plans with one stage on each device set."""
+    return {"sync": scheduler_for("sync"), "async": scheduler_for("async")}
+
+
+FRAMEWORK_SCHEDULERS = (ONE_F_ONE_B, INTERLEAVED)
+"""Schedulers that training frameworks have built in."""
+
+SIMULATOR = "simulate"
+"""The executor that predicts: it makes every simulated trace of the suite, and runs where no executor is named."""
+MEASURING_EXECUTOR = "torch"
+"""The executor of `pipebench execute`, and the example of one that measures."""
+
+PROFILER = "analytic"
+"""The profiler of models where none is named."""
+MEASURING_PROFILER = "torch"
+"""The example of a profiler that measures operators and links."""
+
+CLUSTER = "flat"
+"""The cluster where none is named."""
+SUITE = "quick"
+"""The suite where no suite, model or profile is named."""
+LANGUAGE_MODEL = "llm"
+"""The model that is built from a config.json (`--config`)."""
+
+FIRST_PLANNERS = ("layout", "uniform")
+"""Planners that `best` runs first: fast ones, so that there is a plan whatever the others take."""
+LAYOUT_PLANNER = "layout"
+"""The planner of layouts that frameworks can express: it plans what is nearest to a refused export."""
+
+KIT_SCHEDULERS: dict[Literal["finite", "periodic"], tuple[Mode, str, str]] = {
+    "finite": ("sync", ONE_F_ONE_B, "gpipe"),
+    "periodic": ("async", ONE_F_ONE_B_STAR, "periodic-bnb"),
+}
+"""What orders the plans of the kit's executor checks, by kind of schedule.
+
+Regime of the problems; scheduler; scheduler for stage graphs and shared devices where the first cannot order them.
+"""
+
+EXAMPLE_PLANNERS = ("madpipe", "graphpipe")
+EXAMPLE_MODEL = "resnet50"
+"""What messages and help texts give as examples."""

@@ -1,0 +1,232 @@
+"""WorkloadSpec: what a user says of one workload. The one list of its fields, each with its type and its text.
+
+From it come the options of the command line, the keys of a suite, the keywords of the API and the cells of an
+artefact. A new field is one line in WorkloadSpec and one in WorkloadKeywords, both in this file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from pipebench.defaults import CLUSTER, PROFILER
+from pipebench.domain.cluster import MOST_DEVICES, Cluster, LinkMode
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
+from pipebench.domain.profile import Precision, Profile
+from pipebench.domain.value import MOST_COUNT, Value, require
+
+DEFAULT_DEVICES = 8
+"""Devices where the command line and the API say none."""
+SOURCES = ("model", "profile")
+"""A workload has one of these two. The command line and the API take many of each, for as many workloads."""
+
+Count = Annotated[int, Meta(ge=1, le=MOST_COUNT)]
+Devices = Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
+Memory = Annotated[str, Meta(examples=["12GB", "16GiB"])]
+Bandwidth = Annotated[str, Meta(examples=["12GB/s"])]
+Reserve = Annotated[float, Meta(ge=0, lt=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What the declaration says of a field; `name`, `type` and `default` are read off the annotation.
+
+    text: a sentence without its full stop. fallback: what holds where the command line does not say it.
+    short: a second spelling of the option. unit: what a text measures. axis: a suite may give a list of values,
+    which makes a workload for each. lands: the part of the problem that takes the value as it is.
+    """
+
+    text: str
+    fallback: str = ""
+    short: str = ""
+    unit: Literal["", "bytes", "bytes/s"] = ""
+    axis: bool = False
+    lands: str = ""
+    name: str = ""
+    type: Any = None
+    default: Any = msgspec.NODEFAULT
+
+    @property
+    def help(self) -> str:
+        """The text of the option."""
+        return f"{self.text} (default: {self.fallback})." if self.fallback else f"{self.text}."
+
+    @property
+    def kind(self) -> type:
+        """int, float or str."""
+        found: type = str if self.choices else _plain_type(self.type)
+        return found
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that it can have, empty where they cannot be listed."""
+        plain = _plain_type(self.type)
+        return get_args(plain) if get_origin(plain) is Literal else ()
+
+
+class WorkloadSpec(Value, frozen=True, kw_only=True):
+    """A model or a profile on a cluster, with the regime's terms and the pins; nothing is loaded yet.
+
+    Without a mini-batch: the profiled size, or 16 samples a device where several sizes are profiled.
+    """
+
+    model: Annotated[str | None, Field("A model, name[option=value,…], profiled for the cluster's devices")] = None
+    profile: Annotated[str | None, Field("A profile: the name of one that ships, or a file")] = None
+    profiler: Annotated[str, Field("Profiler of a model, name[option=value,…]", f"{PROFILER}, or the suite's")] = (
+        PROFILER
+    )
+    cluster: Annotated[str, Field("A cluster, by name or TOML file", f"{CLUSTER}, or the suite's")] = CLUSTER
+    devices: Annotated[
+        Devices,
+        Field("Number of devices", "8, or the suite's or cluster file's", short="-n", axis=True),
+    ]
+    memory: Annotated[
+        Memory | None, Field("Memory of each device, such as 12GB or 16GiB", unit="bytes", axis=True)
+    ] = None
+    bandwidth: Annotated[
+        Bandwidth | None,
+        Field("One-way link bandwidth of each device, such as 12GB/s", unit="bytes/s", axis=True),
+    ] = None
+    link_mode: Annotated[LinkMode | None, Field("How links are shared", "the cluster's")] = None
+    mini_batch: Annotated[Count | None, Field("Samples for one weight update", axis=True)] = None
+    mini_batch_per_device: Annotated[
+        Count | None, Field("In place of the mini-batch: samples for one weight update, times devices", axis=True)
+    ] = None
+    micro_batch: Annotated[
+        Count | None,
+        Field(
+            "Pin the micro-batch: samples through a stage, all replicas",
+            axis=True,
+            lands="pins.micro_batch",
+        ),
+    ] = None
+    tp: Annotated[Count | None, Field("Pin the tensor-parallel degree", lands="pins.tensor_parallel")] = None
+    dp: Annotated[Count | None, Field("Pin the data-parallel degree", lands="pins.data_parallel")] = None
+    pp: Annotated[Count | None, Field("Pin the number of pipeline stages", lands="pins.pipeline")] = None
+    vpp: Annotated[
+        Count | None,
+        Field("Pin the number of stages on each device (virtual stages)", lands="pins.virtual_stages"),
+    ] = None
+    recompute: Annotated[Recompute | None, Field("Pin recomputation", lands="pins.recompute")] = None
+    precision: Annotated[
+        Precision | None, Field("Precision of a model's weights", "fp32; that of the file with --config")
+    ] = None
+    gradient_precision: Annotated[
+        Precision | None,
+        Field("Precision of gradients", "the weights'; fp32 with --config", lands="regime.gradient_precision"),
+    ] = None
+    reserve: Annotated[
+        Reserve, Field("Share of device memory to keep free, such as 0.1", lands="pins.reserve")
+    ] = 0.0
+    optimizer: Annotated[
+        Optimizer,
+        Field("Optimizer state held beside the weights", "none; adam with --config", lands="regime.optimizer"),
+    ] = "none"
+    optimizer_sharding: Annotated[
+        OptimizerSharding,
+        Field("Share the optimizer state out over replicas", lands="regime.optimizer_sharding"),
+    ] = "none"
+
+    def __post_init__(self) -> None:
+        require((self.model is None) != (self.profile is None), "a workload has a model or a profile, one of them")
+        require(
+            self.mini_batch is None or self.mini_batch_per_device is None,
+            "give mini_batch or mini_batch_per_device, not both",
+        )
+
+    @property
+    def samples(self) -> int | None:
+        """The mini-batch that is said, None where it is not."""
+        if self.mini_batch_per_device is not None:
+            return self.mini_batch_per_device * self.devices
+        return self.mini_batch
+
+    def plain(self, **changes: Any) -> "WorkloadSpec":
+        """The workload alone, without what a subclass adds to it, and with these fields changed."""
+        values = {name: getattr(self, name) for name in WorkloadSpec.__struct_fields__}
+        return WorkloadSpec(**(values | changes))
+
+
+class WorkloadKeywords(TypedDict, total=False):
+    """The fields of WorkloadSpec, but for `model` and `profile`, as keywords of the API. None: not said."""
+
+    profiler: str | None
+    cluster: str | None
+    devices: int | None
+    memory: str | None
+    bandwidth: str | None
+    link_mode: LinkMode | None
+    mini_batch: int | None
+    mini_batch_per_device: int | None
+    micro_batch: int | None
+    tp: int | None
+    dp: int | None
+    pp: int | None
+    vpp: int | None
+    recompute: Recompute | None
+    precision: Precision | None
+    gradient_precision: Precision | None
+    reserve: float | None
+    optimizer: Optimizer | None
+    optimizer_sharding: OptimizerSharding | None
+
+
+@cache
+def workload_fields() -> Mapping[str, Field]:
+    """The declared fields by name, in their order."""
+    found: dict[str, Field] = {}
+    for info in msgspec.structs.fields(WorkloadSpec):
+        base, *notes = get_args(info.type)
+        (declared,) = (note for note in notes if isinstance(note, Field))
+        limits = tuple(note for note in notes if not isinstance(note, Field))
+        kind = Annotated[base, *limits] if limits else base
+        found[info.name] = replace(declared, name=info.name, type=kind, default=info.default)
+    return found
+
+
+def keyword_fields() -> Mapping[str, Field]:
+    """The fields that hold for every workload of a command or call: all but the sources."""
+    return {name: field for name, field in workload_fields().items() if name not in SOURCES}
+
+
+def parts_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Values of a workload by the part of the problem in which they land: pins, regime and the problem itself."""
+    parts: dict[str, dict[str, Any]] = {"pins": {}, "regime": {}, "problem": {}}
+    for name, value in values.items():
+        if lands := workload_fields()[name].lands:
+            part, _, field = lands.partition(".")
+            parts[part][field] = value
+    return parts
+
+
+def problem_of(spec: WorkloadSpec, profile: Profile, cluster: Cluster, mini_batch: int) -> Problem:
+    """The synchronous problem of a workload, once its profile and cluster are loaded.
+
+    Raises InvalidValue for numbers that do not fit together.
+    """
+    parts = parts_of({name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__})
+    return Problem(
+        profile=profile,
+        cluster=cluster,
+        mini_batch=mini_batch,
+        regime=Regime(mode="sync", precision=profile.precision, **parts["regime"]),
+        pins=Pins(**parts["pins"]),
+        **parts["problem"],
+    )
+
+
+def without_none(kind: Any) -> Any:
+    """A type without `| None`; its limits stay."""
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    return kind
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type without None and limits: int, float, str or a Literal."""
+    kind = without_none(kind)
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind

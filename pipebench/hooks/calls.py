@@ -1,0 +1,35 @@
+"""Which other components a component may ask its context for: what it declares, and what its user names."""
+
+import msgspec
+
+from pipebench.domain.value import Value
+from pipebench.hooks.descriptors import Component
+
+
+class UndeclaredCall(RuntimeError):
+    """A component asks its context for one that it does not declare to call: a fault in its descriptor.
+
+    No PipebenchError, so that a planner that does without a callee that fails does not hide it.
+    """
+
+
+def declared_calls(component: Component, options: Value) -> frozenset[str]:
+    """Names of planners and schedulers that the component may ask for, without options in brackets.
+
+    These are its `calls`, and the values of its options of type str: a component that the user names there.
+    """
+    named = (getattr(options, info.name) for info in msgspec.structs.fields(type(options)) if info.type is str)
+    return frozenset(filter(None, map(plain_name, (*component.calls, *named))))
+
+
+def plain_name(text: str) -> str:
+    """The name of a component as on the command line, without its options."""
+    return text.partition("[")[0].strip()
+
+
+def undeclared(component: Component, name: str) -> UndeclaredCall:
+    """The error for a call of that name, with the remedy."""
+    calls = tuple(sorted({*component.calls, plain_name(name)}))
+    where = "its descriptor" if component.load else "the file"
+    remedy = f"calls={calls}" if component.load else f"CALLS = {calls}"
+    return UndeclaredCall(f"{component.name!r} asks for {name!r} and does not declare it: say {remedy} in {where}")

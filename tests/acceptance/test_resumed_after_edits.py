@@ -1,0 +1,95 @@
+"""A store after its code was edited: what is run again, and what is not. A user edits a copy of the suite."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLANNERS = "data-parallel,layout,gpipe-hybrid,./mine.py"
+MINE = """
+from pipebench.algorithms.degrees import way
+from pipebench.domain.plan import Plan, Stage
+
+def plan(problem, context):
+    names = tuple(operator.name for operator in problem.profile.graph.operators)
+    return Plan(stages=(Stage(operators=names, devices=(0,), micro_batch=1),))
+"""
+
+
+class Copy:
+    """A copy of the suite that may be edited, and comparisons with it into one store."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("pipebench", "plugins"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "profiles").symlink_to(ROOT / "profiles")
+        (folder / "mine.py").write_text(MINE)
+
+    def compare(self, *more: str) -> tuple[set[str], str]:
+        """The planners that ran, and the line about the store."""
+        arguments = ["--planners", PLANNERS, "--profile", "resnet50", "--devices", "2", "--memory", "16GB"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pipebench", "compare", *arguments, "--mini-batch", "2", "--micro-batch", "1",
+             "--out", "store", "--json", *more],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (self.folder, self.folder / "plugins")))},
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        rows = re.findall(r'"planner":\s*"([^"]+)"', done.stdout)
+        (line,) = re.findall(r"^(\d+ cached, (\d+) to run.*)$", done.stderr, re.MULTILINE)
+        cached = done.stdout.partition('"cached"')[2]
+        keys = dict(zip(rows, re.findall(r'"key":\s*"(\w{64})"', done.stdout), strict=True))
+        return {planner for planner, key in keys.items() if key not in cached}, line[0]
+
+    def edit(self, path: str, before: str, after: str) -> None:
+        """Replace the first occurrence."""
+        file = self.folder / path
+        text = file.read_text()
+        assert before in text, path
+        file.write_text(text.replace(before, after, 1))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("suite"))
+
+
+def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
+    everything = {"data-parallel", "layout", "gpipe-hybrid", "./mine.py"}
+    assert copy.compare("--jobs", "2")[0] == everything
+
+    nothing, line = copy.compare()
+    assert nothing == set()
+    assert line == "4 cached, 0 to run (4 cached rows ran beside other work: --fresh times all again)"
+
+    for file in (
+        "pipebench/check/fit.py",
+        "pipebench/algorithms/score.py",
+        "plugins/pipebench_baselines/layout.py",
+    ):
+        copy.edit(file, '"""', '"""Edited. ')
+    copy.edit("pipebench/check/fit.py", "\ndef ", "\n# a comment\n\n\ndef ")
+    (copy.folder / "pipebench/simulation/unused.py").write_text("UNUSED = 1\n")
+    (copy.folder / "mine.py").write_text(f"# mine\n{MINE}")
+    assert copy.compare()[0] == set()
+
+    copy.edit("plugins/pipebench_baselines/layout.py", "MOST_MOVES = ", "MOST_MOVES = 1 + ")
+    assert copy.compare()[0] == {"layout"}
+
+    copy.edit("plugins/pipebench_schedules/gpipe.py", "    del context\n", "    del context\n    edited = True\n")
+    assert copy.compare()[0] == {"gpipe-hybrid"}
+
+    copy.edit("pipebench/algorithms/degrees.py", "def way(", "def edited() -> None: ...\n\n\ndef way(")
+    assert copy.compare()[0] == {"layout", "gpipe-hybrid", "./mine.py"}
+
+    copy.edit("pipebench/costs/version.py", "MODEL_VERSION = ", "MODEL_VERSION = 1 + ")
+    assert copy.compare()[0] == everything
