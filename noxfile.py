@@ -1,6 +1,6 @@
 """The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s benchmarks`.
 
-CI runs the same sessions in the environment that it has made: `nox --no-venv -s lint types layers docs torch plugin`.
+CI runs the same sessions in the environment that it has made, with `nox --no-venv`.
 """
 
 import tempfile

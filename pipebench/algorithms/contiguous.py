@@ -66,7 +66,7 @@ def decide(
     states = 0
     stages = 0
     for j in range(most):
-        carried = (most - j - 1) * period
+        carried = (most - j - 1) * (period - chain.every_ns)
         for end in range(length, 0, -1):
             before = delay[j, end]
             if before == _FAR:
@@ -74,33 +74,29 @@ def decide(
             closed = -(-before // period)
             room = closed * period - before
             workspace = 0
-            weights = 0
-            read = 0
+            held = chain.every_held
+            shared_each = 0
             for first in range(end - 1, -1, -1):
-                work = chain.work[end] - chain.work[first]
+                work = chain.every_ns + chain.work[end] - chain.work[first]
                 if work > period:
                     break
                 states += 1
                 workspace = max(workspace, chain.workspace[first])
-                weights += chain.held[first + 1] - chain.held[first]
+                held += chain.held[first + 1] - chain.held[first]
                 for entry in range(chain.shared_start[first], chain.shared_start[first + 1]):
                     if chain.shared_next[entry] < end:
-                        weights -= chain.shared_bytes[entry]
-                read += chain.read[first + 1] - chain.read[first]
+                        held -= chain.shared_bytes[entry]
                 for entry in range(chain.again_start[first], chain.again_start[first + 1]):
                     if chain.again_next[entry] < end:
-                        read -= chain.again_bytes[entry]
-                saved = chain.saved[end] - chain.saved[first]
-                if weights + workspace + saved > memory:
+                        shared_each += chain.again_bytes[entry]
+                each = chain.every_each + chain.each[end] - chain.each[first] - shared_each
+                if held + workspace + each > memory:
                     break
                 if chain.work[first] > carried:
                     continue
                 group = closed if work <= room else closed + 1
-                total = weights + workspace + chain.cut_held[first] + chain.cut_held[end]
-                if chain.recompute:
-                    total += saved + max(1, group) * (chain.inputs[first] + read)
-                else:
-                    total += max(1, group) * saved
+                total = held + workspace + chain.cut_held[first] + chain.cut_held[end]
+                total += max(1, group) * (each + chain.entering[first])
                 if total > memory:
                     continue
                 behind = before + work if work <= room else closed * period + work
@@ -134,13 +130,17 @@ def partition_at(chain: Chain, bounds: tuple[int, ...], memory: int) -> Partitio
 
 def longest_period(chain: Chain) -> int:
     """A period (ns) at which any partition has one live micro-batch a stage: all work and cuts in a row."""
-    return max(1, chain.work_ns(0, chain.length) + int(chain.arrays.cut_ns.max(axis=0).sum()))
+    work = int(chain.arrays.work[-1]) + chain.length * chain.arrays.every_ns
+    return max(1, work + int(chain.arrays.cut_ns.max(axis=0).sum()))
 
 
 def shortest_period(chain: Chain, stages: StageRange) -> int:
-    """No partition is below: an equal share of all work, the heaviest layer, 1 ns."""
-    layer = int(np.diff(chain.arrays.work).max())
-    return max(1, layer, -(-chain.work_ns(0, chain.length) // stages.most))
+    """No partition is below: an equal share of all work, the heaviest layer, 1 ns.
+
+    Each with what every stage takes: a device has a stage at least.
+    """
+    work = chain.arrays.work
+    return max(1, chain.arrays.every_ns + max(int(np.diff(work).max()), -(-int(work[-1]) // stages.most)))
 
 
 def contiguous_optimum(
@@ -180,7 +180,8 @@ def contiguous_optimum(
 def least_memory(chain: Chain, stages: StageRange) -> int:
     """The least device memory, in bytes, with which some partition can run at some period."""
     period = longest_period(chain)
-    high = sum(chain.memory(0, chain.length)) + 2 * int(chain.arrays.cut_held.sum() + chain.arrays.inputs.sum())
+    cuts = 2 * int(chain.arrays.cut_held.sum() + chain.arrays.entering.sum())
+    high = chain.memory(0, chain.length).peak(1) + cuts
     low = 0
     while low < high:
         memory = (low + high) // 2

@@ -1,4 +1,4 @@
-"""What no contiguous plan is below where the two transfers of a cut need not take turns, in any periodic order."""
+"""Lower bound on the period of contiguous plans where the two transfers of a cut may overlap."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, decide, shortest_period
 from pipebench.algorithms.linearise import Layers
-from pipebench.costs.communicate import message_ns
+from pipebench.costs.communicate import level_between
 from pipebench.costs.model import CostModel
 
 COARSE = 2048
@@ -18,7 +18,8 @@ def take_turns(model: CostModel, layers: Layers, micro_batch: int) -> bool:
     """Whether both transfers of every cut occupy one link, so that the optimum of 1F1B* is a bound.
 
     Not on links that carry both directions at once, and not where one of the two takes no time (a tensor
-    without a gradient): it finds its way past the other one, which 1F1B* does not count on.
+    without a gradient): it finds its way past the other one, which 1F1B* does not count on. What takes no time on
+    the fastest links may take some on others: every two neighbours are looked at.
     """
     cluster = model.problem.cluster
     fastest = replace(
@@ -26,11 +27,15 @@ def take_turns(model: CostModel, layers: Layers, micro_batch: int) -> bool:
         latency_s=min(level.latency_s for level in cluster.levels),
         bandwidth_bytes_s=max(level.bandwidth_bytes_s for level in cluster.levels),
     )
-    for crossing in layers.crossing:
-        sent = sum(message_ns(fastest, model.tensor_bytes(t, micro_batch), 1, 1) for t in crossing)
-        back = sum(message_ns(fastest, model.gradient_bytes(t, micro_batch), 1, 1) for t in crossing)
-        if (sent > 0) != (back > 0):
-            return False
+    between = [level_between(cluster, (device,), (device + 1,)) for device in range(cluster.size - 1)]
+    terms = model.terms(micro_batch)
+    for level in dict.fromkeys((fastest, *between)):
+        there, back = (
+            model.formula.message_ns(level, sizes, 1, 1) for sizes in (terms.tensor_bytes, terms.gradient_bytes)
+        )
+        for crossing in map(list, layers.crossing):
+            if there[crossing].any() != back[crossing].any():
+                return False
     return cluster.link_mode == "half"
 
 

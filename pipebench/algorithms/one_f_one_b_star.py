@@ -8,7 +8,7 @@ from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.periodic import minimal_period, start_times
 from pipebench.algorithms.placed import placed_schedule
 from pipebench.algorithms.stage_order import Transfer, chain_of_stages, transfers_of
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import ENDLESS, StageMemory
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
@@ -16,8 +16,6 @@ from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import PeriodicSchedule
-
-_NO_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +97,8 @@ def one_f_one_b_star(model: CostModel, plan: Plan) -> PeriodicSchedule:
 def _most_live(plan: Plan, stage: int, memory: StageMemory, limit: int) -> int:
     """Micro-batches that the stage may have in flight within `limit` bytes; below 1: it does not fit."""
     described = plan.stages[stage]
-    most = max(1, described.in_flight // described.micro_batch) if described.in_flight else _NO_LIMIT
-    if memory.peak(1) > limit:
-        return 0
-    if memory.per_micro_batch:
-        most = min(most, 1 + (limit - memory.peak(1)) // memory.per_micro_batch)
-    return most
+    most = max(1, described.in_flight // described.micro_batch) if described.in_flight else ENDLESS
+    return min(most, memory.most_live(limit))
 
 
 def _pattern(chain: StageChain, period: int) -> PeriodicSchedule:

@@ -9,8 +9,8 @@ from pipebench.domain.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage runs `runs` micro-batches for one mini-batch on `replicas` replicas, copies of the pipeline
-    counted, each computing `samples` samples of a micro-batch.
+    """A stage runs `runs` micro-batches for one mini-batch on `replicas` replicas, those of all pipelines and
+    copies counted, each computing `samples` samples of a micro-batch.
     """
 
     runs: int
@@ -21,9 +21,10 @@ class Cut:
 def cuts(problem: Problem) -> tuple[Cut, ...]:
     """Every cut that may be best for some operator.
 
-    A stage with micro-batch b and d replicas in each of c copies runs B / (c b) micro-batches with
-    ceil(b / d) samples on each of c d replicas; c b divides B, d <= b, c d <= devices. The stage with
-    micro-batch c b and c d replicas in one copy has the same three figures, so c = 1 stands for all unless
+    A stage with micro-batch b and d replicas in each of c pipelines, those of all copies counted, runs B / (c b)
+    micro-batches with ceil(b / d) samples on each of c d replicas; c b divides B, d <= b, c d <= devices: stages
+    that hold the same operators stand on different device sets in all pipelines and copies. The stage with
+    micro-batch c b and c d replicas in one pipeline has the same three figures, so c = 1 stands for all unless
     the micro-batch is pinned. All that the bounds use grows with the replicas when runs and samples are
     fixed, so only the fewest replicas with given samples matter. The pin data_parallel fixes the replicas.
 
@@ -77,7 +78,9 @@ def _replicas(micro_batch: int, most: int, pinned: int | None) -> Iterator[int]:
 
 
 def most_replicas(problem: Problem) -> int:
-    """The most replicas of any stage, copies counted: bounded by devices, samples (c d <= c b <= B), the pin."""
+    """The most replicas of any stage, all pipelines and copies counted: bounded by devices, samples
+    (c d <= c b <= B), the pin.
+    """
     most = min(problem.cluster.size, problem.mini_batch)
     return min(most, problem.pins.data_parallel or most)
 
@@ -92,9 +95,15 @@ def devices_of_a_plan(problem: Problem) -> int:
     """The most devices that a plan uses: all, or those that the pins say when they fix all three degrees.
 
     With pipeline, data_parallel and tensor_parallel pinned, each of the pipeline's device sets holds
-    data_parallel x tensor_parallel devices, copies counted.
+    data_parallel x tensor_parallel devices, copies counted. Several pipelines share the device sets: replicas of a
+    stage are on several of them, and the plan uses fewer devices.
     """
+    return min(problem.cluster.size, pinned_devices(problem) or problem.cluster.size)
+
+
+def pinned_devices(problem: Problem) -> int | None:
+    """The devices of a plan of one pipeline with the pinned degrees, None where one of the three is left open."""
     pins = problem.pins
     if pins.pipeline is None or pins.data_parallel is None or pins.tensor_parallel is None:
-        return problem.cluster.size
-    return min(problem.cluster.size, pins.pipeline * pins.data_parallel * pins.tensor_parallel)
+        return None
+    return pins.pipeline * pins.data_parallel * pins.tensor_parallel

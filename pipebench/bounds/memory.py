@@ -7,12 +7,11 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.bounds.cuts import cuts, devices_of_a_plan, most_replicas
+from pipebench.bounds.cuts import cuts, devices_of_a_plan, divisors, most_replicas, pinned_devices
 from pipebench.bounds.splits import freely_split
 from pipebench.bounds.ways import Ways, ways
-from pipebench.costs.arrays import weight_states_bytes, whole_bytes_of
-from pipebench.costs.memory import weight_state_bytes
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.formula import Amount, Formula, Holdings
+from pipebench.costs.quantise import FloatArray, whole_bytes
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import ELEMENT_BYTES
@@ -54,18 +53,34 @@ def operator_bytes(problem: Problem) -> int:
 
     Proof. While a stage runs, each of its devices holds the state of the weights of every operator in it,
     what one micro-batch saves (in one piece while recomputing), and the workspace of its largest operator;
-    each is at least this operator's own. Saved bytes and sharded optimizer state are smallest with the most
-    replicas and the fewest samples that a cut allows; both minima are taken on their own.
+    each is at least this operator's own in a stage that it has for itself: memory grows with what is in a
+    stage. Saved bytes and sharded optimizer state are smallest with the most replicas and the fewest samples
+    that a cut allows; both minima are taken on their own.
     """
     operators = len(problem.profile.graph.operators)
     samples = min(cut.samples for cut in cuts(problem))
     replicas = most_replicas(problem)
     least = np.full(operators, np.iinfo(np.int64).max)
+    formula = Formula(problem.regime, problem.mini_batch)
     for rows in ways(problem):
-        state = weight_states_bytes(problem.regime, rows.parameter_bytes, replicas)
-        alone = state + rows.fixed_bytes + whole_bytes_of(rows.saved_bytes * samples) + rows.workspace_bytes
-        least = np.minimum(least, rows.least(alone, operators))
+        none = np.zeros_like(rows.workspace_bytes)
+        content = Holdings(
+            state_bytes=formula.state_bytes(rows.parameter_bytes, replicas),
+            saved_bytes=whole_bytes(rows.saved_bytes * samples),
+            input_bytes=none,
+            buffer_bytes=none,
+            workspace_bytes=rows.workspace_bytes,
+            fixed_bytes=rows.fixed_bytes,
+            transient_bytes=none,
+        )
+        kept, again = _peaks(formula, content)
+        least = np.minimum(least, rows.least(np.minimum(kept, again), operators))
     return int(least.max())
+
+
+def _peaks(formula: Formula, content: Holdings[Amount]) -> tuple[Amount, Amount]:
+    """Bytes of a stage with one live micro-batch that it keeps, and that it computes again."""
+    return formula.memory(content, "none").peak(1), formula.memory(content, "stage").peak(1)
 
 
 def spread_bytes(problem: Problem) -> tuple[int, int]:
@@ -83,23 +98,50 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     stages with an ancestor of z that cover its samples have ended, and none of their backwards has begun (in
     a chain of backwards that starts with z's own). So at that instant every ancestor's stage has a live
     micro-batch and holds on each device at least what one sample saves (recomputation holds one full set
-    while any is live). Pinned: a micro-batch of b samples on d replicas saves at least max(b, d) samples'.
+    while any is live). Pinned: see `samples_at_once`.
+
+    Besides, each device that is used holds what every stage has, and one at least what every stage has of a live
+    micro-batch. So the mean over U <= D used devices is at least the first and the D-th part of all the rest.
 
     The sums are floats; a relative 10^-11 is taken off before rounding up, above all rounding of the costs.
     """
     graph, pins = problem.profile.graph, problem.pins
     operators = len(graph.operators)
-    samples = max(pins.micro_batch or 1, pins.data_parallel or 1)
+    samples = samples_at_once(problem)
+    slope = _live_of_a_byte(problem.regime)
     state = np.full(operators, math.inf)
     both = np.full(operators, math.inf)
     for rows in ways(problem):
         held = _state(problem.regime, graph, rows, pins.data_parallel or 1)
-        for kept, bytes_each in ((state, held), (both, held + samples * rows.devices * rows.saved_bytes)):
+        live = samples * rows.devices * rows.saved_bytes * slope
+        for kept, bytes_each in ((state, held), (both, held + live)):
             np.minimum.at(kept, rows.operator, bytes_each)
+    every = Formula(problem.regime, problem.mini_batch).every_stage(most_replicas(problem))
     saved = both - state
     most = max(float(saved[ancestors].sum()) for ancestors in _ancestors_of_last(graph))
     devices = devices_of_a_plan(problem)
-    return _share(float(state.sum()), devices), _share(float(state.sum()) + most, devices)
+    weights, sample = float(state.sum()), most + every.per_micro_batch
+    return every.held + _share(weights, devices), every.held + _share(weights + sample, devices)
+
+
+def samples_at_once(problem: Problem) -> int:
+    """Samples that the replicas of a stage save at least while one of its micro-batches is live.
+
+    Proof. A micro-batch of b samples on d replicas in one pipeline saves at least max(b, d) samples', in each of
+    c copies at the same instant, as copies run alike. Other pipelines of the plan may do so at other instants.
+    With p pipelines c d is the pinned data_parallel / p; p divides it and is at most the number of device sets.
+
+    With all three degrees pinned, a plan of p pipelines uses 1 / p of devices_of_a_plan, so that the mean over the
+    devices grows by p, and p x max(b, c d) is at least max(b, data_parallel): as if p were 1, where the devices
+    for that are there. async plans have one pipeline.
+    """
+    pins, size = problem.pins, problem.cluster.size
+    samples, replicas = pins.micro_batch or 1, pins.data_parallel or 1
+    pinned = pinned_devices(problem)
+    if problem.regime.mode == "async" or (pinned is not None and pinned <= size):
+        return max(samples, replicas)
+    pipelines = max(each for each in divisors(replicas) if each <= (pins.pipeline or size))
+    return max(samples, replicas // pipelines)
 
 
 def _share(total: float, devices: int) -> int:
@@ -123,11 +165,24 @@ def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> F
     alternative = np.where(repeated[rows.operator], 0, rows.parameter_bytes)
     counted = np.where(rows.plain, first_use[rows.operator], alternative)
     # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
-    each = weight_state_bytes(replace(regime, optimizer="none"), ELEMENT, 1) / ELEMENT
-    optimizer = weight_state_bytes(regime, ELEMENT, 1) / ELEMENT - each
+    each = _state_of_a_byte(replace(regime, optimizer="none"))
+    optimizer = _state_of_a_byte(regime) - each
     optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
     total: FloatArray = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
     return total
+
+
+def _state_of_a_byte(regime: Regime) -> float:
+    """Bytes of state that a byte of weights adds to what every stage has."""
+    formula = Formula(regime, 1)
+    return (formula.state_bytes(ELEMENT, 1) - formula.state_bytes(0, 1)) / ELEMENT
+
+
+def _live_of_a_byte(regime: Regime) -> float:
+    """Bytes that a saved byte of one micro-batch adds at least to what every stage has."""
+    formula = Formula(regime, 1)
+    saved, nothing = (_peaks(formula, Holdings(0, saved, 0, 0, 0, 0, 0)) for saved in (ELEMENT, 0))
+    return min(some - none for some, none in zip(saved, nothing, strict=True)) / ELEMENT
 
 
 def _ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pipebench.bounds.cuts import Cut, cuts
+from pipebench.bounds.splits import least_part, most_parts
 from pipebench.bounds.ways import NEVER, Ways, ways
-from pipebench.costs.arrays import all_reduces_ns
 from pipebench.costs.communicate import ring_level
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem
@@ -40,17 +41,45 @@ def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
     return smallest
 
 
-def all_reduce_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
-    """The least ns that all-reducing the weights of each row adds to its lane for one mini-batch.
+def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntArray:
+    """The least ns of one micro-batch that each row adds to its lane, forward and backward.
 
+    split: on one device of operators that may be split (see `splits`).
+
+    Where lanes run a forward and a backward at once (Problem.overlap o), less is added. Proof. A forward is in one
+    pair at most, which hides at most o x its own time, and 1/2 ns by rounding. So a micro-batch adds at least the
+    sum over its stage's operators of backward + (1 - o) forward, less 1/2. Rounded down with 1 ns taken off, and
+    not below zero, the operators together give at most that: the first that is above zero takes off the 1/2.
+    """
+    whole = rows.run_ns(cut.samples)
+    if not problem.overlap:
+        return least_part(problem, rows, cut, whole) if split else whole
+    parts = most_parts(problem, cut) if split else 1
+    exposed = (whole - problem.overlap * rows.forward_ns(cut.samples)) / parts
+    busy: IntArray = np.maximum(np.floor(exposed - 1), 0).astype(np.int64)
+    return busy
+
+
+def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
+    """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
+
+    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less.
     async: spread over the runs and rounded up behind each backward, as the cost model does.
     """
-    reduced = _fastest(problem.cluster, rows, cut.replicas)
-    return reduced if problem.regime.mode == "sync" else cut.runs * -(-reduced // cut.runs)
+    formula = Formula(problem.regime, problem.mini_batch)
+    update = formula.update_ns(_fastest(problem.cluster, rows, cut.replicas))
+    if problem.regime.mode == "sync":
+        return update
+    return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
+
+
+def every_stage_ns(problem: Problem) -> int:
+    """The least ns that any stage adds to its lane for one mini-batch, whatever is in it."""
+    return Formula(problem.regime, problem.mini_batch).update_ns(0)
 
 
 def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
-    """The fastest that `replicas` can reduce the weights of each row, whatever devices they stand on.
+    """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
 
     n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
     never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
@@ -64,5 +93,5 @@ def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
             continue
         chosen = rows.devices == devices
         level = ring_level(cluster, 0, devices * replicas - 1, devices)
-        reduced[chosen] = all_reduces_ns(level, rows.parameter_bytes[chosen], replicas)
+        reduced[chosen] = Formula.all_reduce_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced

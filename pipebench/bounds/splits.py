@@ -6,7 +6,6 @@ is at most t. So the d a parts of the samples are a cut with that many replicas,
 the devices together take at least c d a times that time: `work` and the memory that is spread hold as they are.
 """
 
-import numpy as np
 from msgspec.structs import replace
 
 from pipebench.bounds.cuts import Cut
@@ -22,6 +21,11 @@ def freely_split(problem: Problem) -> Problem:
 
 def least_part(problem: Problem, rows: Ways, cut: Cut, whole_ns: IntArray) -> IntArray:
     """The least ns on one device of operators that take `whole_ns` at the cut's samples without a split."""
-    most = np.full(len(problem.profile.graph.operators), max(1, problem.cluster.size // cut.replicas))
-    parts: IntArray = -(-whole_ns // most[rows.operator])
+    del rows
+    parts: IntArray = -(-whole_ns // most_parts(problem, cut))
     return parts
+
+
+def most_parts(problem: Problem, cut: Cut) -> int:
+    """Into how many parts the devices of a replica can split an operator."""
+    return max(1, problem.cluster.size // cut.replicas)

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from pipebench.bounds.cuts import Cut, devices_of_a_plan
-from pipebench.bounds.operator_times import all_reduce_ns, least
+from pipebench.bounds.operator_times import busy_ns, every_stage_ns, least, update_ns
 from pipebench.bounds.splits import freely_split, least_part
 from pipebench.bounds.ways import Ways
 from pipebench.costs.quantise import NS_PER_S, IntArray
@@ -62,33 +62,35 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 def work_ns(problem: Problem) -> int:
     """All device time, shared evenly.
 
-    Proof. A stage with d replicas of t devices in each of c copies keeps c d t devices busy, each for the
-    sum over its operators of runs x time. So an operator alone takes at least the minimum over cuts and
-    alternatives of replicas x devices of a replica x runs x time, wherever it stands, and device times of
-    different operators add up: on one device tasks run one after the other, and a clone, recomputation and
-    all-reduce only add. D devices that work for T ns offer D T, hence T >= sum / D, and T is an integer.
+    Proof. A stage with d replicas of t devices in each of c pipelines, those of all copies, keeps c d t devices
+    busy, each for the sum over its operators of runs x time. So an operator alone takes at least the minimum over
+    cuts and alternatives of replicas x devices of a replica x runs x time, wherever it stands, and device times of
+    different operators add up: on one device tasks run one after the other, or in pairs, for which `busy_ns`
+    allows, and a clone, recomputation and all-reduce only add. Besides, each device that is used runs what every
+    stage runs once a mini-batch, C. Hence U <= D used devices that work for T ns offer U T >= sum + U C,
+    T >= sum / D + C, and T is an integer.
     """
 
     def device_ns(rows: Ways, cut: Cut) -> IntArray:
-        return cut.replicas * rows.devices * cut.runs * rows.run_ns(cut.samples)
+        return cut.replicas * rows.devices * cut.runs * busy_ns(problem, rows, cut)
 
     total = int(sum(least(problem, device_ns).tolist()))
-    return -(-total // devices_of_a_plan(problem))
+    return -(-total // devices_of_a_plan(problem)) + every_stage_ns(problem)
 
 
 def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     """One operator in its lane: the bound and the operator that gives it.
 
     Proof. The lane of a stage runs, for each of its micro-batches, a forward and a backward that include the
-    operator's, one after the other, and with replicas the all-reduce of at least this operator's weights
-    (sync: a task of the lane; async: spread over the backwards). The fastest link level that so many devices
-    may span is charged; an all-reduce grows with its bytes.
+    operator's, one after the other (in pairs: `busy_ns`), and the update of at least this operator's weights,
+    which with replicas is their all-reduce (sync: a task of the lane; async: spread over the backwards). The
+    fastest link level that so many devices may span is charged; an all-reduce grows with its bytes, an update
+    with the all-reduce. split: what every stage runs for its update.
     """
 
     def lane_ns(rows: Ways, cut: Cut) -> IntArray:
-        if split:
-            return cut.runs * least_part(problem, rows, cut, rows.run_ns(cut.samples))
-        return cut.runs * rows.run_ns(cut.samples) + all_reduce_ns(problem, rows, cut)
+        update = every_stage_ns(problem) if split else update_ns(problem, rows, cut)
+        return cut.runs * busy_ns(problem, rows, cut, split) + update
 
     lanes = least(problem, lane_ns)
     return int(lanes.max()), int(lanes.argmax())
@@ -99,32 +101,37 @@ def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
 
     Proof. Let o be an operator, u_1, …, u_k a path to it, f(u) the least forward and w(u) the least forward
     plus backward time of one micro-batch. Those u_i in o's stage add runs x time >= w to the stage's work.
-    The others stand in earlier stages (C1): the first forward of o's stage waits for a forward of each of
-    them on a sample that it covers, one after the other, and after its last backward come both its
-    all-reduce and, one after the other, a backward of each of them. Between these lie runs x time of o.
-    Hence T >= runs x time of o + the larger of f(u_1) + … + f(u_k) + all-reduce of o and w(u_1) + … + w(u_k),
-    for the cut that o's stage has, so at least the minimum over cuts.
+    The others stand in earlier stages of the same pipeline (C1): the first forward of o's stage waits for a
+    forward of each of them on a sample that it covers, one after the other, and after its last backward come both
+    its update and, one after the other, a backward of each of them, behind which the first of their stages runs
+    what every stage runs for its update, C. Between these lie runs x time of o. Hence T >= runs x time of o +
+    the larger of f(u_1) + … + f(u_k) + update of o and w(u_1) + … + w(u_k) + C, for the cut that o's stage
+    has, so at least the minimum over cuts.
 
-    In the same way one sample goes down every path and back up: T >= the sum of w along it.
+    In the same way one sample goes down every path and back up: T >= the sum of w along it + C.
+
+    In a pair a forward still takes its time before the next operator starts, but it adds less to its lane: the
+    least of both stands for those u_i that may be in o's stage.
     """
     graph = problem.profile.graph
+    every = every_stage_ns(problem)
 
     def part(rows: Ways, cut: Cut, whole: IntArray) -> IntArray:
         return least_part(problem, rows, cut, whole) if split else whole
 
     once = least(problem, lambda rows, cut: part(rows, cut, rows.run_ns(cut.samples)))
     forward = least(problem, lambda rows, cut: part(rows, cut, rows.forward_ns(cut.samples)))
-    above, above_forward = before_each(graph, once), before_each(graph, forward)
+    busy = least(problem, lambda rows, cut: busy_ns(problem, rows, cut, split)) if problem.overlap else once
+    above, above_forward = before_each(graph, busy), before_each(graph, np.minimum(forward, busy))
 
     def through_ns(rows: Ways, cut: Cut) -> IntArray:
-        computed = cut.runs * part(rows, cut, rows.run_ns(cut.samples))
-        reduced = above_forward[rows.operator]
-        if not split:
-            reduced = reduced + all_reduce_ns(problem, rows, cut)
-        through: IntArray = computed + np.maximum(above[rows.operator], reduced)
+        computed = cut.runs * busy_ns(problem, rows, cut, split)
+        update = every if split else update_ns(problem, rows, cut)
+        first = above[rows.operator] + every
+        through: IntArray = computed + np.maximum(first, above_forward[rows.operator] + update)
         return through
 
-    longest = np.maximum(least(problem, through_ns), above + once)
+    longest = np.maximum(least(problem, through_ns), before_each(graph, once) + once + every)
     return int(longest.max()), int(longest.argmax())
 
 

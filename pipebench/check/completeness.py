@@ -51,7 +51,7 @@ def wrong_all_reduce(model: CostModel, plan: Plan, tasks: Tasks) -> Witness | No
     """The first stage with two R, or without one where the all-reduce takes time."""
     found = np.bincount(tasks.stage[tasks.kind == R], minlength=len(plan.stages))
     for position, stage in enumerate(plan.stages):
-        needed = model.stage_times(stage, plan).all_reduce > 0
+        needed = model.needs_update_task(stage, plan)
         if found[position] > 1 or (needed and found[position] == 0):
             message = f"stage {position} has {found[position]} R, it needs {'one' if needed else 'at most one'}"
             return Witness(rule="coverage", message=message, stage=position)

@@ -12,11 +12,17 @@ def wrong_placement(problem: Problem, plan: Plan) -> Witness | None:
     """The first device used in a way that the plan's placement does not allow.
 
     Stages share all of their devices, in one order, or none; with `apart` none. Stages of a placement with a rule
-    stand where it says. Stages that hold the same operators, one in each pipeline, stand on different sets. Copies
-    of the pipelines never share a device.
+    stand where it says. All pipelines stand on the same sets, and the stages that hold the same operators, one in
+    each pipeline, on different ones. Copies of the pipelines never share a device.
     """
     del problem
-    return _shared_device(plan) or _wrong_set(plan) or _mirror_in_place(plan) or _shared_by_copies(plan)
+    return (
+        _shared_device(plan)
+        or _wrong_set(plan)
+        or _other_sets(plan)
+        or _mirror_in_place(plan)
+        or _shared_by_copies(plan)
+    )
 
 
 def _shared_device(plan: Plan) -> Witness | None:
@@ -63,6 +69,20 @@ def _wrong_set(plan: Plan) -> Witness | None:
                 f"it is on set {number} (devices {plan.stages[position].devices})"
             )
             return Witness(rule="C3", message=message, stage=position, device=plan.stages[position].devices[0])
+    return None
+
+
+def _other_sets(plan: Plan) -> Witness | None:
+    """The first stage on a device set that another pipeline does not use."""
+    for first in range(0, len(plan.stages), plan.pipeline_length):
+        used = {plan.stages[position].devices for position in plan.pipeline_of(first)}
+        for position, stage in enumerate(plan.stages):
+            if stage.devices not in used:
+                message = (
+                    f"stage {position} is on devices {stage.devices}, where pipeline "
+                    f"{first // plan.pipeline_length} has no stage: pipelines on devices of their own are copies"
+                )
+                return Witness(rule="C3", message=message, stage=position, device=stage.devices[0])
     return None
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pipebench.check.copies import devices_of_copies
 from pipebench.check.fit import fit_of, most_over
 from pipebench.check.tasks import F, R, Tasks
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pipebench.check.copies import devices_of_copies
 from pipebench.check.fit import fit_of, most_over
 from pipebench.check.periodic_operations import Operation, Pattern
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -34,7 +34,7 @@ def console(stderr: bool = False) -> "Console":
     from rich.console import Console
 
     class Output(Console):
-        """Leaves the error of a reader who has gone to click, which knows what to do."""
+        """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "broken pipe")

@@ -1,10 +1,9 @@
-"""Time of messages and all-reduces on a cluster's links, as integer nanoseconds."""
+"""Which link level a message or a ring of a cluster meets."""
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.cluster import Cluster, LinkLevel, as_one
 
 
@@ -37,20 +36,3 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> L
 def _crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
     outermost = cluster.level_spanning(lowest, highest)
     return cluster.levels[: cluster.levels.index(outermost) + 1]
-
-
-def message_ns(level: LinkLevel, bytes_sent: int, senders: int, receivers: int) -> int:
-    """latency + bytes / (min(senders, receivers) * bandwidth), rounded half-even to ns; 0 bytes cost nothing."""
-    if bytes_sent == 0:
-        return 0
-    rate = min(senders, receivers) * level.bandwidth_bytes_s
-    return round((level.latency_s + bytes_sent / rate) * NS_PER_S)
-
-
-def all_reduce_ns(level: LinkLevel, bytes_reduced: int, devices: int) -> int:
-    """Ring all-reduce: 2(d-1) steps of bytes/d and one latency each (Patarasuk and Yuan 2009, section 3)."""
-    if devices <= 1 or bytes_reduced == 0:
-        return 0
-    steps = 2 * (devices - 1)
-    seconds = steps * (level.latency_s + bytes_reduced / devices / level.bandwidth_bytes_s)
-    return round(seconds * NS_PER_S)

@@ -9,16 +9,6 @@ from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_
 from pipebench.domain.profile import DeviceCosts
 
 
-def pairs_ns(forward_ns: IntArray, backward_ns: IntArray, overlap: float) -> IntArray:
-    """ns of forwards that a device runs at once with backwards (or their input gradients), elementwise.
-
-    F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
-    """
-    hidden = np.rint(overlap * np.minimum(forward_ns, backward_ns)).astype(np.int64)
-    pairs: IntArray = forward_ns + backward_ns - hidden
-    return pairs
-
-
 class OperatorTimes:
     """Times of all operators of a profile on one device type, cached by micro-batch size."""
 

@@ -1,16 +1,16 @@
 """CostModel: what each stage and message of a plan costs on a problem."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
-from pipebench.costs.communicate import all_reduce_ns, level_between, message_ns, ring_level
+from pipebench.costs.communicate import level_between, ring_level
 from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
 from pipebench.costs.lanes import in_place
-from pipebench.costs.memory import StageMemory, weight_state_bytes
 from pipebench.costs.messages import Message, messages
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
+from pipebench.costs.terms import Terms, terms_at
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
@@ -18,32 +18,14 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.profile import OperatorCosts
 
 
-@dataclass(frozen=True, slots=True)
-class StageTimes:
-    """Nanoseconds of one micro-batch of a stage.
-
-    backward: the full backward, recomputation included (async: with the amortised all-reduce).
-    weight_gradient: the part of it that a split backward may run later. all_reduce: once a mini-batch
-    (sync), 0 in async.
-    """
-
-    forward: int
-    backward: int
-    weight_gradient: int
-    all_reduce: int
-
-    @property
-    def period(self) -> int:
-        """Forward and backward together."""
-        return self.forward + self.backward
-
-
 class CostModel:
     """Costs of stages and messages of plans for one problem; times are cached by micro-batch size."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.formula = Formula(problem.regime, problem.mini_batch)
         self._times: dict[str, OperatorTimes] = {}
+        self._terms: dict[int, Terms] = {}
 
     @property
     def graph(self) -> OperatorGraph:
@@ -61,6 +43,12 @@ class CostModel:
         """Operator times on the type of device 0: what planners of uniform clusters use."""
         return self.times_on(self.problem.cluster.devices[0])
 
+    def terms(self, samples: int) -> Terms:
+        """What operators, parameters and tensors add to a stage at `samples` on a replica, on device 0."""
+        if samples not in self._terms:
+            self._terms[samples] = terms_at(self.graph, self.times, samples)
+        return self._terms[samples]
+
     def _device_type(self, stage: Stage) -> str:
         return self.problem.cluster.devices[stage.devices[0]]
 
@@ -72,38 +60,47 @@ class CostModel:
         return -(-stage.micro_batch // stage.data_parallel)
 
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
-        """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples.
+        """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples, see `Formula.times`.
 
-        plan: the one that the stage is part of, whose pipelines all-reduce together (None: one pipeline). async
-        with replicas: the all-reduce of an update is spread over its micro-batches and runs behind each backward.
-        recompute `stage`: the backward runs the forward again.
-
+        plan: the one that the stage is part of, whose pipelines all-reduce together (None: one pipeline).
         Split operators: see `ShardedStage`. Raises UnsupportedProblem for one that has an alternative besides.
         """
         refuse_alternatives(stage)
         pipelines = 1 if plan is None else plan.all_pipelines
+        update_ns = self.update_ns(stage, plan)
+        return self.formula.times(
+            self._compute_ns(stage), update_ns, stage.micro_batch, pipelines, stage.recompute
+        )
+
+    def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
+        """What the stage runs once a mini-batch besides its micro-batches, in either regime."""
+        return self.formula.update_ns(self.all_reduce_ns(stage, plan))
+
+    def needs_update_task(self, stage: Stage, plan: Plan | None = None) -> bool:
+        """Whether the stage has a task of its own for that, kind R: in sync, where it takes time."""
+        return self.problem.regime.mode == "sync" and self.update_ns(stage, plan) > 0
+
+    def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
+        """Forward, backward and weight-gradient ns of one micro-batch, nothing recomputed."""
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
-        positions = [self.graph.index[name] for name in stage.operators]
-        forward_all, backward_all = times.at(samples)
         if is_sharded(stage):
-            forward, backward, weight_gradient = self._sharded(stage).times(times)
-        elif any(stage.choice):
+            return self._sharded(stage).times(times)
+        positions = [self.graph.index[name] for name in stage.operators]
+        if any(stage.choice):
             each = [
                 times.chosen(position, identifier, samples)
                 for position, identifier in zip(positions, stage.choice, strict=True)
             ]
             forward, backward, weight_gradient = (sum(column) for column in zip(*each, strict=True))
-        else:
-            forward, backward = int(forward_all[positions].sum()), int(backward_all[positions].sum())
-            weight_gradient = int(times.weight_gradient_at(samples)[positions].sum())
-        if stage.recompute == "stage":
-            backward += forward
-        reduce_ns = self.all_reduce_ns(stage, plan)
-        if self.problem.regime.mode == "async" and reduce_ns:
-            backward += -(-reduce_ns * stage.micro_batch * pipelines // self.problem.mini_batch)
-            reduce_ns = 0
-        return StageTimes(forward, backward, min(weight_gradient, backward), reduce_ns)
+            return forward, backward, weight_gradient
+        forward_all, backward_all = times.at(samples)
+        weight_all = times.weight_gradient_at(samples)
+        return (
+            int(forward_all[positions].sum()),
+            int(backward_all[positions].sum()),
+            int(weight_all[positions].sum()),
+        )
 
     def parameter_bytes(self, stage: Stage) -> int:
         """Weights on one device of the stage; a parameter that several of its operators use counts once.
@@ -153,7 +150,7 @@ class CostModel:
             return self._sharded(stage).all_reduce_ns(replicas, level)
         if replicas == 1:
             return 0
-        return all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+        return Formula.all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
 
     def _sharded(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
@@ -173,14 +170,11 @@ class CostModel:
         return total
 
     def stage_memory(self, plan: Plan, position: int, edges: Sequence[Message]) -> StageMemory:
-        """Memory of one device of the stage at `position`; `edges` are the messages of the plan.
+        """Memory of one device of the stage at `position`, see `Formula`; `edges` are the messages of the plan.
 
         Each tensor that crosses into the stage, and each that crosses out of it, reserves the replica's part of
-        one message and of one gradient message (the largest, where consumers differ in micro-batch): always in
-        async, while a micro-batch is live in sync. Between stages on the same devices it is reserved once, at
-        the receiver (it waits there). recompute `stage`: kept for each live micro-batch are the tensors
-        received and the inputs of the model that the stage reads. What an alternative holds while it runs backward
-        is added for the largest of them, as long as a micro-batch is live.
+        one message and of one gradient message (the largest, where consumers differ in micro-batch). Between
+        stages on the same devices it is reserved once, at the receiver (it waits there).
 
         Of split operators see `ShardedStage`; tensors that cross are held whole by each device of a replica.
         Raises UnsupportedProblem for a split operator that has an alternative besides.
@@ -190,44 +184,44 @@ class CostModel:
         costs = self._costs(stage)
         samples = self.local_samples(stage)
         operators = [costs[self.graph.index[name]] for name in stage.operators]
-        fixed = sum(
-            operator.alternative(identifier).fixed_bytes
+        chosen = [
+            operator.alternative(identifier)
             for operator, identifier in zip(operators, stage.choice, strict=False)
             if identifier
-        )
+        ]
         replicas = stage.data_parallel * plan.all_pipelines
         if is_sharded(stage):
-            state = self._sharded(stage).weight_state(self.problem.regime, plan.all_pipelines)
+            state = self._sharded(stage).weight_state(self.formula, replicas)
         else:
-            state = weight_state_bytes(self.problem.regime, self.parameter_bytes(stage), replicas)
-        held = fixed + state
-        buffers = self._buffer_bytes(plan, position, edges)
-        saved = self.saved_bytes(stage)
-        while_live = 0
-        if stage.recompute == "stage":
-            read = {
-                self.graph.tensor_index[tensor]
-                for name in stage.operators
-                for tensor in self.graph.operators[self.graph.index[name]].inputs
-            }
-            kept = {m.tensor for m in edges if m.target == position}
-            kept |= {tensor for tensor in read if self.graph.producers[tensor] < 0}
-            inputs = sum(self.tensor_bytes(tensor, samples) for tensor in kept)
-            while_live, saved = saved, inputs
-        while_live += max(
-            (
-                whole_bytes(operator.alternative(identifier).transient_bytes_per_sample * samples)
-                for operator, identifier in zip(operators, stage.choice, strict=False)
-                if identifier
+            state = self.formula.state_bytes(self.parameter_bytes(stage), replicas)
+        return self.formula.memory(
+            Holdings(
+                state_bytes=state,
+                saved_bytes=self.saved_bytes(stage),
+                input_bytes=self._input_bytes(stage, position, edges),
+                buffer_bytes=self._buffer_bytes(plan, position, edges),
+                workspace_bytes=max((operator.workspace_bytes for operator in operators), default=0),
+                fixed_bytes=sum(each.fixed_bytes for each in chosen),
+                transient_bytes=max(
+                    (whole_bytes(each.transient_bytes_per_sample * samples) for each in chosen), default=0
+                ),
             ),
-            default=0,
+            stage.recompute,
         )
-        if self.problem.regime.mode == "async":
-            held += buffers
-        else:
-            while_live += buffers
-        workspace = max((operator.workspace_bytes for operator in operators), default=0)
-        return StageMemory(held, saved, while_live, workspace)
+
+    def _input_bytes(self, stage: Stage, position: int, edges: Sequence[Message]) -> int:
+        """Bytes of a micro-batch's tensors received and of the inputs of the model that the stage reads."""
+        if stage.recompute == "none":
+            return 0
+        read = {
+            self.graph.tensor_index[tensor]
+            for name in stage.operators
+            for tensor in self.graph.operators[self.graph.index[name]].inputs
+        }
+        kept = {m.tensor for m in edges if m.target == position}
+        kept |= {tensor for tensor in read if self.graph.producers[tensor] < 0}
+        samples = self.local_samples(stage)
+        return sum(self.tensor_bytes(tensor, samples) for tensor in kept)
 
     def _buffer_bytes(self, plan: Plan, position: int, edges: Sequence[Message]) -> int:
         """Bytes that one device reserves for one message and gradient message of each tensor in and out."""
@@ -272,4 +266,4 @@ class CostModel:
             if backward
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
-        return message_ns(level, sent, source.data_parallel, target.data_parallel)
+        return Formula.message_ns(level, sent, source.data_parallel, target.data_parallel)

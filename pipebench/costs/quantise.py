@@ -6,6 +6,7 @@ never come out two ways.
 """
 
 from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,30 @@ def seconds_at(sizes: Sequence[int], times_s: FloatArray, samples: int) -> Float
     return interpolated
 
 
-def nanoseconds(seconds: FloatArray) -> IntArray:
-    """Half-even rounding to integer nanoseconds."""
-    return np.rint(seconds * NS_PER_S).astype(np.int64)
+@overload
+def nanoseconds(seconds: float) -> int: ...
+@overload
+def nanoseconds(seconds: FloatArray) -> IntArray: ...
+def nanoseconds(seconds: Any) -> Any:
+    """Half-even rounding to integer nanoseconds, of one time or of an array of them."""
+    if isinstance(seconds, np.ndarray):
+        return np.rint(seconds * NS_PER_S).astype(np.int64)
+    return round(seconds * NS_PER_S)
 
 
-def whole_bytes(amount: float) -> int:
-    """Bytes, rounded up; amounts within one part in 10^12 above an integer count as that integer."""
+@overload
+def whole_bytes(amount: float) -> int: ...
+@overload
+def whole_bytes(amount: FloatArray) -> IntArray: ...
+def whole_bytes(amount: Any) -> Any:
+    """Bytes, rounded up, of one amount or of an array of them.
+
+    An amount within one part in 10^12 above an integer counts as that integer.
+    """
+    if isinstance(amount, np.ndarray):
+        rounded = np.rint(amount)
+        close = np.abs(amount - rounded) <= 1e-12 * np.maximum(1.0, np.abs(amount))
+        return np.where(close, rounded, np.ceil(amount)).astype(np.int64)
     nearest = round(amount)
     if abs(amount - nearest) <= 1e-12 * max(1.0, abs(amount)):
         return nearest

@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pipebench.costs.communicate import all_reduce_ns, message_ns, ring_level, slowest
+from pipebench.costs.communicate import ring_level, slowest
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharding import Reduction, Split, held_share, reductions, reshard, share_of, sharers
 from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Stage
-from pipebench.domain.problem import Regime
 from pipebench.domain.profile import OperatorCosts
 
 Levels = Callable[[int], LinkLevel]
@@ -78,7 +77,8 @@ class ShardedStage:
     def _reduced(self, asked: tuple[Reduction, ...]) -> int:
         ranks = self.stage.tensor_parallel
         return sum(
-            all_reduce_ns(self._level(max(1, ranks // each.devices)), each.bytes, each.devices) for each in asked
+            Formula.all_reduce_ns(self._level(max(1, ranks // each.devices)), each.bytes, each.devices)
+            for each in asked
         )
 
     def _relaid(self) -> tuple[int, int]:
@@ -98,8 +98,8 @@ class ShardedStage:
                     continue
                 made.add((tensor, *layout))
                 needs = (tensor, splits[producer], reader, split, self.samples)
-                forward += message_ns(level, reshard(self.graph, *needs), 1, 1)
-                backward += message_ns(level, reshard(self.graph, *needs, backward=True), 1, 1)
+                forward += Formula.message_ns(level, reshard(self.graph, *needs), 1, 1)
+                backward += Formula.message_ns(level, reshard(self.graph, *needs, backward=True), 1, 1)
         return forward, backward
 
     def weights(self) -> Mapping[int, int]:
@@ -118,11 +118,14 @@ class ShardedStage:
             groups[devices] = groups.get(devices, 0) + local
         return groups
 
-    def weight_state(self, regime: Regime, pipelines: int) -> int:
-        """Bytes of weights, gradients and optimizer state on each device; pipelines: those of all copies."""
-        replicas = self.stage.data_parallel * pipelines
-        return sum(
-            weight_state_bytes(regime, local, replicas * devices) for devices, local in self.weights().items()
+    def weight_state(self, formula: Formula, replicas: int) -> int:
+        """Bytes of weights, gradients and optimizer state on each device; replicas: of all pipelines and copies.
+
+        What every stage has is counted once, however many groups of devices hold the same weights.
+        """
+        every = formula.state_bytes(0, replicas)
+        return every + sum(
+            formula.state_bytes(local, replicas * devices) - every for devices, local in self.weights().items()
         )
 
     def all_reduce_ns(self, replicas: int, level: Levels) -> int:
@@ -130,7 +133,7 @@ class ShardedStage:
         total = 0
         for devices, local in sorted(self.weights().items()):
             rings = max(1, self.stage.tensor_parallel // devices)
-            total += all_reduce_ns(level(rings), local, devices * replicas)
+            total += Formula.all_reduce_ns(level(rings), local, devices * replicas)
         return total
 
     def saved(self, costs: Mapping[str, OperatorCosts]) -> int:

@@ -9,25 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from pipebench.costs.communicate import all_reduce_ns
 from pipebench.costs.quantise import whole_bytes
-from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph
 
 Split = Mapping[str, int]
 Sizes = list[Fraction]
-
-
-@dataclass(frozen=True, slots=True)
-class ShardedTimes:
-    """Nanoseconds on each device: of one micro-batch, reductions included, and, once a mini-batch, of reducing
-    the weight gradients over the devices that hold the same weights.
-    """
-
-    forward: int
-    backward: int
-    weights: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,10 @@ class Reductions:
 
 
 def share_of(operator: Operator, split: Split) -> Fraction:
-    """The largest part of the iteration space of one sample, as a share of the whole. Raises as `shard`."""
+    """The largest part of the iteration space of one sample, as a share of the whole.
+
+    Raises InvalidValue for an unknown dim and for a dim that is cut finer than its size.
+    """
     sizes, tiles = _tiles(operator, {dim: parts for dim, parts in split.items() if dim != "batch"}, 1)
     return Fraction(prod(tiles.values()), prod(sizes.values()))
 
@@ -68,7 +58,9 @@ def sharers(operator: Operator, name: str, split: Split) -> int:
 def reductions(graph: OperatorGraph, name: str, split: Split, samples: int) -> Reductions:
     """What a split asks for: the forward reduces each output over the parts of the dims that its axes do not span,
     the backward each input's gradient likewise (PaSE, section II: layer cost; a contraction split in k sums its
-    partial products). Raises as `shard`.
+    partial products).
+
+    Raises InvalidValue for a dim as `share_of` does, and for a tensor without axes.
     """
     operator = graph.operators[graph.index[name]]
 
@@ -88,30 +80,6 @@ def reductions(graph: OperatorGraph, name: str, split: Split, samples: int) -> R
     return Reductions(*needed)
 
 
-def shard(
-    graph: OperatorGraph, name: str, split: Split, samples: int, whole_ns: tuple[int, int], level: LinkLevel
-) -> ShardedTimes:
-    """Times of an operator under a split of its dims, from its forward and backward times without one.
-
-    Time x largest local part / whole iteration volume, rounded up to ns so that the shares make up the whole,
-    plus its `reductions` on `level`.
-
-    Raises InvalidValue for an unknown dim, a dim cut finer than its size, or a tensor without axes.
-    """
-    operator = graph.operators[graph.index[name]]
-    sizes, tiles = _tiles(operator, split, samples)
-    share = Fraction(prod(tiles.values()), prod(sizes.values()))
-    forward, backward = (_rounded_up(ns * share) for ns in whole_ns)
-    asked = reductions(graph, name, split, samples)
-    forward += sum(all_reduce_ns(level, each.bytes, each.devices) for each in asked.forward)
-    backward += sum(all_reduce_ns(level, each.bytes, each.devices) for each in asked.backward)
-    weights = 0
-    for parameter in operator.parameters:
-        local = _rounded_up(graph.parameter_bytes[parameter] * held_share(operator, parameter, split, samples))
-        weights += all_reduce_ns(level, local, sharers(operator, parameter, split))
-    return ShardedTimes(forward, backward, weights)
-
-
 def reshard(
     graph: OperatorGraph, tensor: str, made: Split, reader: str, read: Split, samples: int, backward: bool = False
 ) -> int:
@@ -124,7 +92,7 @@ def reshard(
     no more than the first of them are runs that start together, of others nothing is held.
     backward: the gradient, which goes from reader to producer.
 
-    Raises InvalidValue as `shard` does.
+    Raises InvalidValue as `reductions` does.
     """
     described = graph.tensors[graph.tensor_index[tensor]]
     if described.producer is None:

@@ -57,10 +57,11 @@ class Plan(Value, frozen=True, kw_only=True):
     routing `direct`: a tensor goes from its producer to each consuming stage; `relay`: stages form a chain
     in the order listed and a tensor passes through every stage between.
     placement: how the stages, as listed, stand on device sets (domain.placement).
-    pipelines: the stages are so many whole pipelines of equal length, listed one after the other. Stage i of each
-    holds the same operators, with weights of its own, on its own device set. The mini-batch is split evenly over
-    copies x pipelines; each pipeline numbers its micro-batches from 0. At the update the gradients of the stages
-    at one position are reduced together. No order edge leads from one pipeline to another.
+    pipelines: the stages are so many whole pipelines of equal length, listed one after the other, on the same
+    device sets (those on sets of their own are copies). Stage i of each holds the same operators, with weights of
+    its own, each on another set. The mini-batch is split evenly over copies x pipelines; each pipeline numbers its
+    micro-batches from 0. At the update the gradients of the stages at one position are reduced together. No order
+    edge leads from one pipeline to another.
     """
 
     stages: tuple[Stage, ...]

@@ -37,7 +37,7 @@ def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> Fini
         tasks = [task for step in steps for task in step.tasks if task.kind != ALL_REDUCE]
         here = [stage for stage, lane in enumerate(lane_of) if lane == rank]
         tasks += [
-            Task(stage, ALL_REDUCE, 0) for stage in here if model.all_reduce_ns(plan.stages[stage], plan) > 0
+            Task(stage, ALL_REDUCE, 0) for stage in here if model.needs_update_task(plan.stages[stage], plan)
         ]
         made.append(
             Lane(

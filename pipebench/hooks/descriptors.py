@@ -114,8 +114,9 @@ class Profiler(Component):
 
     links: "package.module:attribute" of links(context) -> Cluster, for one that measures links between devices.
     captures: it also takes models that it builds itself: graph is None and context.request.model names one.
-    devices: "package.module:attribute" of devices(options) -> names of device types that it needs no facts of, the
-    first by default; none of them: it takes those of the table. Not said: cpu, and any other.
+    devices: "package.module:attribute" of devices(options) -> names of the device types that it measures without
+    facts from the device table. The first is the default; none: it measures those of the table only. Empty: it
+    measures cpu by default, and any other type.
     """
 
     captures: bool = False

@@ -122,5 +122,5 @@ def _without(name: str) -> str:
 
 
 def _told(line: str) -> str:
-    """A host's warning without whom it is about and what it advises."""
+    """The cause in a warning of the host, without the plugin's name and the advice."""
     return line.partition(": ")[2].rpartition(" (")[0] or line

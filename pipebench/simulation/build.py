@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.trace import Trace
 from pipebench.simulation.loop import Instants

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.trace import MemoryTimeline
 from pipebench.simulation.tasks import BACKWARD, FORWARD, REDUCE, WEIGHT, Columns

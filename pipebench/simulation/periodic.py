@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem

@@ -1,6 +1,6 @@
 """The simulator: what a plan does under a schedule, on its devices and links."""
 
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan

@@ -130,10 +130,6 @@ def in_pairs(problem: Problem, plan: Plan) -> FiniteSchedule:
     return FiniteSchedule(lanes=tuple(lanes))
 
 
-def _reduces(problem: Problem, plan: Plan, stage: Stage) -> bool:
-    return stage.data_parallel * plan.all_pipelines > 1 and CostModel(problem).parameter_bytes(stage) > 0
-
-
 def slow(mode: RegimeMode) -> Planned:
     """The chain with operators of a second: eight micro-batches take longer than anyone waits."""
     long = problem("slow", mode, 4, [10**6] * 6, chain_edges(6))

@@ -4,8 +4,8 @@ Ratios are compared on their logarithm with the last 30 nights of the same segme
 absolute deviation of that window. A night is an alarm when it lies more than 3 deviations and 10 % off, and a
 rerun in new processes does too; or when it is the third in a row that lies more than 2 deviations and 5 % off, on
 the same side. Nights before an alarm are moved to the new level and stay in the window, so that a change of speed
-is told once and the baseline neither freezes nor starts anew. A night that is missing is no night: a run of three
-goes over it, and the report says that it is missing.
+is told once and the baseline neither freezes nor starts anew. Missing nights are skipped when three in a row
+are counted, and the report names them.
 """
 
 import math

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 from pipebench.domain.problem import Problem
 
@@ -60,7 +60,8 @@ def interval_costs(
 ) -> tuple[FloatArray, IntArray]:
     """(layers, layers + 1, shapes) seconds of a micro-batch, and how many stages may come behind (-1: none).
 
-    The whole cluster is for all layers only. Behind: weight state, fixed bytes and s sets of saved bytes fit.
+    The whole cluster is for all layers only. Behind: what the stage holds fits with s micro-batches live,
+    by the formulas of the suite without workspace and transfer buffers, a parameter counted with each operator.
     """
     count = len(layers)
     costs = problem.profile.on(problem.cluster.devices[0])
@@ -68,8 +69,11 @@ def interval_costs(
     graph = problem.profile.graph
     seconds = np.full((count, count + 1, len(offered)), np.inf)
     deepest = np.full((count, count + 1, len(offered)), -1, np.int64)
+    formula = Formula(problem.regime, problem.mini_batch)
     for column, shape in enumerate(offered):
         samples = micro_batch // shape.data_parallel
+        every = formula.every_stage(shape.data_parallel)
+        no_weights = formula.state_bytes(0, shape.data_parallel)
         spent, held, saved = (np.zeros(len(costs.operators)) for _ in range(3))
         for position, name in enumerate(ways(problem, shape, micro_batch)):
             operator = costs.operators[position]
@@ -80,16 +84,18 @@ def interval_costs(
                 if each
                 else sum(graph.parameter_bytes[p] for p in graph.operators[position].parameters)
             )
-            held[position] = weight_state_bytes(problem.regime, weights, shape.data_parallel)
+            held[position] = formula.state_bytes(weights, shape.data_parallel) - no_weights
             held[position] += each.fixed_bytes if each else 0
             saved[position] = (each or operator).saved_bytes_per_sample * samples
-        sums = [_up_to(values, layers) for values in (spent, held, saved)]
+        adding = formula.live_bytes(saved) - formula.live_bytes(0)
+        sums = [_up_to(values, layers) for values in (spent, held, adding)]
         between = [total[None, :] - total[:-1, None] for total in sums]
         here = np.arange(count + 1)[None, :] > np.arange(count)[:, None]
         if shape.devices == problem.cluster.size:
             here &= (np.arange(count + 1)[None, :] == count) & (np.arange(count)[:, None] == 0)
-        free = limit_bytes - between[1]
-        most = np.where(between[2] > 0, np.floor(free / np.where(between[2] > 0, between[2], 1.0)), MOST_BEHIND)
+        free = (limit_bytes - every.once) - between[1]
+        live = between[2] + every.per_micro_batch
+        most = np.where(live > 0, np.floor(free / np.where(live > 0, live, 1.0)), MOST_BEHIND)
         seconds[:, :, column] = np.where(here, between[0], np.inf)
         deepest[:, :, column] = np.where(
             here & (free >= 0), np.clip(most, 0, MOST_BEHIND).astype(np.int64) - 1, -1

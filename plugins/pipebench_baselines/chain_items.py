@@ -5,25 +5,36 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.algorithms.degrees import Way
-from pipebench.costs.memory import weight_state_bytes
 from pipebench.costs.model import CostModel
-from pipebench.costs.quantise import IntArray
+from pipebench.costs.quantise import IntArray, whole_bytes
 
 Items = tuple[tuple[int, ...], ...]
 
 
 class ItemCosts:
-    """Times and memory of runs of items under one way and micro-batch (samples of one replica)."""
+    """Times and memory of runs of items under one way and micro-batch (samples of one replica), about.
+
+    Left out: what a stage that recomputes keeps of its inputs, transfer buffers, that weights shared by items
+    count once, messages, all-reduces.
+
+    forward_ns, backward_ns: of each item. every: memory of every stage, whatever is in it. every_update_ns: of
+    every stage, once a mini-batch.
+    """
 
     def __init__(self, model: CostModel, items: Items, way: Way, samples: int, replicas: int) -> None:
         problem = model.problem
+        self._formula = formula = model.formula
         self._costs = problem.profile.on(problem.cluster.devices[0]).operators
-        chosen = [[model.times.chosen(op, way.choice[op], samples)[:2] for op in group] for group in items]
-        self.forward_ns = [sum(forward for forward, _ in group) for group in chosen]
-        backward = [sum(backward for _, backward in group) for group in chosen]
-        extra = self.forward_ns if way.recompute == "stage" else [0] * len(items)
-        self.backward_ns = [back + again for back, again in zip(backward, extra, strict=True)]
-        self._problem, self._items, self._way = problem, items, way
+        chosen = [[model.times.chosen(op, way.choice[op], samples) for op in group] for group in items]
+        sums = [[sum(part) for part in zip(*group, strict=True)] for group in chosen]
+        forward, backward, weight_gradient = np.array(sums, np.int64).T
+        none = np.zeros(len(items), np.int64)
+        times = formula.times((forward, backward, weight_gradient), none, samples * replicas, 1, way.recompute)
+        self.forward_ns: list[int] = times.forward.tolist()
+        self.backward_ns: list[int] = times.backward.tolist()
+        self.every = formula.every_stage(replicas, way.recompute)
+        self.every_update_ns = formula.update_ns(0)
+        self._model, self._items, self._way = model, items, way
         self._samples, self._replicas = samples, replicas
 
     @cached_property
@@ -44,7 +55,9 @@ class ItemCosts:
     @cached_property
     def held(self) -> IntArray:
         """Sums over the first n items of weights with their gradients and optimizer state, in bytes."""
-        return self._up_to([sum(map(self._held, group)) for group in self._items])
+        weights = np.array([self._weights(op) for op in range(len(self._costs))], np.int64)
+        each = self._formula.state_bytes(weights, self._replicas) - self._formula.state_bytes(0, self._replicas)
+        return self._up_to([int(each[list(group)].sum()) for group in self._items])
 
     @cached_property
     def saved(self) -> IntArray:
@@ -61,19 +74,20 @@ class ItemCosts:
                 transient = max(transient, found)
         return max(each.workspace_bytes for each in self._costs) + int(transient * self._samples)
 
-    def _held(self, op: int) -> int:
+    def _weights(self, op: int) -> int:
         identifier = self._way.choice[op]
-        graph = self._problem.profile.graph
         if identifier:
-            weights = self._costs[op].alternative(identifier).parameter_bytes
-        else:
-            weights = sum(graph.parameter_bytes[name] for name in graph.operators[op].parameters)
-        return weight_state_bytes(self._problem.regime, weights, self._replicas)
+            return self._costs[op].alternative(identifier).parameter_bytes
+        graph = self._model.graph
+        return sum(graph.parameter_bytes[name] for name in graph.operators[op].parameters)
 
     def _saved(self, op: int) -> int:
         identifier = self._way.choice[op]
-        each = self._costs[op].alternative(identifier) if identifier else self._costs[op]
-        return 0 if self._way.recompute == "stage" else int(each.saved_bytes_per_sample * self._samples)
+        if self._way.recompute == "stage":
+            return 0
+        if not identifier:
+            return int(self._model.terms(self._samples).saved_bytes[op])
+        return whole_bytes(self._costs[op].alternative(identifier).saved_bytes_per_sample * self._samples)
 
     @staticmethod
     def _up_to(values: list[int]) -> IntArray:

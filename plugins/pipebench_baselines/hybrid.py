@@ -98,8 +98,8 @@ def _shapes(name: str, problem: Problem, layers: int, even: bool) -> list[tuple[
 
 
 def _times(model: CostModel, layers: Sequence[Sequence[int]], samples: int) -> list[int]:
-    forward, backward = model.times.at(samples)
-    both = forward + backward
+    terms = model.terms(samples)
+    both = terms.forward_ns + terms.backward_ns
     return [int(both[list(layer)].sum()) for layer in layers]
 
 

@@ -179,7 +179,8 @@ class _Search:
         plan = plan_of(self._problem, self._items, shape, bounds)
         if self._context.scheduler not in ("", "1f1b"):
             plan = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
-        return Candidate(busiest * rounds / shape.pipelines + ahead, shape, bounds, plan)
+        update = shape.sharers * costs.every_update_ns
+        return Candidate(busiest * rounds / shape.pipelines + ahead + update, shape, bounds, plan)
 
 
 def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:

@@ -38,12 +38,13 @@ def rough(problem: Problem, costs: ItemCosts, shape: Shape) -> float:
     """
     each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
-    return each * (rounds + (shape.pipeline - 1) / shape.sharers)
+    return each * (rounds + (shape.pipeline - 1) / shape.sharers) + shape.sharers * costs.every_update_ns
 
 
 def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: int) -> list[Bounds]:
     """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
-    if shape.pipelines == 1 and costs.held[-1] / shape.pipeline > limit:
+    every = costs.every
+    if shape.pipelines == 1 and (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
         return []
     start = equal_bounds(items, shape.stages)
     level = level_devices(costs.times_ns, shape.homes, start)
@@ -52,11 +53,12 @@ def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: in
         return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch
     held, saved = costs.held, costs.saved
+    once = every.held + every.while_live + every.workspace + costs.workspace
 
     def fits(stage: int, first: int, end: int) -> bool:
         live = min(shape.stages - stage, micro_batches)
-        bytes_used = held[end] - held[first] + live * (saved[end] - saved[first]) + costs.workspace
-        return bool(bytes_used <= limit)
+        each = every.per_micro_batch + saved[end] - saved[first]
+        return bool(once + held[end] - held[first] + live * each <= limit)
 
     exact = smallest_bottleneck(costs.times_ns, shape.stages, fits)
     likely = [bounds for bounds in (level,) if all(fits(s, a, b) for s, (a, b) in enumerate(pairwise(bounds)))]
@@ -74,9 +76,9 @@ def _may_fit(problem: Problem, costs: ItemCosts, shape: Shape, bounds: Bounds, l
     for rank in range(shape.pipeline):
         runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
         live = min(total, 2 * (shape.pipeline - rank - 1) + (shape.virtual - 1) * shape.pipeline + 1)
-        held = sum(costs.held[end] - costs.held[first] for first, end in runs)
+        held = sum(costs.every.held + costs.held[end] - costs.held[first] for first, end in runs)
         saved = sum(costs.saved[end] - costs.saved[first] for first, end in runs) / shape.virtual
-        if held + live * saved > limit:
+        if held + live * (costs.every.per_micro_batch + saved) > limit:
             return False
     return True
 

@@ -61,7 +61,7 @@ def _closing(
 
 
 def _free(seeds: Seeds) -> Table:
-    """Stages that no front stands before: they ask nothing."""
+    """Stages without a predecessor: they impose no need on what is in flight."""
     table = seeds.table()
     table.needs[:] = np.where(seeds.here[None] > 0, 0, NEVER)
     return table

@@ -1,8 +1,8 @@
 """Stage configurations: micro-batch size and k; and what one asks of a stage in front of it.
 
-A front is what stands before some stages. Fronts 0 … C - 1: a stage of that configuration; C: nothing; C + 1 + c:
-nothing, where all that come first shall have configuration c. The need of a front is the least that it has to
-keep in flight, in samples; where nothing stands, the most that those behind it keep.
+A front is the predecessor of a group of stages. Fronts 0 … C - 1: a stage of that configuration. Front C: none.
+Front C + 1 + c: none, and the first stages must have configuration c. The need of a front is the least number of
+samples that it has to keep in flight; without a predecessor, the most that the stages behind it keep.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipebench.costs.arrays import messages_ns, whole_bytes_of
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.measure import Values
@@ -28,8 +27,7 @@ def values_of(model: CostModel, sizes: Sequence[Size], recompute: bool) -> Value
     width = operators.shape[1] + 1
     parameters = np.zeros((len(graph.parameters), width), np.int64)
     parameters[:, -1] = [parameter.bytes for parameter in graph.parameters]
-    workspace = np.array([c.workspace_bytes for c in model.times.costs.operators], np.int64)
-    return Values(_wider(operators), parameters, _wider(received), _wider(sent), workspace)
+    return Values(_wider(operators), parameters, _wider(received), _wider(sent), model.terms(1).workspace_bytes)
 
 
 def _wider(table: IntArray) -> IntArray:
@@ -49,25 +47,15 @@ def _figures(
     received = np.zeros((len(graph.tensors), width), np.int64)
     sent = np.zeros((len(graph.tensors), width), np.int64)
     link = problem.cluster.flat(problem.cluster.size)
-    saved_each = np.array([c.saved_bytes_per_sample for c in model.times.costs.operators])
-    forward_bytes, gradient_bytes = _bytes(model, micro_batch)
+    whole, message_ns = model.terms(micro_batch), model.formula.message_ns
     for choice, used in enumerate(replicas):
-        samples = -(-micro_batch // used)
-        forward, backward = model.times.at(samples)
-        operators[:, choice] = forward * (2 if recompute else 1) + backward
-        operators[:, choices + choice] = whole_bytes_of(saved_each * samples)
-        local_forward, local_gradient = _bytes(model, samples)
-        sent[:, choice] = messages_ns(link, forward_bytes, used, used)
-        sent[:, choice] += messages_ns(link, gradient_bytes, used, used)
-        received[:, 2 * choices + choice] = local_forward
+        local = model.terms(-(-micro_batch // used))
+        operators[:, choice] = local.forward_ns * (2 if recompute else 1) + local.backward_ns
+        operators[:, choices + choice] = local.saved_bytes
+        sent[:, choice] = message_ns(link, whole.tensor_bytes, used, used)
+        sent[:, choice] += message_ns(link, whole.gradient_bytes, used, used)
+        received[:, 2 * choices + choice] = local.tensor_bytes
         for side in (received, sent):
-            side[:, 3 * choices + choice] = local_forward + local_gradient
+            side[:, 3 * choices + choice] = local.exchanged_bytes
     received[np.array(graph.producers) < 0, 3 * choices :] = 0
     return operators, received, sent
-
-
-def _bytes(model: CostModel, samples: int) -> tuple[IntArray, IntArray]:
-    """Bytes of a message of each tensor, and of its gradient, at that many samples."""
-    tensors = range(len(model.graph.tensors))
-    forward = np.array([model.tensor_bytes(tensor, samples) for tensor in tensors], np.int64)
-    return forward, np.array([model.gradient_bytes(tensor, samples) for tensor in tensors], np.int64)

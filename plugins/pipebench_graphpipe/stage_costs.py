@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.algorithms.chain_dp import NO_LIMIT, Depths
-from pipebench.costs.arrays import all_reduces_ns, weight_states_bytes
 from pipebench.costs.communicate import ring_level
+from pipebench.costs.formula import Holdings
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench_graphpipe.measure import GraphArrays, measure
@@ -82,17 +82,20 @@ def _tables(
     problem, choices = model.problem, len(replicas)
     period, saved, inputs, buffers = (sums[:, at * choices : (at + 1) * choices] for at in range(FIGURES))
     parameters = np.ascontiguousarray(parameter_bytes)
-    once = buffers + workspace[:, None] + (saved if recompute else 0)
-    period = period.copy()
+    formula = model.formula
+    state, period = np.empty_like(period), period.copy()
     for choice, used in enumerate(replicas):
-        once[:, choice] += weight_states_bytes(problem.regime, parameters, used)
-        reduce_ns = all_reduces_ns(ring_level(problem.cluster, 0, used - 1), parameters, used)
-        period[:, choice] += -(-reduce_ns * micro_batch // problem.mini_batch)
+        state[:, choice] = formula.state_bytes(parameters, used)
+        reduce_ns = formula.all_reduce_ns(ring_level(problem.cluster, 0, used - 1), parameters, used)
+        period[:, choice] += formula.update_share_ns(formula.update_ns(reduce_ns), micro_batch)
+    none = np.zeros((1, 1), np.int64)
+    content = Holdings(state, saved, inputs, buffers, workspace[:, None], none, none)
+    memory = formula.memory(content, "stage" if recompute else "none")
     return StageCosts(
         micro_batch=micro_batch,
         micro_batches=problem.mini_batch // micro_batch,
         replicas=replicas,
         period_ns=period,
-        once_bytes=once,
-        each_bytes=np.ascontiguousarray(inputs if recompute else saved),
+        once_bytes=memory.held + memory.while_live + memory.workspace,
+        each_bytes=np.ascontiguousarray(memory.per_micro_batch),
     )

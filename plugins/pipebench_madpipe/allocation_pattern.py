@@ -15,6 +15,7 @@ from pipebench.algorithms.stage_table import (
     WEIGHTS,
     WORKSPACE,
     StageTable,
+    stage_ns,
 )
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
@@ -51,12 +52,12 @@ def allocation_pattern(
             resource[count] = _link(special, stage) if duration[count] > 0 else -1
             count += 1
         forward[stage] = count
-        duration[count] = table.layers[FORWARD, bounds[stage + 1]] - table.layers[FORWARD, bounds[stage]]
+        duration[count] = stage_ns(table, FORWARD, bounds[stage], bounds[stage + 1])
         resource[count] = stages if special[stage] else stage
         count += 1
     for stage in range(stages - 1, -1, -1):
         backward[stage] = count
-        duration[count] = table.layers[BACKWARD, bounds[stage + 1]] - table.layers[BACKWARD, bounds[stage]]
+        duration[count] = stage_ns(table, BACKWARD, bounds[stage], bounds[stage + 1])
         resource[count] = stages if special[stage] else stage
         count += 1
         if stage > 0 and not (special[stage - 1] and special[stage]):

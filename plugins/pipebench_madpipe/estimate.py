@@ -24,6 +24,7 @@ from pipebench.algorithms.stage_table import (
     WORK,
     WORKSPACE,
     StageTable,
+    stage_ns,
 )
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
@@ -96,7 +97,7 @@ def add_stage(
     beside: bool,
 ) -> tuple[int, Front]:
     """The front in front of stage [first, end), given the one in front of the cut at `end`; FITS, SKIP or STOP."""
-    work = table.layers[WORK, end] - table.layers[WORK, first]
+    work = stage_ns(table, WORK, first, end)
     if work > period:
         return STOP, front
     group = front.group

@@ -11,11 +11,13 @@ from pipebench.algorithms.stage_table import (
     CUT_FORWARD,
     CUT_HELD,
     EACH,
+    EVERY_WORK,
     ONCE,
     WEIGHTS,
     WORK,
     WORKSPACE,
     StageTable,
+    stage_ns,
 )
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
@@ -26,13 +28,20 @@ FAR = 2**62
 
 class Grid(NamedTuple):
     """Equally spaced values from 0: `loads` of t_P up to U(1, L), `memories` of m_P up to M, `delays` of V up to
-    U(1, L) + the sum of C; rounding: UP, NEAREST or DOWN.
+    U(1, L) + the sum of C; rounding: UP, NEAREST or DOWN. U(1, L) is that of `most_work`.
     """
 
     loads: int
     memories: int
     delays: int
     rounding: int
+
+
+@kernel
+def most_work(table: StageTable) -> int:
+    """ns of all layers, each a stage of its own: no partition takes longer. U(1, L) where stages add nothing."""
+    length = table.layers.shape[1] - 1
+    return int(table.layers[WORK, length] + length * table.layers[EVERY_WORK, 0])
 
 
 @kernel
@@ -75,8 +84,7 @@ def grid_dp(
     value beyond the grid is left out.
     """
     length = table.layers.shape[1] - 1
-    work = table.layers[WORK]
-    total = int(work[length])
+    total = most_work(table)
     farthest = total + int(table.layers[CUT_FORWARD].sum() + table.layers[CUT_BACKWARD].sum())
     slots = np.full(1 << 16, -1, np.int64)
     size = 1 << 15
@@ -108,7 +116,7 @@ def grid_dp(
             held = -(-at_memory * memory // (grid.memories - 1))
             load = -(-at_load * total // (grid.loads - 1))
             for first in range(end - 1, -1, -1):
-                duration = work[end] - work[first]
+                duration = stage_ns(table, WORK, first, end)
                 cut = table.layers[CUT_FORWARD, first] + table.layers[CUT_BACKWARD, first]
                 if duration >= best:
                     break

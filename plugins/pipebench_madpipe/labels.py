@@ -9,7 +9,7 @@ import numpy as np
 
 from pipebench.algorithms.assign import assign
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.stage_table import WORK, StageTable
+from pipebench.algorithms.stage_table import EVERY_WORK, WORK, StageTable
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray
 from pipebench_madpipe.completion import cannot_end, least_needs
@@ -92,7 +92,7 @@ def reach(
     """
     length = table.layers.shape[1] - 1
     normals = most - 1
-    work = table.layers[WORK]
+    work, every = table.layers[WORK], table.layers[EVERY_WORK, 0]
     needs = least_needs(table, memory, period, normals, estimate)
     hopeless = cannot_end(table, memory, period, needs, Front(0, 0, 0, 0, 0, 0), length, 0, normals)
     labels = np.empty((1024, COLUMNS), np.int64)
@@ -127,9 +127,9 @@ def reach(
                         reached = used if special else used + 1
                         after = BESIDE if special else (FREE if state == FREE else USED)
                         # What is left must fit into the time of the normal GPUs left and of the special one.
-                        time_left = (normals - reached + 1) * period - origin.load
+                        time_left = (normals - reached) * (period - every) + period - origin.load
                         if special:
-                            nearest = end - 1 if work[end] <= time_left else -1
+                            nearest = end - 1 if work[end] + every <= time_left else -1
                         else:
                             nearest = min(end, _below(work, time_left + 1)) - 1
                         for first in range(nearest, -1, -1):

@@ -10,7 +10,7 @@ from pipebench.algorithms.linearise import linearise
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.plan_pattern import periodic_schedule, plan_pattern
-from pipebench.algorithms.stage_table import CUT_BACKWARD, CUT_FORWARD, WORK, StageTable, stage_table
+from pipebench.algorithms.stage_table import CUT_BACKWARD, CUT_FORWARD, EVERY_WORK, WORK, StageTable, stage_table
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -18,7 +18,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp
+from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp, most_work
 from pipebench_madpipe.periodic_ilp import answered
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import allocation_plan
@@ -45,9 +45,8 @@ def algorithm_1(
     stop: Callable[[], bool] = lambda: False,
 ) -> FirstPhase:
     """Algorithm 1 with lines 2 and 7 corrected (A2, A3); targets are whole ns, rounded up."""
-    total = int(table.layers[WORK][-1])
-    lower = max(1, -(-total // gpus))
-    upper = total + int(table.layers[CUT_FORWARD].sum() + table.layers[CUT_BACKWARD].sum())
+    lower = max(1, int(table.layers[EVERY_WORK][0]) - int(-table.layers[WORK][-1] // gpus))
+    upper = most_work(table) + int(table.layers[CUT_FORWARD].sum() + table.layers[CUT_BACKWARD].sum())
     target, states = lower, 0
     best, found = -1, None
     for _ in range(iterations):

@@ -67,7 +67,7 @@ def live_micro_batches(allocation: Allocation, instants: IntArray, chain: Chain,
     at = dict(zip(operations_of(allocation), map(int, instants), strict=True))
     live = []
     for stage, (first, end) in enumerate(pairwise(allocation.bounds)):
-        lasts = int(chain.backward[end] - chain.backward[first])
+        lasts = chain.backward_ns(first, end)
         live.append(max(1, -((at[FORWARD, stage, -1] - at[BACKWARD, stage, -1] - lasts) // period)))
     return live
 

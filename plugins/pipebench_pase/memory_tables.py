@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipebench.costs.formula import Formula, Memory
 from pipebench.costs.sharded_stage import ShardedStage
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Problem
@@ -12,10 +13,10 @@ from pipebench_pase.space import IntArray, Space
 
 
 def memory_tables(problem: Problem, samples: int, spaces: Sequence[Space]) -> list[IntArray]:
-    """For each operator the bytes of its weights' state and of what one micro-batch saves, by configuration.
+    """For each operator what its weights' state and what it saves of one micro-batch add to `every_stage`.
 
-    Weights of several operators count with each of them. Operators of one space whose figures are equal share an
-    array.
+    An array by configuration. Weights of several operators count with each of them. Operators of one space whose
+    figures are equal share an array.
     """
     graph = problem.profile.graph
     costs = {each.operator: each for each in problem.profile.on(problem.cluster.devices[0]).operators}
@@ -28,7 +29,7 @@ def memory_tables(problem: Problem, samples: int, spaces: Sequence[Space]) -> li
         if key not in made:
             made[key] = np.array(
                 [
-                    _bytes(problem, samples, operator.name, space.split(number), costs)
+                    _added_bytes(problem, samples, operator.name, space.split(number), costs)
                     for number in range(len(space.configurations))
                 ],
                 np.int64,
@@ -37,7 +38,12 @@ def memory_tables(problem: Problem, samples: int, spaces: Sequence[Space]) -> li
     return found
 
 
-def _bytes(
+def every_stage(problem: Problem) -> Memory[int]:
+    """The memory that every stage has, whatever is in it."""
+    return Formula(problem.regime, problem.mini_batch).every_stage()
+
+
+def _added_bytes(
     problem: Problem, samples: int, name: str, split: dict[str, int], costs: dict[str, OperatorCosts]
 ) -> int:
     devices = tuple(range(problem.cluster.size))
@@ -49,7 +55,9 @@ def _bytes(
         sharding=(split,),
     )
     alone = ShardedStage(problem.profile.graph, stage, samples, problem.cluster)
-    return alone.weight_state(problem.regime, 1) + alone.saved(costs)
+    formula = Formula(problem.regime, problem.mini_batch)
+    state = alone.weight_state(formula, 1) - formula.state_bytes(0, 1)
+    return state + formula.live_bytes(alone.saved(costs)) - formula.live_bytes(0)
 
 
 def workspace_bytes(problem: Problem) -> int:

@@ -7,7 +7,7 @@ from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 from pipebench_pase.elimination import Best, find_best
 from pipebench_pase.limited import find_best_within
-from pipebench_pase.memory_tables import memory_tables, workspace_bytes
+from pipebench_pase.memory_tables import every_stage, memory_tables, workspace_bytes
 from pipebench_pase.ordering import Sequenced, sequenced
 from pipebench_pase.plugin import PaSEOptions
 from pipebench_pase.pricing import Priced, priced
@@ -46,9 +46,9 @@ def _within(problem: Problem, prices: Priced, tables: Tables, order: Sequenced, 
     options = context.options
     assert isinstance(options, PaSEOptions)
     memory = memory_tables(problem, prices.samples, tables.spaces)
-    scratch = workspace_bytes(problem)
+    besides = workspace_bytes(problem) + every_stage(problem).peak(1)
     for limit_bytes in memory_limits(problem):
-        usable = limit_bytes - scratch
+        usable = limit_bytes - besides
         found = find_best_within(tables.costs, memory, usable, order, options.nodes, context.check_deadline)
         context.count("eliminations", found.solved)
         if found.strategy is not None:
@@ -63,7 +63,7 @@ def _within(problem: Problem, prices: Priced, tables: Tables, order: Sequenced, 
             raise InfeasibleProblem(
                 f"pase found no strategy that fits in {options.nodes} eliminations", "raise nodes"
             )
-    least = sum(int(each.min()) for each in memory) + scratch
+    least = sum(int(each.min()) for each in memory) + besides
     raise InfeasibleProblem(
         f"pase needs {least} bytes on each device for {prices.samples} samples at once, devices have "
         f"{problem.cluster.memory_bytes}",

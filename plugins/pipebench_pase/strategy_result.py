@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from pipebench.costs.formula import Formula
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench_pase.pricing import Priced, assumptions
@@ -22,9 +24,10 @@ def strategy_result(
     describe: a notice for each operator that is cut, in the graph's order: fc6: batch/2 out_features/4.
     """
     runs = problem.mini_batch // prices.samples
+    update_ns = Formula(problem.regime, problem.mini_batch).update_ns(0)
     return PlanResult(
         plan=strategy_plan(problem, prices.samples, splits),
-        claimed_s=cost * prices.unit_s * runs,
+        claimed_s=cost * prices.unit_s * runs + update_ns / NS_PER_S,
         claimed_native=cost,
         claimed_unit=prices.unit,
         termination=termination,

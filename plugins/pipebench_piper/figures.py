@@ -6,11 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
-from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
+from pipebench.costs.formula import Formula, Memory
+from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench_piper.released_costs import added_bytes, compute_s, crossing_bytes, synchronisation_s
 
 MOST_DEVICES = 8192
 
@@ -47,6 +48,7 @@ class Figures:
         self.micro_batch = micro_batch
         self.own = own
         self.micro_batches = problem.mini_batch // micro_batch
+        self.formula = Formula(problem.regime, problem.mini_batch)
         costs = problem.profile.on(problem.cluster.devices[0])
         self._times = OperatorTimes(costs)
         self._operators = costs.operators
@@ -118,59 +120,53 @@ class Figures:
         return min(self.micro_batches, self.problem.cluster.size)
 
     def of_way(self, way: Way) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-        """(operators, alternatives) seconds with the all-reduce, saved and fixed bytes; and how many there are.
+        """(operators, alternatives) seconds with the synchronisation, saved and fixed bytes; how many there are.
 
-        Seconds for one micro-batch in the stage's steady state. All-reduce: 4 (d - 1) / d of the weights a
-        mini-batch (the released planner's parameter server), spread over its micro-batches.
+        Seconds for one micro-batch in the stage's steady state, see `released_costs`. Bytes are those that an
+        operator adds to `every_stage`.
         """
         offered = self.choices[way.tensor_parallel]
         widest = max(1, *(len(each) for each in offered))
-        time, saved, fixed = (np.zeros((self.nodes, widest)) for _ in range(3))
+        time, saved = np.zeros((self.nodes, widest)), np.zeros((self.nodes, widest))
+        weights, fixed = np.zeros((self.nodes, widest), np.int64), np.zeros((self.nodes, widest), np.int64)
         count = np.array([len(each) for each in offered], np.int64)
         replicas = way.data_parallel
         turns = replicas if self.own else 1
-        regime, graph = self.problem.regime, self.problem.profile.graph
+        formula, graph = self.formula, self.problem.profile.graph
         for node, each in enumerate(offered):
             for position, alternative in enumerate(each):
                 if alternative is None:
-                    weights = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
-                    keeps, holds = self._operators[node].saved_bytes_per_sample, 0
+                    own = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
+                    weights[node, position] = own
+                    keeps = self._operators[node].saved_bytes_per_sample
                 else:
-                    weights, holds = alternative.parameter_bytes, alternative.fixed_bytes
+                    weights[node, position] = alternative.parameter_bytes
+                    fixed[node, position] = alternative.fixed_bytes
                     keeps = alternative.saved_bytes_per_sample
-                reduced = 4 * (replicas - 1) * weights / replicas / self.micro_batches
-                time[node, position] = self._seconds(node, alternative, way.samples) / turns
-                time[node, position] += reduced / self.bandwidth
+                time[node, position] = compute_s(self._times, node, alternative, way.samples) / turns
                 saved[node, position] = keeps * way.samples
-                fixed[node, position] = holds + weight_state_bytes(regime, weights, replicas)
-        return time, saved, fixed, count
+        time += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
+        fixed += formula.state_bytes(weights, replicas) - formula.state_bytes(0, replicas)
+        live: FloatArray = formula.live_bytes(saved) - formula.live_bytes(0)
+        return time, live, fixed.astype(np.float64), count
 
-    def _seconds(self, node: int, alternative: Alternative | None, samples: int) -> float:
-        sizes = self._times.costs.micro_batches
-        if len(sizes) == 1:
-            each = alternative or self._operators[node]
-            return (each.forward_s[0] + each.backward_s[0]) * (samples / sizes[0])
-        name = "" if alternative is None else alternative.id
-        forward, backward, _ = self._times.chosen(node, name, samples)
-        return (forward + backward) / NS_PER_S
+    def every_stage(self, way: Way) -> Memory[int]:
+        """The memory that every stage of these degrees has, whatever is in it."""
+        return self.formula.every_stage(way.data_parallel)
 
     def crossing(self, degree: int) -> tuple[FloatArray, FloatArray]:
-        """(edges, alternatives) bytes of one micro-batch that an edge costs at its consumer and at its producer.
-
-        The tensor and its gradient, and what the alternative at that end adds, once in each direction.
-        """
+        """(edges, alternatives) bytes that an edge costs for a micro-batch at its consumer and at its producer."""
         graph = self.problem.profile.graph
         offered = self.choices[degree]
         widest = max(1, *(len(each) for each in offered))
         into, out = np.zeros((len(self.edges), widest)), np.zeros((len(self.edges), widest))
         for edge, (producer, consumer) in enumerate(self.edges):
             tensor = graph.tensors[self.tensors[edge]]
-            plain = tensor.forward_bytes_per_sample + tensor.gradient_bytes_per_sample
             for ends, node in ((into, consumer), (out, producer)):
-                ends[edge] = plain * self.micro_batch + tensor.fixed_bytes
+                ends[edge] = crossing_bytes(tensor, self.micro_batch)
                 for position, alternative in enumerate(offered[node]):
                     if alternative is not None and tensor.name in alternative.boundary_bytes:
-                        ends[edge, position] += 2 * sum(alternative.boundary_bytes[tensor.name]) * self.micro_batch
+                        ends[edge, position] += added_bytes(tensor, alternative, self.micro_batch)
         return into, out
 
 

@@ -29,6 +29,7 @@ class Tables(NamedTuple):
     give what one device keeps (rounded up). degree: position of its tensor-parallel degree. price: seconds
     for a byte that crosses.
     time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, bytes besides.
+    every_once, every_live: (ways,) bytes that every stage has besides, once and for each unit in flight.
     offered: (ways, operators) alternatives.
     fast, fast_saved, fast_fixed, least_saved, least_fixed, lacking: (ways, sets) sums over the fastest
     alternatives, least of each, operators without any.
@@ -49,6 +50,8 @@ class Tables(NamedTuple):
     time: FloatArray
     saved: FloatArray
     fixed: FloatArray
+    every_once: FloatArray
+    every_live: FloatArray
     offered: IntArray
     fast: FloatArray
     fast_saved: FloatArray
@@ -77,6 +80,12 @@ class Memory(NamedTuple):
 def inside(rows: Words, row: int, node: int) -> bool:
     """Whether a downset holds a node."""
     return bool((rows[row, node // 64] >> np.uint64(node % 64) & np.uint64(1)) != 0)
+
+
+@kernel
+def room_for(tables: Tables, way: int, live: int, limit: float) -> float:
+    """Bytes that the operators of a stage may take with `live` units in flight."""
+    return float(limit - (tables.every_once[way] + live * tables.every_live[way]))
 
 
 @kernel
@@ -144,15 +153,16 @@ def stage_time(
         for a in range(count[i]):
             saved[i, a] = saved[i, a] * live + fixed[i, a]
     counters[2] += 1
-    known, price, _ = greedy(time, saved, count, limit)
+    room = room_for(tables, way, live, limit)
+    known, price, _ = greedy(time, saved, count, room)
     least = known
     if to_the_end and known < np.inf and price > 0.0:
-        least = min(known, priced(time, saved, count, price)[0] - price * limit)
+        least = min(known, priced(time, saved, count, price)[0] - price * room)
         if least >= known * (1 - 1e-12):
             least = known
         elif least <= target < known:
             counters[3] += 1
-            known, proven, _ = choose(time, saved, count, limit, True)
+            known, proven, _ = choose(time, saved, count, room, True)
             counters[4] += not proven
             least = known
     memory.key[slot], memory.least[slot], memory.known[slot] = name, least, known
@@ -250,13 +260,14 @@ def reach(
                         continue
                     counters[1] += 1
                     live = (total + tables.share[way] - 1) // tables.share[way]
+                    free = room_for(tables, way, live, limit)
                     least = (tables.least_saved[way, large] - tables.least_saved[way, small]) * live
                     least += tables.least_fixed[way, large] - tables.least_fixed[way, small]
-                    if least * (1 - SLACK) > limit:
+                    if least * (1 - SLACK) > free:
                         continue
                     held = (tables.fast_saved[way, large] - tables.fast_saved[way, small]) * live
                     held += tables.fast_fixed[way, large] - tables.fast_fixed[way, small]
-                    sure = fastest * (1 + SLACK) <= target and held * (1 + SLACK) <= limit
+                    sure = fastest * (1 + SLACK) <= target and held * (1 + SLACK) <= free
                     if not (sure and tables.uniform[degree]):
                         seconds = stage_time(
                             tables, memory, large, small, way, live, limit, to_the_end, target, counters

@@ -8,6 +8,7 @@ from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.score import mini_batch_ns
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
@@ -130,9 +131,10 @@ def _result(problem: Problem, best: _Candidate, options: PiperOptions, tried: in
             f"with transfer buffers the plan needs {excess} bytes more than there are: Piper's memory model has "
             "none; piper[memory=suite] plans for them"
         )
+    update_s = best.figures.formula.update_ns(0) / NS_PER_S
     return PlanResult(
         plan=best.plan,
-        claimed_s=best.partition.seconds * best.figures.micro_batches,
+        claimed_s=best.partition.seconds * best.figures.micro_batches + update_s,
         claimed_native=best.partition.seconds,
         claimed_unit="s a micro-batch (slowest stage)",
         bound_scope="slowest stage in Piper's model at this micro-batch" if termination == "optimal" else "",

@@ -8,7 +8,7 @@ import numpy as np
 from pipebench.algorithms.downset_table import Words
 from pipebench.costs.quantise import IntArray
 from pipebench_piper.figures import Figures, Way
-from pipebench_piper.kernel import Tables, reach, stage_choice
+from pipebench_piper.kernel import Tables, reach, room_for, stage_choice
 from pipebench_piper.knapsack import choose
 from pipebench_piper.tables import empty_memory, tables_of
 
@@ -127,7 +127,8 @@ class Search:
             way = figures.ways[number]
             members, time, saved, fixed, count = stage_choice(tables, at, behind, number)
             live = -(-total // way.share)
-            seconds, _, choice = choose(time, saved * live + fixed, count, limit_bytes, self.exact)
+            room = room_for(tables, number, live, limit_bytes)
+            seconds, _, choice = choose(time, saved * live + fixed, count, room, self.exact)
             parts.append(Part(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds)))
             at, devices = behind, left
         return tuple(parts)

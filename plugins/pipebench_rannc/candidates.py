@@ -96,7 +96,7 @@ def candidate(runs: Runs, flow: Flow, cut: Cut, tabled: Tabled, from_end: bool, 
                 int(backward[first, behind]) + (own if recompute else 0),
                 int(there[first, behind]),
                 int(back[first, behind]),
-                int(runs.all_reduce(replicas, flow.shape.copies, flow.shape.devices)[first, behind]),
+                int(runs.update_ns(replicas, flow.shape.copies, flow.shape.devices)[first, behind]),
             )
         )
         start = end

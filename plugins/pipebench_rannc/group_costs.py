@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipebench.costs.communicate import message_ns
-from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.formula import Holdings
 from pipebench.costs.model import CostModel
-from pipebench.costs.quantise import whole_bytes
 from pipebench.domain.cluster import LinkLevel
 from pipebench_rannc.atoms import Atoms
 
@@ -47,8 +45,7 @@ class GroupCosts:
         self._samples = samples
         self._level = level
         graph = model.graph
-        forward, backward = model.times.at(samples)
-        costs = model.times.costs.operators
+        terms = model.terms(samples)
         users: dict[str, int] = {}
         for operator in graph.operators:
             for name in operator.parameters:
@@ -63,10 +60,10 @@ class GroupCosts:
             mine = [name for name in operator.parameters if users[name] == 1]
             common = frozenset(f"parameter {name}" for name in operator.parameters if users[name] > 1)
             amounts = Amounts(
-                int(forward[op] + backward[op]),
+                int(terms.forward_ns[op] + terms.backward_ns[op]),
                 sum(graph.parameter_bytes[name] for name in mine),
-                whole_bytes(costs[op].saved_bytes_per_sample * samples),
-                costs[op].workspace_bytes,
+                int(terms.saved_bytes[op]),
+                int(terms.workspace_bytes[op]),
             )
             if operator.constant:
                 name = f"constant {operator.name}"
@@ -104,8 +101,17 @@ class GroupCosts:
         whole = group.own
         for name in group.shared:
             whole = whole.plus(self._shared[name])
-        states = weight_state_bytes(self._model.problem.regime, whole.weights, 1)
-        return states + whole.saved + whole.workspace + self._both_ways(received) + self._both_ways(sent)
+        formula = self._model.formula
+        content = Holdings(
+            state_bytes=formula.state_bytes(whole.weights, 1),
+            saved_bytes=whole.saved,
+            input_bytes=0,
+            buffer_bytes=self._both_ways(received) + self._both_ways(sent),
+            workspace_bytes=whole.workspace,
+            fixed_bytes=0,
+            transient_bytes=0,
+        )
+        return formula.memory(content, "none").peak(1)
 
     def _both_ways(self, tensors: Iterable[int]) -> int:
         model, samples = self._model, self._samples
@@ -116,5 +122,5 @@ class GroupCosts:
         if tensor not in self._sending:
             model, samples = self._model, self._samples
             sizes = (model.tensor_bytes(tensor, samples), model.gradient_bytes(tensor, samples))
-            self._sending[tensor] = sum(message_ns(self._level, size, 1, 1) for size in sizes)
+            self._sending[tensor] = sum(model.formula.message_ns(self._level, size, 1, 1) for size in sizes)
         return self._sending[tensor]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.costs.formula import Memory
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench_rannc.differences import Differences
-from pipebench_rannc.runs import Runs, StageBytes
+from pipebench_rannc.runs import Runs
 from pipebench_rannc.space import Flow
 from pipebench_rannc.stage_dp import INFEASIBLE, StageTimes
 
@@ -34,7 +35,7 @@ def printed(
         forward, backward, there, back = made.parts(replicas, chosen.communication == "both")
         if recompute:
             backward = backward + forward
-        fits = made.bytes(replicas).peak(live, recompute) <= limit_bytes
+        fits = made.memory(replicas, recompute).peak(live) <= limit_bytes
         if chosen.communication == "both":
             made.extra[0, replicas], made.extra[1, replicas] = there, back
         else:
@@ -54,13 +55,13 @@ def from_the_end(
     made = _Tables(runs, flow, classes)
     for replicas in counts:
         forward, backward, there, back = (_turned(each) for each in made.parts(replicas, False))
-        needs = made.bytes(replicas)
         for recompute in (True, False):
             if pinned is not None and pinned != recompute:
                 continue
             again = forward if recompute else 0
+            needs = made.memory(replicas, recompute)
             for live in range(1, classes + 1):
-                fits = _turned(needs.peak(live, recompute)) <= limit_bytes
+                fits = _turned(needs.peak(live)) <= limit_bytes
                 made.put(live - 1, replicas, fits, forward + there, backward + back + again, recompute)
     return made.tabled()
 
@@ -91,8 +92,10 @@ class _Tables:
         forward, backward = self._runs.times(self.samples(replicas))
         return forward, backward, *self._runs.messages(self._flow.micro_batch, replicas, level, received)
 
-    def bytes(self, replicas: int) -> StageBytes:
-        return self._runs.stage_bytes(self.samples(replicas), replicas * self._flow.shape.copies)
+    def memory(self, replicas: int, recompute: bool) -> Memory[IntArray]:
+        return self._runs.memory(
+            self.samples(replicas), replicas * self._flow.shape.copies, "stage" if recompute else "none"
+        )
 
     def put(
         self, of_class: int, replicas: int, fits: BoolArray, forward: IntArray, backward: IntArray, recompute: bool

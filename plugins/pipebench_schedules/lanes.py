@@ -6,7 +6,7 @@ from pipebench.algorithms.micro_batches import MOST_STEPS
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
-from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, Lane
 
@@ -46,20 +46,12 @@ def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int
 def lane(problem: Problem, plan: Plan, position: int, tasks: Sequence[tuple[str, Sequence[int]]]) -> Lane:
     """The lane of a stage that runs these runs of (kind, micro-batches), then its all-reduce.
 
-    There is one where several replicas or copies hold weights, in sync (async spreads it over the backwards).
+    There is one in sync where the update takes time (async spreads it over the backwards).
     """
     stage = plan.stages[position]
     kinds = "".join(kind * len(numbers) for kind, numbers in tasks)
     micro_batch = tuple(number for _, numbers in tasks for number in numbers)
-    if problem.regime.mode == "sync" and _reduces(problem, plan, stage):
+    if CostModel(problem).needs_update_task(stage, plan):
         kinds += ALL_REDUCE
         micro_batch += (0,)
     return Lane(devices=stage.devices, stage=(position,) * len(kinds), micro_batch=micro_batch, kinds=kinds)
-
-
-def _reduces(problem: Problem, plan: Plan, stage: Stage) -> bool:
-    """Whether several devices hold the same weights and sum their gradients."""
-    model = CostModel(problem)
-    if any(parts > 1 for split in stage.sharding for parts in split.values()):
-        return model.all_reduce_ns(stage, plan) > 0
-    return stage.data_parallel * plan.all_pipelines > 1 and model.parameter_bytes(stage) > 0

@@ -60,7 +60,7 @@ def shared_lane(problem: Problem, plan: Plan, stages: list[int], order: Order) -
     behind = [
         (ALL_REDUCE, stage, 0)
         for stage in sorted(stages, key=lambda stage: -(stage % plan.pipeline_length))
-        if problem.regime.mode == "sync" and model.all_reduce_ns(plan.stages[stage], plan) > 0
+        if model.needs_update_task(plan.stages[stage], plan)
     ]
     tasks = [*order, *behind]
     return Lane(

@@ -5,22 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.memory import weight_state_bytes
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.formula import Formula
+from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
+from pipebench_tarnawski.released_costs import latency_s, output_s
 
 CPU = "cpu"
-SHARED = "->"
-"""Tensors whose names are equal up to here are one output that is sent once (formats.tarnawski_graph)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Nodes (sets of operators) with their latencies in s and bytes; outputs as node sets with seconds to send.
 
-    foreign: 1 for nodes that no accelerator runs. successors: of each node, by colour class where the profile has
-    them (the order in which the released program follows them).
+    size: what a node adds to `every_load_bytes`. foreign: 1 for nodes that no accelerator runs. successors: of
+    each node, by colour class where the profile has them (the order in which the released program follows them).
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -37,27 +35,31 @@ def accelerator_type(problem: Problem) -> str:
     return next((name for name in problem.cluster.devices if name != CPU), problem.cluster.devices[0])
 
 
+def every_load_bytes(problem: Problem) -> int:
+    """What every accelerator with a load holds, whatever the load: with one micro-batch, as sizes count."""
+    return Formula(problem.regime, problem.mini_batch).every_stage().peak(1)
+
+
 def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
     """Figures of one micro-batch; operators that cost nothing and hang on one other are merged with it.
 
     Where memory may bind, only those without bytes are merged.
 
-    The bytes of an operator: state of its weights and what it saves of one micro-batch.
+    The bytes of an operator: state of its weights and what it saves of one micro-batch. limit_bytes: of the
+    operators on one accelerator.
     """
     graph = problem.profile.graph
     name = accelerator_type(problem)
-    latency = _latency(problem, name, micro_batch)
-    cpu = _latency(problem, CPU, micro_batch) if CPU in problem.cluster.devices else latency * 0 + np.inf
+    latency = latency_s(problem, name, micro_batch)
+    cpu = latency_s(problem, CPU, micro_batch) if CPU in problem.cluster.devices else latency * 0 + np.inf
     operators = problem.profile.on(name).operators
-    size = np.array(
-        [
-            weight_state_bytes(problem.regime, sum(graph.parameter_bytes[p] for p in operator.parameters), 1)
-            + costs.saved_bytes_per_sample * micro_batch
-            for operator, costs in zip(graph.operators, operators, strict=True)
-        ]
-    )
+    formula = Formula(problem.regime, problem.mini_batch)
+    weights = np.array([sum(graph.parameter_bytes[p] for p in op.parameters) for op in graph.operators], np.int64)
+    saved: FloatArray = np.array([costs.saved_bytes_per_sample for costs in operators]) * micro_batch
+    state = formula.state_bytes(weights, 1) - formula.state_bytes(0, 1)
+    size: FloatArray = state + (formula.live_bytes(saved) - formula.live_bytes(0))
     foreign = np.array([float(operator.attributes.get("cpu_only", 0)) for operator in graph.operators])
-    outputs = _outputs(problem, micro_batch)
+    outputs = output_s(problem, micro_batch)
     light = (size == 0) | (size.sum() <= limit_bytes)
     light &= (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
     home = _merged(graph.successors, light, outputs)
@@ -74,7 +76,7 @@ def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
         if len(nodes) > 1 and seconds > 0:
             merged[nodes] = merged.get(nodes, 0.0) + seconds
 
-    def total(values: FloatArray) -> FloatArray:
+    def total(values: FloatArray | IntArray) -> FloatArray:
         return np.array([values[list(each)].sum() for each in members])
 
     return Figures(
@@ -86,35 +88,6 @@ def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
         successors=[sorted(later - {node}, key=rank.__getitem__) for node, later in enumerate(after)],
         outputs=merged,
     )
-
-
-def _latency(problem: Problem, name: str, micro_batch: int) -> FloatArray:
-    costs = problem.profile.on(name)
-    if len(costs.micro_batches) == 1:
-        scale = micro_batch / costs.micro_batches[0]
-        return np.array([(each.forward_s[0] + each.backward_s[0]) * scale for each in costs.operators])
-    forward, backward = OperatorTimes(costs).at(micro_batch)
-    return (forward + backward) / 1e9
-
-
-def _outputs(problem: Problem, micro_batch: int) -> dict[tuple[int, ...], float]:
-    """Operators that make or read an output, with the seconds to send it (and its gradient) once."""
-    graph = problem.profile.graph
-    bandwidth = problem.cluster.flat(problem.cluster.size).bandwidth_bytes_s
-    ends: dict[str, set[int]] = {}
-    seconds: dict[str, float] = {}
-    for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
-        if producer < 0:
-            continue
-        name = tensor.name.split(SHARED)[0]
-        ends.setdefault(name, set()).update((producer, *readers))
-        moved = (tensor.forward_bytes_per_sample + tensor.gradient_bytes_per_sample) * micro_batch
-        seconds[name] = max(seconds.get(name, 0.0), (moved + tensor.fixed_bytes) / bandwidth)
-    summed: dict[tuple[int, ...], float] = {}
-    for name, found in ends.items():
-        key = tuple(sorted(found))
-        summed[key] = summed.get(key, 0.0) + seconds[name]
-    return summed
 
 
 def _merged(

@@ -2,12 +2,14 @@
 
 from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.costs.formula import Formula
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_tarnawski.figures import CPU, figures
+from pipebench_tarnawski.figures import CPU, every_load_bytes, figures
 from pipebench_tarnawski.plugin import TarnawskiOptions
 from pipebench_tarnawski.search import COUNTERS, Search, Split
 
@@ -25,7 +27,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     accelerators = [device for device, kind in enumerate(kinds) if kind != CPU]
     cpus = [device for device, kind in enumerate(kinds) if kind == CPU]
     size = micro_batch(problem)
-    limits = memory_limits(problem, accelerators or None)
+    every = every_load_bytes(problem)
+    limits = [limit_bytes - every for limit_bytes in memory_limits(problem, accelerators or None)]
     search = Search(
         figures(problem, size, limits[0]),
         options.linearize,
@@ -50,7 +53,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     proven = not options.linearize and not split.stopped
     return PlanResult(
         plan=made,
-        claimed_s=split.seconds * (problem.mini_batch // size),
+        claimed_s=split.seconds * (problem.mini_batch // size) + _update_s(problem, size),
         claimed_native=split.seconds * 1e3,
         claimed_unit="ms a micro-batch (largest load)",
         bound_scope="largest load in Tarnawski's model at this micro-batch" if proven else "",
@@ -82,6 +85,15 @@ def micro_batch(problem: Problem) -> int:
         return problem.pins.micro_batch
     profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
     return max((size for size in profiled if problem.mini_batch % size == 0), default=problem.mini_batch)
+
+
+def _update_s(problem: Problem, size: int) -> float:
+    """What every stage runs once a mini-batch: no load is larger by it than another."""
+    formula = Formula(problem.regime, problem.mini_batch)
+    update_ns = formula.update_ns(0)
+    if problem.regime.mode == "async":
+        update_ns = formula.update_share_ns(update_ns, size) * (problem.mini_batch // size)
+    return update_ns / NS_PER_S
 
 
 def _plan(problem: Problem, split: Split, size: int, accelerators: list[int], cpus: list[int]) -> Plan:

@@ -19,7 +19,7 @@ from pipebench.algorithms.contiguous import (
     shortest_period,
 )
 from pipebench.algorithms.linearise import linearise
-from pipebench.costs.communicate import message_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
 from tests.algorithms.enumeration import (
@@ -65,7 +65,7 @@ def figures_of(problem: Problem) -> Figures:
         [round(c.backward_s[0] * 1e9) for c in costs],
         [sizes.get(f"w{i}", 0) for i in range(len(costs))],
         held,
-        [message_ns(problem.cluster.levels[0], size, 1, 1) for size in held],
+        [Formula.message_ns(problem.cluster.levels[0], size, 1, 1) for size in held],
     )
 
 
@@ -112,8 +112,8 @@ def test_shared_weights_levels_recomputation_and_pinned_degree(
         assert (found.best and found.best.period_ns) == min(periods, default=None)
         assert found.best is None or stages.least <= len(found.best.bounds) - 1 <= stages.most
         if candidates:
-            holding = [[chain.memory(a, b) for a, b in pairwise(c)] for c in candidates]
-            assert least_memory(chain, stages) == min(max(map(sum, each)) for each in holding)
+            holding = [[chain.memory(a, b).peak(1) for a, b in pairwise(c)] for c in candidates]
+            assert least_memory(chain, stages) == min(map(max, holding))
 
 
 @given(chains(), st.integers(1, 100), st.integers(0, 30), st.integers(0, 30))

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import StageRange, decide
+from pipebench.algorithms.contiguous_bound import take_turns
 from pipebench.algorithms.contiguous_plan import contiguous_plan, contiguous_result
 from pipebench.algorithms.contiguous_sweep import sweep
+from pipebench.algorithms.linearise import linearise
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
-from pipebench.domain.cluster import LinkMode
+from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -20,7 +22,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.algorithms.strategies import chains, dags
 from tests.algorithms.test_contiguous import chain_of
-from tests.builders import chain_problem, cluster
+from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.contiguous import several_sizes
 
 
@@ -87,6 +89,23 @@ def test_no_chain_is_simulated_below_its_bound(problem: Problem, mode: LinkMode)
 @given(dags(), st.sampled_from(["half", "full", "delay"]), st.integers(40, 400))
 def test_no_graph_is_simulated_below_its_bound(problem: Problem, mode: LinkMode, memory: int) -> None:
     hold(on_links(problem, mode, memory))
+
+
+def test_a_transfer_without_a_gradient_may_take_time_between_nodes_only() -> None:
+    # 1 byte without a gradient: 0 ns inside a node of two devices, 5 ns between nodes.
+    problem = dag_problem(
+        [0] * 4, [0, 1, 0, 2], [(1, (2,), 1)], cluster(4), weights=[0, 0, 1, 3], saved=[0, 12, 3, 5], mode="async"
+    )
+    graph = problem.profile.graph
+    tensors = tuple(msgspec.structs.replace(each, gradient_bytes_per_sample=0.0) for each in graph.tensors)
+    profile = msgspec.structs.replace(problem.profile, graph=msgspec.structs.replace(graph, tensors=tensors))
+    node = LinkLevel(name="node", group=2, bandwidth_bytes_s=2e9)
+    between = LinkLevel(name="all", group=4, latency_s=3e-9, bandwidth_bytes_s=5e8)
+    machines = msgspec.structs.replace(problem.cluster, levels=(node, between))
+    problem = msgspec.structs.replace(problem, profile=profile, cluster=machines)
+    assert not take_turns(CostModel(problem), linearise(profile.graph, "operators"), 1)
+    for memory in range(20, 60):
+        hold(on_links(problem, "half", memory))
 
 
 @settings(deadline=None, max_examples=80)

@@ -16,7 +16,9 @@ from pipebench.algorithms.stage_table import (
     FORWARD,
     ONCE,
     WEIGHTS,
+    WORK,
     WORKSPACE,
+    stage_ns,
     stage_table,
 )
 from pipebench.costs.model import CostModel
@@ -40,14 +42,11 @@ def test_bytes_and_times_of_every_stage(problem: Problem, recompute: Recompute) 
             )
             held += table.layers[CUT_HELD][first] + table.layers[CUT_HELD][end]
             each = table.stages[end, first, EACH]
-            assert (held, each) == chain.memory(first, end)
+            memory = chain.memory(first, end)
+            assert (held + each, each) == (memory.peak(1), memory.per_micro_batch)
             assert table.stages[end, first, FLOOR] <= held + each
             assert first == 0 or table.stages[end, first, FLOOR] <= table.stages[end, first - 1, FLOOR]
-            ns = (
-                table.layers[FORWARD][end]
-                - table.layers[FORWARD][first]
-                + table.layers[BACKWARD][end]
-                - table.layers[BACKWARD][first]
-            )
-            assert ns == chain.work_ns(first, end)
+            work, backward = chain.work_ns(first, end), chain.backward_ns(first, end)
+            parts = [stage_ns(table, part, first, end) for part in (FORWARD, BACKWARD, WORK)]
+            assert parts == [work - backward, backward, work]
     assert (table.layers[CUT_FORWARD] + table.layers[CUT_BACKWARD] == chain.arrays.cut_ns[0]).all()

@@ -94,6 +94,13 @@ def test_weights_do_not_stand_twice_on_one_device() -> None:
     assert "stages 1 and 4 hold the same operators in two pipelines" in witness.message
 
 
+def test_pipelines_on_devices_of_their_own_are_copies() -> None:
+    apart = stages_plan([[0, 1], [2, 3], [0, 1], [2, 3]])
+    witness = broken(FOUR, replace(apart, placement="listed", pipelines=2))
+    assert (witness.rule, witness.stage) == ("C3", 2)
+    assert "where pipeline 0 has no stage: pipelines on devices of their own are copies" in witness.message
+
+
 def test_a_bad_operator_is_named_whichever_pipeline_has_it() -> None:
     wrong = changed(changed(MIRRORED, 1, operators=("op1", "op2")), 5, operators=("op1", "op2"))
     assert "operator 'op2' is in stages 1 and 2" in broken(FOUR, wrong).message

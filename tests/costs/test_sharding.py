@@ -1,13 +1,20 @@
 """Split operators: local volume, reductions over what the tensor does not span, bytes to fetch."""
 
+from math import prod
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.costs.sharding import ShardedTimes, reshard, shard
-from pipebench.domain.cluster import LinkLevel
+from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.sharded_stage import ShardedStage
+from pipebench.costs.sharding import reductions, reshard
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.plan import Stage
+from pipebench.domain.profile import DeviceCosts, OperatorCosts
 
 BATCH, IN, OUT, ELEMENT = 8, 6, 10, 4
 ONE_BYTE_A_NS = LinkLevel(name="l", group=64, bandwidth_bytes_s=1e9)
@@ -46,8 +53,41 @@ def ring(bytes_each: float, devices: int) -> int:
     return round(2 * (devices - 1) * bytes_each / devices)
 
 
-def sharded(split: dict[str, int], name: str = "first") -> ShardedTimes:
-    return shard(GRAPH, name, split, BATCH, (4800, 9600), ONE_BYTE_A_NS)
+class ShardedTimes(NamedTuple):
+    """Forward and backward of a micro-batch with their reductions, and the reduction of the weights' gradients."""
+
+    forward: int
+    backward: int
+    weights: int
+
+
+def sharded(
+    split: dict[str, int],
+    name: str = "first",
+    whole_ns: tuple[int, int] = (4800, 9600),
+    graph: OperatorGraph = GRAPH,
+) -> ShardedTimes:
+    """A stage of one operator that takes `whole_ns` for the batch, on as many devices as its split has parts."""
+    forward, backward = (ns * 1e-9 for ns in whole_ns)
+    costs = tuple(
+        OperatorCosts(operator=each.name, forward_s=(forward,), backward_s=(backward,)) for each in graph.operators
+    )
+    devices = prod(split.values())
+    on = Cluster(
+        name="c",
+        types=(DeviceType(name="gpu", memory_bytes=10**9),),
+        devices=("gpu",) * max(1, devices),
+        levels=(ONE_BYTE_A_NS,),
+    )
+    stage = Stage(
+        operators=(name,), devices=tuple(range(max(1, devices))), tensor_parallel=max(1, devices),
+        micro_batch=BATCH, sharding=(split,),
+    )  # fmt: skip
+    alone = ShardedStage(graph, stage, BATCH, on)
+    there, back, _ = alone.times(
+        OperatorTimes(DeviceCosts(device_type="gpu", micro_batches=(BATCH,), operators=costs))
+    )
+    return ShardedTimes(there, back, alone.all_reduce_ns(1, lambda _: ONE_BYTE_A_NS))
 
 
 def test_a_product_pays_for_the_dim_that_each_matrix_lacks() -> None:
@@ -66,8 +106,7 @@ def test_a_dim_that_does_not_divide_costs_its_largest_part() -> None:
 
 
 def test_shares_are_rounded_up_so_that_they_make_up_the_whole() -> None:
-    times = shard(GRAPH, "second", {"m": 2}, BATCH, (5, 7), ONE_BYTE_A_NS)
-    assert times == ShardedTimes(3, 4, 0)
+    assert sharded({"m": 2}, "second", (5, 7)) == ShardedTimes(3, 4, 0)
 
 
 def test_a_sum_over_everything_reduces_over_all_devices() -> None:
@@ -115,7 +154,7 @@ def test_fetched_bytes_by_counting_elements(made: dict[str, int], read: dict[str
 def test_wrong_splits_are_refused() -> None:
     for split in ({"q": 2}, {"n": 11}, {"n": 0}, {"batch": 9}):
         with pytest.raises(InvalidValue, match="first"):
-            sharded(split)
+            reductions(GRAPH, "first", split, BATCH)
     with pytest.raises(InvalidValue, match="does not say"):
         reshard(GRAPH, "y", {}, "loss", {}, BATCH)
 
@@ -165,5 +204,4 @@ def test_operators_that_say_nothing_have_samples_in_front() -> None:
         tensors=(tensor("x", 6), tensor("y", 10, producer="first")),
         parameters=(Parameter(name="w", bytes=400),),
     )
-    times = shard(graph, "first", {"batch": 4}, BATCH, (400, 800), ONE_BYTE_A_NS)
-    assert times == ShardedTimes(100, 200, ring(400, 4))
+    assert sharded({"batch": 4}, whole_ns=(400, 800), graph=graph) == ShardedTimes(100, 200, ring(400, 4))

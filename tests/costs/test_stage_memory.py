@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipebench.costs.memory import weight_state_bytes
+from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, Regime
@@ -74,11 +74,13 @@ def test_one_gradient_buffer_serves_consumers_of_different_micro_batches() -> No
 def test_gradients_have_their_own_precision() -> None:
     """Mixed precision with Adam: 2 + 4 + 12 bytes a parameter; without a master gradient 2 + 2 + 12."""
     mixed = Regime(mode="sync", precision="bf16", gradient_precision="fp32", optimizer="adam")
-    assert weight_state_bytes(mixed, 2 * 1000, 1) == 18 * 1000
-    assert weight_state_bytes(msgspec.structs.replace(mixed, gradient_precision=None), 2 * 1000, 1) == 16 * 1000
-    assert weight_state_bytes(msgspec.structs.replace(mixed, mode="async"), 2 * 1000, 1) == 20 * 1000
+    assert Formula(mixed, 8).state_bytes(2 * 1000, 1) == 18 * 1000
+    assert (
+        Formula(msgspec.structs.replace(mixed, gradient_precision=None), 8).state_bytes(2 * 1000, 1) == 16 * 1000
+    )
+    assert Formula(msgspec.structs.replace(mixed, mode="async"), 8).state_bytes(2 * 1000, 1) == 20 * 1000
     sharded = msgspec.structs.replace(mixed, optimizer_sharding="zero1")
-    assert weight_state_bytes(sharded, 2 * 1000, 8) == 6 * 1000 + 12 * 1000 // 8
+    assert Formula(sharded, 8).state_bytes(2 * 1000, 8) == 6 * 1000 + 12 * 1000 // 8
 
 
 @pytest.mark.parametrize(("choice", "expected"), [(("", ""), 100), (("a", "a"), 40), (("a", "b"), 60)])

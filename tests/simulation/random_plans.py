@@ -49,29 +49,28 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
             tensors.append((producer, sorted(consumers), draw(st.integers(0, 6))))
     pipelines = draw(st.sampled_from([1, 1, 2]))
     mini_batch = pipelines * draw(st.sampled_from([4, 8]))
-    cluster = draw(clusters(2 * count * pipelines))
+    cluster = draw(clusters(2 * count))
     problem = dag_problem(
         [draw(time) for _ in range(count)],
         [draw(time) for _ in range(count)],
         tensors,
         cluster,
         weights=[draw(st.sampled_from([0, 6])) for _ in range(count)],
+        saved=[draw(st.integers(0, 9)) for _ in range(count)],
         mini_batch=mini_batch,
     )
+    replicas_of_all = draw(st.integers(1, 2)) if pipelines == 2 else 0
     first, devices = 0, []
     for stage in range(count):
         if stage and draw(st.integers(0, 3)) == 0:
             devices.append(draw(st.sampled_from(devices)))
             continue
-        replicas = draw(st.integers(1, 2))
+        replicas = replicas_of_all or draw(st.integers(1, 2))
         devices.append(tuple(range(first, first + replicas)))
         first += replicas
-    for stage in range(count) if pipelines == 2 else ():
-        replicas = len(devices[stage])
-        alike = sorted({ids for ids in devices if len(ids) == replicas and ids != devices[stage]})
-        fresh = tuple(range(first, first + replicas))
-        devices.append(draw(st.sampled_from([*alike, fresh])))
-        first += replicas
+    if pipelines == 2:
+        back = other_sets(draw, devices)
+        pipelines, devices = (2, devices + back) if back else (1, devices)
     sizes = [draw(st.sampled_from([size for size in (1, 2, 4) if size >= len(ids)])) for ids in devices[:count]]
     stages = tuple(
         Stage(
@@ -90,6 +89,18 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
     return msgspec.structs.replace(with_weight_gradients(draw, problem), overlap=overlap), Plan(
         stages=stages, order_edges=tuple(sorted(order_edges)), placement="listed", pipelines=pipelines
     )
+
+
+def other_sets(draw: st.DrawFn, devices: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """For each stage another set of as many devices, so that all sets are used; nothing where there is none."""
+    others: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for size in {len(ids) for ids in devices}:
+        alike = sorted({ids for ids in devices if len(ids) == size})
+        if len(alike) == 1:
+            return []
+        turn = draw(st.integers(1, len(alike) - 1))
+        others.update(zip(alike, alike[turn:] + alike[:turn], strict=True))
+    return [others[ids] for ids in devices]
 
 
 def with_weight_gradients(draw: st.DrawFn, problem: Problem) -> Problem:

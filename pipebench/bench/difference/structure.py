@@ -21,7 +21,7 @@ class Change(Value, frozen=True, kw_only=True):
 
 
 class StageChange(Value, frozen=True, kw_only=True):
-    """What differs between two stages that are the same one but for this; operators apart."""
+    """Changed fields of a matched stage; operators are reported apart."""
 
     before: int
     after: int

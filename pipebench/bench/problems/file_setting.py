@@ -1,4 +1,4 @@
-"""What a foreign profile says of its devices and mini-batch, where nobody says otherwise."""
+"""Defaults for devices and mini-batch, read from a foreign profile."""
 
 from msgspec.structs import replace
 

@@ -128,7 +128,7 @@ def _record(entrant: Entrant, met: Iterable[Duel]) -> tuple[int, int, int]:
 
 
 def _rank(standing: Standing) -> tuple[bool, float, str]:
-    """Smallest mean ratio first; who was never asked anything cannot be here."""
+    """Sort by mean ratio to the best known. Planners without trials were dropped before."""
     assert standing.ratio is not None
     return standing.solved == 0, standing.ratio, str(standing.entrant)
 

@@ -81,7 +81,7 @@ def _from_lines(source: str, lines: list[StoredRow], behind: Behind, notices: li
 
 
 def _asked(stored: StoredRow) -> Hashable:
-    """The same for a trial that was asked for again after its code, or a package, had changed."""
+    """The key of a trial that runs again because its code or a package has changed."""
     inputs = stored.inputs
     limits = inputs.repeat, inputs.timeout_s, inputs.memory_bytes
     components = stored.planner, stored.scheduler, stored.executors

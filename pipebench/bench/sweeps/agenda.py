@@ -106,7 +106,7 @@ def agenda(
 
 
 def _cached(position: int, trial: Trial, row: Row) -> Finished:
-    """The row under the name that was asked for: options that say the default are another name for the same."""
+    """The cached row under the planner text that the user typed: options at their defaults make the same key."""
     named = replace(row, planner=trial.planner.label)
     return Finished(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)
 

@@ -63,8 +63,10 @@ class Meeting:
                     raise NodeFailed("other", f"node {other} runs something else: {said}")
 
     def interface(self) -> str:
-        """Where this node reaches the others, once they have agreed; empty when that cannot be told. The rest go
-        by the way to node 0, which may know itself by its loopback only, and goes by the way to them.
+        """The interface by which this node reaches the others, once they have agreed; empty when it is unknown.
+
+        Other nodes use their route to node 0. Node 0 may resolve itself to the loopback only: it uses its route
+        to node 1.
         """
         node = self.node
         if node.count == 1 or node.local:

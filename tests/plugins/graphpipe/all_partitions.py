@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pipebench.algorithms.sp_tree import Node, Parallel, leaves, parts
-from pipebench.costs.communicate import message_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InvalidValue
@@ -196,7 +196,7 @@ def period_ns(problem: Problem, model: CostModel, plan: Plan, position: int) -> 
     link, used = problem.cluster.flat(problem.cluster.size), stage.data_parallel
     sent = {message.tensor for message in model.messages(plan) if message.source == position}
     transfers = sum(
-        message_ns(link, size(tensor, stage.micro_batch), used, used)
+        Formula.message_ns(link, size(tensor, stage.micro_batch), used, used)
         for tensor in sent
         for size in (model.tensor_bytes, model.gradient_bytes)
     )

@@ -18,11 +18,11 @@ def pipedream_period(problem: Problem, reading: str) -> int | None:
     weights = chain.arrays.held // 3
 
     def fits(first: int, end: int, behind: int) -> bool:
-        held, each = chain.memory(first, end)
+        stage = chain.memory(first, end)
         live = gpus if reading == "p" else behind
         if reading == "released":
-            return (behind - 1) * (each + int(weights[end] - weights[first])) <= memory
-        return held + live * each <= memory
+            return (behind - 1) * (stage.per_micro_batch + int(weights[end] - weights[first])) <= memory
+        return stage.peak(live) <= memory
 
     reached: dict[int, tuple[int, tuple[int, ...]]] = {length: (0, (length,))}
     best: tuple[int, tuple[int, ...]] | None = None

@@ -1,18 +1,20 @@
 """madpipe[variant=paper]: the grid converges to the exact DP, the allocation is scheduled by the ILP, honestly."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 
 from pipebench.algorithms.contiguous import longest_period
-from pipebench.algorithms.stage_table import BACKWARD, CUT_BACKWARD, CUT_FORWARD, FORWARD
+from pipebench.algorithms.stage_table import CUT_BACKWARD, CUT_FORWARD
 from pipebench.check import check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
 from pipebench_madpipe.estimate import Estimate
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp
-from pipebench_madpipe.label_search import estimated_optimum
+from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp, most_work
+from pipebench_madpipe.label_search import allocations_at, estimated_optimum
 from pipebench_madpipe.paper import algorithm_1
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
@@ -29,7 +31,7 @@ PAPER = MadPipeOptions(variant="paper", cuts="layers")
 def fine(problem: Problem) -> Grid:
     """A grid with a value for every ns and byte: nothing is rounded."""
     of = class_of(problem)
-    work = int(of.table.layers[FORWARD][-1] + of.table.layers[BACKWARD][-1])
+    work = most_work(of.table)
     cuts = int((of.table.layers[CUT_FORWARD] + of.table.layers[CUT_BACKWARD]).sum())
     return Grid(work + 1, of.memory + 1, work + cuts + 1, UP)
 
@@ -43,6 +45,29 @@ def test_a_grid_of_every_value_is_the_printed_recursion(problem: Problem) -> Non
         value = grid_dp(of.table, of.memory, target, of.most, fine(problem))[0]
         expected = printed_dp(figures, target, of.most, of.memory, longest)
         assert value == (-1 if expected == float("inf") else expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(most_layers=5, most_devices=3, least_time=1))
+def test_a_grid_of_every_value_meets_what_labels_meet(problem: Problem) -> None:
+    """Delays beyond the grid are left out; at the longest period there are none."""
+    of = class_of(problem)
+    longest = longest_period(chain_of(problem))
+    for target in (longest // 3 + 1, longest // 2 + 1, longest):
+        value = grid_dp(of.table, of.memory, target, of.most, fine(problem))[0]
+        met = bool(allocations_at(of, target, Estimate(False, False), 1)[0])
+        assert met or not 0 <= value <= target
+        assert target < longest or met == (0 <= value <= target)
+
+
+@settings(max_examples=15, deadline=None)
+@given(chains(most_layers=5, most_devices=3, least_time=1))
+def test_whatever_is_planned_is_valid(problem: Problem) -> None:
+    with suppress(InfeasibleProblem):
+        result = plan(problem, Context(options=PAPER))
+        assert isinstance(result.schedule, PeriodicSchedule)
+        verdict = check_schedule(problem, result.plan, result.schedule, strict_buffers=False)
+        assert verdict.status == "valid", verdict.witness
 
 
 @pytest.mark.parametrize("name", ORACLES)

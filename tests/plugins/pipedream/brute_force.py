@@ -6,8 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from pipebench.costs.communicate import message_ns
-from pipebench.costs.memory import StageMemory
+from pipebench.costs.formula import Formula, StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.plan import Plan
@@ -102,7 +101,7 @@ def stage_costs(
             for tensor in {edge.tensor for edge in edges if edge.source == position}:
                 for sent in (model.tensor_bytes(tensor, micro_batch), model.gradient_bytes(tensor, micro_batch)):
                     d = stage.data_parallel
-                    period += message_ns(problem.cluster.levels[0], sent, d, d)
+                    period += Formula.message_ns(problem.cluster.levels[0], sent, d, d)
         else:
             for source in (position - 1, position):
                 crossing = [edge for edge in edges if edge.source == source]

@@ -3,13 +3,11 @@
 from itertools import pairwise
 
 import msgspec
-import numpy as np
 import pytest
 
 from pipebench.domain.problem import Problem, Regime
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.rectangles import cut_sums, leaving, touching
 from pipebench_pipedream.space import replica_choices
 from tests.builders import cluster
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
@@ -69,24 +67,3 @@ def test_every_interval_costs_what_the_cost_model_says(seed: int, regime: Regime
                     peak = memory.peak(live)
                     assert costs.live_micro_batches(micro_batch, peak)[choice, i, j] >= live
                     assert costs.live_micro_batches(micro_batch, peak - 1)[choice, i, j] < live
-
-
-def test_sums_over_rectangles_equal_a_count_interval_by_interval() -> None:
-    random = np.random.default_rng(5)
-    for _ in range(20):
-        n = int(random.integers(2, 9))
-        producers = random.integers(0, n, 6).tolist()
-        readers = [sorted({p, *random.integers(p, n, 3).tolist()} - {p}) or [p] for p in producers]
-        weights = random.integers(1, 50, 6)
-        last = [places[-1] for places in readers]
-        real = [used if used != [p] else [] for used, p in zip(readers, producers, strict=True)]
-        sent = leaving(n, producers, last).of(weights)
-        received = touching(n, real, producers).of(weights)
-        cuts = cut_sums(n, producers, last, weights)
-        items = list(zip(producers, real, weights.tolist(), strict=True))
-        for i in range(n):
-            for j in range(i + 1, n + 1):
-                assert sent[i, j] == sum(w for p, used, w in items if i <= p < j and any(r >= j for r in used))
-                assert received[i, j] == sum(w for p, used, w in items if p < i and any(i <= r < j for r in used))
-        for cut in range(n + 1):
-            assert cuts[cut] == sum(w for p, used, w in items if p < cut and any(r >= cut for r in used))

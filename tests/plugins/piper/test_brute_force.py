@@ -15,6 +15,7 @@ from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperOptions
+from tests.altered import altered
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled
 
@@ -77,6 +78,9 @@ def random_problem(seed: int) -> Problem:
     )
 
 
+Amounts = tuple[int, int]
+
+
 def partitions(problem: Problem) -> Iterator[list[list[int]]]:
     """Ordered lists of stages, no edge backwards."""
     nodes = len(problem.profile.graph.operators)
@@ -88,8 +92,11 @@ def partitions(problem: Problem) -> Iterator[list[list[int]]]:
                 yield [[node for node in range(nodes) if home[node] == stage] for stage in range(stages)]
 
 
-def best_stage(problem: Problem, stage: list[int], t: int, d: int, total: int) -> float:
-    """The least seconds of one stage over all choices; total: sum of the degrees from it on."""
+def best_stage(problem: Problem, stage: list[int], t: int, d: int, total: int, every: Amounts) -> float:
+    """The least seconds of one stage over all choices; total: sum of the degrees from it on.
+
+    every: bytes that each stage holds, once and for each unit in flight.
+    """
     graph, batch = problem.profile.graph, problem.mini_batch
     bandwidth = problem.cluster.levels[0].bandwidth_bytes_s
     offered = [
@@ -98,7 +105,7 @@ def best_stage(problem: Problem, stage: list[int], t: int, d: int, total: int) -
     ]
     best = float("inf")
     for ways in product(*offered):
-        seconds = held = 0.0
+        seconds, held = 0.0, float(every[0] + every[1] * -(-total // d))
         for node, way in zip(stage, ways, strict=True):
             sent = 0.0
             for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
@@ -115,7 +122,7 @@ def best_stage(problem: Problem, stage: list[int], t: int, d: int, total: int) -
     return best
 
 
-def brute_force(problem: Problem) -> float:
+def brute_force(problem: Problem, every: Amounts = (0, 0)) -> float:
     devices, batch = problem.cluster.size, problem.mini_batch
     degrees = [(t, d) for t in (1, 2) for d in range(1, devices + 1) if batch % d == 0 and t * d <= devices]
     best = float("inf")
@@ -126,7 +133,7 @@ def brute_force(problem: Problem) -> float:
             worst, total = 0.0, 0
             for stage, (t, d) in zip(reversed(stages), reversed(ways), strict=True):
                 total += d
-                worst = max(worst, best_stage(problem, stage, t, d, total))
+                worst = max(worst, best_stage(problem, stage, t, d, total, every))
             best = min(best, worst)
     return best
 
@@ -142,6 +149,23 @@ def test_exact_choice_is_the_optimum(seed: int) -> None:
     found = piper(problem, context(PiperOptions()))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert check_plan(problem, found.plan).status == "valid"
+
+
+@pytest.mark.parametrize(("world", "every"), [("state", (30, 0)), ("live", (0, 20)), ("all", (30, 20))])
+@pytest.mark.parametrize("seed", range(12))
+def test_exact_choice_is_the_optimum_where_every_stage_holds_more(seed: int, world: str, every: Amounts) -> None:
+    problem = random_problem(seed)
+    expected = brute_force(problem, every)
+    with altered(world, state_bytes=30, live_bytes=20, update_ns=7_000_000_000):
+        if expected == float("inf"):
+            with pytest.raises(InfeasibleProblem):
+                piper(problem, context(PiperOptions()))
+            return
+        found = piper(problem, context(PiperOptions()))
+    assert found.claimed_native == pytest.approx(expected, rel=1e-8)
+    assert found.claimed_native is not None
+    update = 7.0 if world == "all" else 0.0
+    assert found.claimed_s == pytest.approx(found.claimed_native * problem.mini_batch + update, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import Pins, Problem, Recompute
 from pipebench.hooks.context import Context
 from pipebench_rannc.best_search import every_cut
 from pipebench_rannc.blocks import Recipe
@@ -87,5 +87,6 @@ def test_every_stage_of_a_cut_fits_with_what_1f1b_keeps_in_flight(problem: Probl
             for place, stage in enumerate(cut.stages):
                 live = min(len(cut.stages) - place, cut.flow.micro_batches)
                 samples = -(-cut.flow.micro_batch // stage.replicas)
-                needs = runs.stage_bytes(samples, stage.replicas * cut.flow.shape.copies)
-                assert needs.peak(live, stage.recompute)[stage.first, stage.end] <= limit_bytes
+                recompute: Recompute = "stage" if stage.recompute else "none"
+                needs = runs.memory(samples, stage.replicas * cut.flow.shape.copies, recompute)
+                assert needs.peak(live)[stage.first, stage.end] <= limit_bytes

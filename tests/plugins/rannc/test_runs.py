@@ -23,8 +23,8 @@ def test_every_run_costs_what_the_suite_says(
     runs = Runs(model, blocks)
     samples = -(-micro_batch // replicas)
     forward, backward = runs.times(samples)
-    memory = runs.stage_bytes(samples, replicas)
     recompute: Recompute = "stage" if again else "none"
+    memory = runs.memory(samples, replicas, recompute)
     for first in range(len(blocks)):
         for end in range(first + 1, len(blocks) + 1):
             parts = [(a, b) for a, b in ((0, first), (first, end), (end, len(blocks))) if a < b]
@@ -49,7 +49,7 @@ def test_every_run_costs_what_the_suite_says(
             edges = model.messages(plan)
             suite = model.stage_memory(plan, at, edges)
             for live in (1, 3):
-                assert int(memory.peak(live, again)[first, end]) == suite.peak(live)
+                assert int(memory.peak(live)[first, end]) == suite.peak(live)
             level = problem.cluster.levels[0]
             there, back = runs.messages(micro_batch, replicas, level, False)
             sent = {m.tensor: m for m in edges if m.source == at}

@@ -11,6 +11,7 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench_tarnawski.planner import plan as tarnawski
 from pipebench_tarnawski.plugin import TarnawskiOptions
+from tests.altered import altered
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled
 
@@ -56,7 +57,8 @@ def instance(seed: int) -> tuple[Problem, int, int]:
     return with_cpus(problem, cpus, chance.choice([10**6, 100, 60])), gpus, cpus
 
 
-def brute_force(problem: Problem, gpus: int, cpus: int) -> float:
+def brute_force(problem: Problem, gpus: int, cpus: int, every: int = 0) -> float:
+    """The smallest largest load; every: bytes that each accelerator with a load holds besides."""
     graph, device = problem.profile.graph, problem.profile.costs[0]
     nodes = len(graph.operators)
     time = [each.forward_s[0] + each.backward_s[0] for each in device.operators]
@@ -76,7 +78,7 @@ def brute_force(problem: Problem, gpus: int, cpus: int) -> float:
             if kind >= gpus:
                 worst = max(worst, 3 * sum(time[node] for node in held))
                 continue
-            if 2 * sum(weights[node] for node in held) > memory:
+            if held and every + 2 * sum(weights[node] for node in held) > memory:
                 worst = float("inf")
             sent = 0.0
             for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
@@ -111,6 +113,23 @@ def test_the_optimum(seed: int) -> None:
     assert check_plan(problem, found.plan).status == "valid"
     verdict = check_schedule(problem, found.plan, scheduled(problem, found.plan))
     assert verdict.status == "valid" or (verdict.witness is not None and verdict.witness.rule == "memory")
+
+
+@pytest.mark.parametrize("world", ["state", "live", "update", "all"])
+@pytest.mark.parametrize("seed", range(15))
+def test_the_optimum_where_every_stage_holds_more(seed: int, world: str) -> None:
+    problem, gpus, cpus = instance(seed)
+    every = {"state": 25, "live": 10, "update": 0, "all": 35}[world]
+    expected = brute_force(problem, gpus, cpus, every)
+    with altered(world, state_bytes=25, live_bytes=10, update_ns=9_000):
+        if expected == float("inf"):
+            with pytest.raises(InfeasibleProblem):
+                tarnawski(problem, context(TarnawskiOptions()))
+            return
+        found = tarnawski(problem, context(TarnawskiOptions()))
+    assert found.claimed_native == pytest.approx(expected * 1e3, rel=1e-7, abs=1e-15)
+    update_s = 9e-6 if world in ("update", "all") else 0.0
+    assert found.claimed_s == pytest.approx(expected * 4 + update_s, rel=1e-7, abs=1e-15)
 
 
 def test_too_many_downsets() -> None:

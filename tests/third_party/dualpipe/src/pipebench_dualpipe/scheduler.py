@@ -118,7 +118,7 @@ class _Order:
         """The lane, with the all-reduces of its stages behind: every device in the order of their operators."""
         model, length = CostModel(problem), plan.pipeline_length
         stages = sorted((self.near, self.far), key=lambda stage: -(stage % length))
-        reduced = [s for s in stages if model.all_reduce_ns(plan.stages[s], plan) > 0]
+        reduced = [s for s in stages if model.needs_update_task(plan.stages[s], plan)]
         tasks = [*self.tasks, *((ALL_REDUCE, stage, 0) for stage in reduced)]
         return Lane(
             devices=plan.stages[self.near].devices,

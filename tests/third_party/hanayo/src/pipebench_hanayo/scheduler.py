@@ -69,11 +69,10 @@ def _behind(kind: str, stage: int, number: int, stages: int) -> Task | None:
 
 
 def _lane(problem: Problem, plan: Plan, order: list[Task]) -> Lane:
-    """The tasks of a device, then the all-reduces of its stages that have replicas."""
+    """The tasks of a device, then the all-reduces of its stages, where there are any."""
     model = CostModel(problem)
     stages = sorted({stage for _, stage, _ in order}, reverse=True)
-    if problem.regime.mode == "sync":
-        order = [*order, *((ALL_REDUCE, s, 0) for s in stages if model.all_reduce_ns(plan.stages[s], plan) > 0)]
+    order = [*order, *((ALL_REDUCE, s, 0) for s in stages if model.needs_update_task(plan.stages[s], plan))]
     return Lane(
         devices=plan.stages[stages[0]].devices,
         stage=tuple(stage for _, stage, _ in order),

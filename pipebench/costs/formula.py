@@ -1,0 +1,241 @@
+"""The formulas of the cost model: what a stage takes and holds, from sums over what is in it.
+
+They are written once, for one stage (integers) and for many at once (arrays of one shape). `CostModel` applies
+them to the stages of a plan; planners apply them to the sums of every stage that they look at. A change of the
+memory model, or of the time model, is a change of this file.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
+from pipebench.domain.cluster import LinkLevel
+from pipebench.domain.problem import Recompute, Regime
+from pipebench.domain.profile import ELEMENT_BYTES
+
+Amount = TypeVar("Amount", int, IntArray)
+Bytes = TypeVar("Bytes", int, IntArray, FloatArray)
+"""Of one micro-batch; searches that never round to whole bytes keep fractions."""
+
+STATE_BYTES = {"adam": 8, "sgd": 4, "none": 0}
+"""Optimizer state for each weight element."""
+MASTER_BYTES = 4
+"""Master copy of each weight element below fp32, where there is an optimizer."""
+ENDLESS = 2**40
+"""More live micro-batches than any pipeline holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings(Generic[Amount]):
+    """What is in a stage, in bytes on one device; of one micro-batch where samples count.
+
+    state_bytes: of its weights, each parameter once, see `Formula.state_bytes`.
+    saved_bytes: what its operators save for their backwards.
+    input_bytes: tensors that it receives and inputs of the model that it reads, each once.
+    buffer_bytes: one message and one gradient message of each tensor that crosses into it or out of it.
+    workspace_bytes: scratch memory of the operator that needs the most.
+    fixed_bytes: what alternatives hold all the time besides weights.
+    transient_bytes: what the alternative that needs the most holds while a micro-batch is live.
+    """
+
+    state_bytes: Amount
+    saved_bytes: Amount
+    input_bytes: Amount
+    buffer_bytes: Amount
+    workspace_bytes: Amount
+    fixed_bytes: Amount
+    transient_bytes: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Times(Generic[Amount]):
+    """Nanoseconds of one micro-batch of a stage.
+
+    forward, backward: the full backward, recomputation included (async: with the share of the update).
+    weight_gradient: the part of the backward that a split backward may run later.
+    all_reduce: what the stage runs once a mini-batch (sync); 0 in async.
+    """
+
+    forward: Amount
+    backward: Amount
+    weight_gradient: Amount
+    all_reduce: Amount
+
+    @property
+    def period(self) -> Amount:
+        """Forward and backward together."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Generic[Amount]):
+    """Bytes on each device of a stage, by what they grow with.
+
+    held: weight versions, gradients, optimizer state, fixed bytes; async: transfer buffers.
+    per_micro_batch: for each live micro-batch.
+    while_live: while at least one micro-batch is live: transfer buffers (sync), and one full set of activations
+    where the stage recomputes.
+    workspace: scratch of the running operator.
+    """
+
+    held: Amount
+    per_micro_batch: Amount
+    while_live: Amount
+    workspace: Amount
+
+    @property
+    def once(self) -> Amount:
+        """Bytes while a device runs this stage, besides what each live micro-batch adds."""
+        return self.held + self.while_live + self.workspace
+
+    def at(self, live: int) -> Amount:
+        """Bytes with `live` micro-batches in flight, workspace left out."""
+        held = self.held + live * self.per_micro_batch
+        return held + self.while_live if live > 0 else held
+
+    def peak(self, live: int) -> Amount:
+        """Bytes at the peak, for a device that runs this stage alone."""
+        return self.at(live) + self.workspace
+
+    def most_live(self, limit_bytes: int) -> Amount:
+        """The most live micro-batches with which a device that runs this stage alone stays within the limit.
+
+        0: not even one fits. ENDLESS: none adds anything.
+        """
+        return _most(limit_bytes - self.once, self.per_micro_batch)
+
+
+StageTimes = Times[int]
+StageMemory = Memory[int]
+
+
+class Formula:
+    """The formulas under a regime and a mini-batch; each takes integers, or arrays of one shape."""
+
+    def __init__(self, regime: Regime, mini_batch: int) -> None:
+        self.regime = regime
+        self.mini_batch = mini_batch
+
+    @staticmethod
+    def message_ns(level: LinkLevel, bytes_sent: Amount, senders: int, receivers: int) -> Amount:
+        """latency + bytes / (min(senders, receivers) x bandwidth), half-even to ns; 0 bytes cost nothing."""
+        seconds = level.latency_s + bytes_sent / (min(senders, receivers) * level.bandwidth_bytes_s)
+        return _unless_empty(bytes_sent, nanoseconds(seconds))
+
+    @staticmethod
+    def all_reduce_ns(level: LinkLevel, bytes_reduced: Amount, devices: int) -> Amount:
+        """Ring all-reduce: 2(d-1) steps of bytes/d and one latency each (Patarasuk and Yuan 2009, section 3)."""
+        steps = 2 * (devices - 1)
+        seconds = steps * (level.latency_s + bytes_reduced / devices / level.bandwidth_bytes_s)
+        return _unless_empty(bytes_reduced, nanoseconds(seconds))
+
+    @staticmethod
+    def pair_ns(forward_ns: Amount, backward_ns: Amount, overlap: float) -> Amount:
+        """A forward that a device runs at once with a backward, or its input gradient.
+
+        F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
+        """
+        return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
+
+    def update_ns(self, reduce_ns: Amount) -> Amount:
+        """What a stage runs once a mini-batch besides its micro-batches: the all-reduce of its gradients."""
+        return reduce_ns
+
+    def update_share_ns(self, update_ns: Amount, micro_batch: int, pipelines: int = 1) -> Amount:
+        """The part of the update that falls to one micro-batch, rounded up.
+
+        pipelines: copies of the pipeline that share the mini-batch.
+        """
+        return -(-update_ns * micro_batch * pipelines // self.mini_batch)
+
+    def times(
+        self,
+        compute_ns: tuple[Amount, Amount, Amount],
+        update_ns: Amount,
+        micro_batch: int,
+        pipelines: int,
+        recompute: Recompute,
+    ) -> Times[Amount]:
+        """Times of one micro-batch; recompute `stage`: the backward runs the forward again.
+
+        compute_ns: forward, backward and weight gradient, summed over the operators.
+        pipelines: copies of the pipeline that share the mini-batch.
+        async: the update is spread over its micro-batches and its share runs behind each backward.
+        """
+        forward, backward, weight_gradient = compute_ns
+        if recompute == "stage":
+            backward = backward + forward
+        if self.regime.mode == "async":
+            backward = backward + self.update_share_ns(update_ns, micro_batch, pipelines)
+            update_ns = 0 * update_ns
+        return Times(forward, backward, _smaller(weight_gradient, backward), update_ns)
+
+    def state_bytes(self, parameter_bytes: Amount, replicas: int) -> Amount:
+        """Weight versions, gradient and optimizer state of `parameter_bytes` of weights on one device.
+
+        sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). The gradient has the regime's
+        gradient precision. Optimizer state is sharded over the replicas, those of all copies, with zero1.
+        """
+        regime = self.regime
+        versions = 1 if regime.mode == "sync" else 2
+        each = STATE_BYTES[regime.optimizer]
+        if regime.optimizer != "none" and regime.precision != "fp32":
+            each += MASTER_BYTES
+        sharers = replicas if regime.optimizer_sharding == "zero1" else 1
+        elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
+        gradient = whole_bytes(elements * ELEMENT_BYTES[regime.gradient_precision or regime.precision])
+        return versions * parameter_bytes + gradient + whole_bytes(elements * each / sharers)
+
+    def memory(self, content: Holdings[Amount], recompute: Recompute) -> Memory[Amount]:
+        """Memory of one device of a stage.
+
+        Transfer buffers are reserved always in async, while a micro-batch is live in sync. recompute `stage`:
+        each live micro-batch keeps the stage's inputs, and one full set of activations stands while any is live.
+        """
+        held = content.fixed_bytes + content.state_bytes
+        kept, while_live = content.saved_bytes, content.transient_bytes
+        if recompute == "stage":
+            kept, while_live = content.input_bytes, while_live + content.saved_bytes
+        if self.regime.mode == "async":
+            held = held + content.buffer_bytes
+        else:
+            while_live = while_live + content.buffer_bytes
+        return Memory(held, self.live_bytes(kept), while_live, content.workspace_bytes)
+
+    def live_bytes(self, kept_bytes: Bytes) -> Bytes:
+        """What a stage holds for each live micro-batch, from what its operators keep of one."""
+        return kept_bytes
+
+    def every_stage(self, replicas: int = 1, recompute: Recompute = "none") -> Memory[int]:
+        """The memory that every stage has, whatever is in it."""
+        return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), recompute)
+
+
+def _unless_empty(amount: Amount, value: Amount) -> Amount:
+    if isinstance(amount, np.ndarray):
+        return np.where(amount == 0, 0, value)
+    return value if amount else 0
+
+
+def _most(room: Amount, each: Amount) -> Amount:
+    if isinstance(room, np.ndarray):
+        return np.where(room >= 0, np.where(each > 0, room // np.maximum(each, 1), ENDLESS), 0)
+    if room < 0:
+        return 0
+    return room // each if each else ENDLESS
+
+
+def _share_of(amount: Amount, share: float) -> Amount:
+    """The share of an amount, half-even to an integer."""
+    if isinstance(amount, np.ndarray):
+        hidden: IntArray = np.rint(share * amount).astype(np.int64)
+        return hidden
+    return round(share * amount)
+
+
+def _smaller(one: Amount, other: Amount) -> Amount:
+    if isinstance(one, np.ndarray):
+        return np.minimum(one, other)
+    return min(one, other)

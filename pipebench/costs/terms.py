@@ -1,0 +1,53 @@
+"""What each operator, parameter and tensor adds to the sums of a stage, in arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.domain.graph import OperatorGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of plain operators at one number of samples on one replica, on devices of one type.
+
+    forward_ns, backward_ns, weight_gradient_ns: of each operator, shape (operators,).
+    saved_bytes, workspace_bytes: of each operator, shape (operators,).
+    parameter_bytes: of each parameter in the order of the graph, shape (parameters,).
+    tensor_bytes, gradient_bytes: one message of each tensor, and of its gradient, shape (tensors,).
+    """
+
+    forward_ns: IntArray
+    backward_ns: IntArray
+    weight_gradient_ns: IntArray
+    saved_bytes: IntArray
+    workspace_bytes: IntArray
+    parameter_bytes: IntArray
+    tensor_bytes: IntArray
+    gradient_bytes: IntArray
+
+    @property
+    def exchanged_bytes(self) -> IntArray:
+        """One message of each tensor and one of its gradient, shape (tensors,)."""
+        return self.tensor_bytes + self.gradient_bytes
+
+
+def terms_at(graph: OperatorGraph, times: OperatorTimes, samples: int) -> Terms:
+    """The terms at `samples` samples on each replica."""
+    forward, backward = times.at(samples)
+    costs = times.costs.operators
+    forward_bytes = np.array([t.forward_bytes_per_sample for t in graph.tensors], np.float64)
+    gradient_bytes = np.array([t.gradient_bytes_per_sample for t in graph.tensors], np.float64)
+    fixed = np.array([t.fixed_bytes for t in graph.tensors], np.int64)
+    return Terms(
+        forward_ns=forward,
+        backward_ns=backward,
+        weight_gradient_ns=times.weight_gradient_at(samples),
+        saved_bytes=whole_bytes(np.array([c.saved_bytes_per_sample for c in costs], np.float64) * samples),
+        workspace_bytes=np.array([c.workspace_bytes for c in costs], np.int64),
+        parameter_bytes=np.array([parameter.bytes for parameter in graph.parameters], np.int64),
+        tensor_bytes=whole_bytes(forward_bytes * samples) + fixed,
+        gradient_bytes=whole_bytes(gradient_bytes * samples),
+    )

@@ -1,0 +1,105 @@
+"""Every planner that ships stays valid, honest and optimal where the cost model is another one.
+
+The cost model is altered in one place, `pipebench.costs.formula.Formula`, in every process of the run: more state
+in every stage, more bytes for each live micro-batch, a time for each stage and mini-batch, messages twice as long,
+and all of them. A planner that restates a formula then returns plans that do not fit, claims times that are not
+the suite's, or misses its optimum.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORLDS = ("state", "live", "update", "messages", "all")
+CHECKS = ("validity-tiny", "validity-chain", "validity-dag", "validity-one-device", "validity-spare-devices")
+CHECKS += ("infeasible", "memory-edge", "pins", "claims", "optimality")
+PLANNERS = (
+    "alpa-inter",
+    "contiguous-exact",
+    "data-parallel",
+    "expert",
+    "gpipe-hybrid",
+    "graphpipe",
+    "layout",
+    "madpipe",
+    "mcmc",
+    "pase",
+    "pipedream",
+    "pipedream-2bw",
+    "piper",
+    "rannc",
+    "tarnawski",
+    "tensor-parallel",
+    "uniform",
+)
+SCRIPT = """
+import json, sys
+from pipebench.hooks.manager import Host
+from pipebench.testing.kit import check_plugin
+
+host, outcomes = Host(), {}
+for planner in sys.argv[2].split(","):
+    report = check_plugin(host, planner, only=sys.argv[1].split(","))
+    outcomes[planner] = [(each.check, each.status, each.reason) for each in report.outcomes]
+print(json.dumps(outcomes))
+"""
+
+
+def outcomes_in(world: str | None) -> dict[str, list[tuple[str, str, str]]]:
+    """What the kit says of every planner, in a world whose cost model is altered so (None: as it is)."""
+    alteration = {
+        "ALTERED_STATE_BYTES": "500000",
+        "ALTERED_LIVE_BYTES": "100000",
+        "ALTERED_UPDATE_NS": "3000000",
+    }
+    if world is not None:
+        alteration["ALTERED_WORLD"] = world
+    path = [str(Path(__file__).parent / "altered_world"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | alteration | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}
+    arguments = [sys.executable, "-c", SCRIPT, ",".join(CHECKS), ",".join(PLANNERS)]
+    done = subprocess.run(arguments, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes: dict[str, list[tuple[str, str, str]]] = json.loads(done.stdout)
+    return outcomes
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_planner_passes_the_kit(world: str) -> None:
+    outcomes = outcomes_in(world)
+    failed = [
+        f"{planner}: {check}: {reason}"
+        for planner, checks in outcomes.items()
+        for check, status, reason in checks
+        if status == "failed"
+    ]
+    assert failed == []
+    for planner, checks in outcomes.items():
+        assert sum(status == "passed" for _, status, _ in checks) > len(CHECKS) // 2, planner
+
+
+def test_the_world_is_another_one() -> None:
+    """A single stage: what it holds, and how long it takes, with and without the alteration."""
+    code = """
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan, Stage
+problem = problems.chain("sync")
+names = tuple(operator.name for operator in problem.profile.graph.operators)
+plan = Plan(stages=(Stage(operators=names, devices=(0,), micro_batch=1),))
+model = CostModel(problem)
+memory = model.stage_memory(plan, 0, [])
+print(memory.held, memory.per_micro_batch, model.stage_times(plan.stages[0], plan).all_reduce)
+"""
+    figures = []
+    for world in ({}, {"ALTERED_WORLD": "all"}):
+        amounts = {"ALTERED_STATE_BYTES": "7", "ALTERED_LIVE_BYTES": "5", "ALTERED_UPDATE_NS": "3"}
+        path = os.pathsep.join((str(Path(__file__).parent / "altered_world"), os.environ.get("PYTHONPATH", "")))
+        environment = os.environ | amounts | world | {"PYTHONPATH": path}
+        printed = subprocess.check_output([sys.executable, "-c", code], env=environment, cwd=ROOT, text=True)
+        figures.append([int(figure) for figure in printed.split()])
+    plain, altered = figures
+    assert [b - a for a, b in zip(plain, altered, strict=True)] == [7, 5, 3]
