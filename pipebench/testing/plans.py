@@ -22,7 +22,7 @@ SHARED: dict[PlacementKind, tuple[str, ...]] = {
     "listed": ("shared",),
 }
 """Plans with several stages on a device set, by the placement for which they are tried."""
-SWEEPS = {"in-turn": 2, "v": 2, "wave": 4, "mirrored": 2}
+SWEEPS: dict[PlacementKind, int] = {"in-turn": 2, "v": 2, "wave": 4, "mirrored": 2}
 """Stages on each device set."""
 PARTS = ((0, 1), (2, 3), (4,), (5,))
 
@@ -89,11 +89,10 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
     numbers = range(len(plan.stages))
     tasks = [(FORWARD, stage, batch) for batch in range(count) for stage in numbers]
     tasks += [(BACKWARD, stage, batch) for batch in range(count) for stage in reversed(numbers)]
-    if problem.regime.mode == "sync":
-        reduced = [stage for stage in numbers if _reduces(problem, plan, plan.stages[stage])]
-        tasks += [
-            (ALL_REDUCE, stage, 0) for stage in sorted(reduced, key=lambda each: -(each % plan.pipeline_length))
-        ]
+    model = CostModel(problem)
+    updated = [stage for stage in numbers if model.needs_update_task(plan.stages[stage], plan)]
+    updated.sort(key=lambda stage: stage % plan.pipeline_length, reverse=True)
+    tasks += [(ALL_REDUCE, stage, 0) for stage in updated]
     lanes = [[task for task in tasks if of_stage[task[1]] == lane] for lane in range(len(sets))]
     return FiniteSchedule(
         lanes=tuple(
