@@ -80,12 +80,13 @@ def conformance() -> Iterator[str]:
     yield f"# Checks of the conformance kit\n\n{MADE}"
     yield "`pipebench plugin check NAME` runs those of the slots that a plugin fills."
     for slot in SLOTS:
-        first = next(iter(host.slot(slot)), None)
-        if first is None:
+        shipped = [name for name, each in host.slot(slot).items() if each.provider.distribution == "pipebench"]
+        if shipped:
+            listed = [check for name in shipped for check, _ in checks(host, name)]
+            named = list({check.name: check for check in listed if check.slot == slot.removesuffix("s")}.values())
+        else:
             blank = SLOTS[slot](name="blank", summary="", load="")
             named = slot_checks(host, Subject(slot, "blank", blank, Provider("", "", ""), {}))
-        else:
-            named = [check for check, _ in checks(host, first) if check.slot == slot.removesuffix("s")]
         if named:
             yield f"## {slot.capitalize()}\n\n" + "\n".join(
                 f"- `{check.name}`: {_purpose(check)}" for check in named

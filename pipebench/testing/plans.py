@@ -89,11 +89,10 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
     numbers = range(len(plan.stages))
     tasks = [(FORWARD, stage, batch) for batch in range(count) for stage in numbers]
     tasks += [(BACKWARD, stage, batch) for batch in range(count) for stage in reversed(numbers)]
-    if problem.regime.mode == "sync":
-        reduced = [stage for stage in numbers if _reduces(problem, plan, plan.stages[stage])]
-        tasks += [
-            (ALL_REDUCE, stage, 0) for stage in sorted(reduced, key=lambda each: -(each % plan.pipeline_length))
-        ]
+    model = CostModel(problem)
+    updated = [stage for stage in numbers if model.needs_update_task(plan.stages[stage], plan)]
+    updated.sort(key=lambda stage: stage % plan.pipeline_length, reverse=True)
+    tasks += [(ALL_REDUCE, stage, 0) for stage in updated]
     lanes = [[task for task in tasks if of_stage[task[1]] == lane] for lane in range(len(sets))]
     return FiniteSchedule(
         lanes=tuple(
@@ -128,10 +127,6 @@ def in_pairs(problem: Problem, plan: Plan) -> FiniteSchedule:
             )
         )
     return FiniteSchedule(lanes=tuple(lanes))
-
-
-def _reduces(problem: Problem, plan: Plan, stage: Stage) -> bool:
-    return stage.data_parallel * plan.all_pipelines > 1 and CostModel(problem).parameter_bytes(stage) > 0
 
 
 def slow(mode: RegimeMode) -> Planned:

@@ -221,3 +221,34 @@ def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     assert {"contiguous-exact", "pipedream", "madpipe", "graphpipe"} <= {row["planner"] for row in ok}
     assert all(row["gap"] >= 0 for row in ok)
     assert rows["madpipe"]["simulated_s"] <= rows["contiguous-exact"]["simulated_s"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "placement"),
+    [
+        (("zb-v", "--vpp", "2"), "v"),
+        (("interleaved-1f1b", "--vpp", "2"), "in-turn"),
+        (("chimera",), "mirrored"),
+        (("chimera", "--pp", "4"), "mirrored"),
+    ],
+)
+def test_a_planner_places_stages_as_the_scheduler_takes_them(
+    pipebench: CommandLine, tmp_path: Path, typed: tuple[str, ...], placement: str
+) -> None:
+    workload = ("--profile", "bert-cpu", "--devices", "4", "--memory", "64GB", "--mini-batch", "32")
+    folder, plan = str(tmp_path / "results"), tmp_path / "plan.json"
+    command = ("compare", "--planners", "layout", "--schedulers", *typed, *workload, "--regime", "sync")
+    (row,) = rows_of(pipebench(*command, "--out", folder, "--json").out)
+    assert (row["status"], row["verdict"], row["scheduler"]) == ("ok", "valid", typed[0]), row["reason"]
+    assert pipebench("show", folder, "--plan", row["plan_id"], "-o", str(plan)).code == 0
+    assert pipebench("validate", str(plan)).out.startswith("valid")
+    assert json.loads(plan.read_text())["content"]["plan"]["placement"] == placement
+
+
+def test_a_planner_that_knows_one_placement_says_what_to_type(pipebench: CommandLine) -> None:
+    workload = ("--profile", "bert-cpu", "--devices", "4", "--memory", "64GB", "--mini-batch", "32")
+    command = ("compare", "--planners", "uniform", "--schedulers", "zb-v", *workload, "--regime", "sync", "--json")
+    (row,) = rows_of(pipebench(*command).out)
+    assert row["status"] == "unsupported"
+    assert "zb-v takes the placement v; this plan has apart" in row["reason"]
+    assert "type --vpp 2" in row["reason"]

@@ -1,5 +1,6 @@
 """The planner `layout`: pins, the best cuts, refusals."""
 
+import re
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -11,11 +12,14 @@ from pipebench.algorithms.stage_row import stage_row
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins, check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.placement import PlacementKind
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import placements_of
 from pipebench_baselines import layout
 from tests.language_models import HEAVY_HEAD, TINY, problem
 
@@ -24,6 +28,15 @@ SERVICES = HostServices(Host())
 
 def made(given: Problem) -> PlanResult:
     return layout.plan(given, Context(options=None, services=SERVICES))
+
+
+def made_for(scheduler: str, given: Problem) -> PlanResult:
+    """What it plans where the user names that scheduler."""
+    component = SERVICES.scheduler(scheduler).component
+    assert isinstance(component, Scheduler)
+    placements = placements_of(component.capabilities)
+    context = Context(options=None, services=SERVICES, scheduler=scheduler, placements=placements)
+    return layout.plan(given, context)
 
 
 def simulated(given: Problem, plan: Plan, scheduler: str = "1f1b") -> int:
@@ -121,3 +134,70 @@ def test_too_little_memory_and_async() -> None:
         made(replace(given, cluster=replace(given.cluster, types=kinds)))
     with pytest.raises(UnsupportedProblem, match="synchronous"):
         made(replace(given, regime=replace(given.regime, mode="async")))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "placement", "pins"),
+    [
+        ("zb-v", "v", {"pipeline": 2, "virtual_stages": 2}),
+        ("interleaved-1f1b", "in-turn", {"pipeline": 2, "virtual_stages": 2}),
+        ("chimera", "mirrored", {"pipeline": 4, "data_parallel": 2}),
+    ],
+)
+def test_no_cut_is_faster_under_the_scheduler_that_the_user_names(
+    scheduler: str, placement: PlacementKind, pins: dict[str, Any]
+) -> None:
+    """Every cut into four stages, placed by the same rule."""
+    one = {"tensor_parallel": 1, "micro_batch": 1, "recompute": "none", "data_parallel": 1}
+    given = problem(devices=4, mini_batch=8, pins=Pins(**one | pins), **HEAVY_HEAD)
+    run = way(given, 1, False)
+    assert run is not None
+    items = [(0,), *((layer,) for layer in range(1, 9)), (9, 10)]
+    best = min(
+        simulated(
+            given,
+            stage_row(
+                given,
+                [[op for group in items[a:b] for op in group] for a, b in pairwise((0, *inner, 10))],
+                run,
+                data_parallel=1,
+                pipeline=pins["pipeline"],
+                micro_batch=1,
+                placement=placement,
+            ),
+            scheduler,
+        )
+        for inner in combinations(range(1, 10), 3)
+    )
+    result = made_for(scheduler, given)
+    assert result.plan.placement == placement
+    assert result.schedule is None  # the host asks the scheduler
+    assert check_pins(given, result.plan).status == "valid"
+    found = simulated(given, result.plan, scheduler)
+    assert best <= found <= 1.02 * best
+    assert result.claimed_s == found / 1e9
+
+
+@pytest.mark.parametrize("scheduler", ["gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v", "chimera"])
+@pytest.mark.parametrize("devices", [2, 4])
+def test_plans_stand_as_the_scheduler_takes_them(scheduler: str, devices: int) -> None:
+    given = problem(devices=devices, mini_batch=16, **TINY)
+    plan = made_for(scheduler, given).plan
+    schedule = SERVICES.schedule(scheduler, given, plan)
+    assert check_schedule(given, plan, schedule).status == "valid"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "pins", "reason"),
+    [
+        ("zb-v", {"virtual_stages": 3}, "placement v that the scheduler takes.*a V has --vpp 2"),
+        ("chimera", {"pipeline": 1}, "placement mirrored.*an even --pp"),
+        ("chimera", {"data_parallel": 1}, "an even --dp"),
+        ("1f1b", {"virtual_stages": 2, "pipeline": 2}, "placement apart"),
+        ("zb-v", {"micro_batch": 8, "pipeline": 4, "data_parallel": 1}, "zb-v needs at least 7 micro-batches"),
+    ],
+)
+def test_pins_that_the_scheduler_does_not_go_with(scheduler: str, pins: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnsupportedProblem) as raised:
+        made_for(scheduler, problem(devices=4, mini_batch=16, pins=Pins(**pins), **TINY))
+    assert re.search(reason, str(raised.value))
