@@ -92,10 +92,15 @@ def test_a_last_unit_with_fewer_micro_batches_is_valid(length: int, count: int) 
 
 @pytest.mark.parametrize("length", EVEN)
 def test_the_two_copies_of_a_stage_reduce_their_gradients(length: int) -> None:
-    """Lanes come to the all-reduces that they share in one order: nothing waits for ever."""
+    """Both devices of a pair come to the two all-reduces that they share in one order, or each would wait for ever."""
     problem, plan = mirrored(length, 2 * length, 10, 20, weights=1000)
     schedule = chimera.schedule(problem, plan, Context(options=None))
-    assert all(lane.kinds.endswith("RR") and lane.kinds.count("R") == 2 for lane in schedule.lanes)
+    reduced = [
+        [stage % length for stage, kind in zip(lane.stage, lane.kinds, strict=True) if kind == "R"]
+        for lane in schedule.lanes
+    ]
+    assert all(lane.kinds.endswith("RR") for lane in schedule.lanes)
+    assert reduced == [[max(k, length - 1 - k), min(k, length - 1 - k)] for k in range(length)]
     without = total_ns(*mirrored(length, 2 * length, 10, 20))
     assert total_ns(problem, plan) > without
 
@@ -111,3 +116,13 @@ def test_what_it_refuses() -> None:
         services.schedule("zb-v", problem, plan)  # the same device sets as a V, and two pipelines
     with pytest.raises(UnsupportedProblem, match="even number of stages"):
         services.schedule("chimera", *mirrored(3, 4, 10, 20))
+
+
+def test_which_executors_take_it() -> None:
+    """Two pipelines are simulated; real processes refuse them before they start."""
+    services = HostServices(Host())
+    problem, plan = mirrored(4, 4, 10, 20)
+    schedule = services.schedule("chimera", problem, plan)
+    assert services.execute("simulate", problem, plan, schedule).total_ns == 160
+    with pytest.raises(UnsupportedProblem, match="torch takes the placement listed; this plan has mirrored"):
+        services.execute("torch", problem, plan, schedule)
