@@ -92,7 +92,7 @@ def test_a_last_unit_with_fewer_micro_batches_is_valid(length: int, count: int) 
 
 @pytest.mark.parametrize("length", EVEN)
 def test_the_two_copies_of_a_stage_reduce_their_gradients(length: int) -> None:
-    """Both devices of a pair come to the two all-reduces that they share in one order, or each would wait for ever."""
+    """Both devices of a pair come to the all-reduces that they share in one order, or each would wait for ever."""
     problem, plan = mirrored(length, 2 * length, 10, 20, weights=1000)
     schedule = chimera.schedule(problem, plan, Context(options=None))
     reduced = [
