@@ -90,6 +90,8 @@ class Arrangement:
 
 def arranged(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:
     """The plan in that form. inside_layers: stages may cut a layer. Raises CannotExpress with the reason."""
+    if plan.pipelines > 1:
+        raise CannotExpress(f"{plan.pipelines} pipelines hold the same operators")
     shared = _same(plan)
     graph = problem.profile.graph
     place = {op: turn for turn, op in enumerate(graph.topological)}
