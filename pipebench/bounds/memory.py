@@ -129,7 +129,8 @@ def samples_at_once(problem: Problem) -> int:
 
     Proof. A micro-batch of b samples on d replicas in one pipeline saves at least max(b, d) samples', in each of
     c copies at the same instant, as copies run alike. Other pipelines of the plan may do so at other instants.
-    With p pipelines c d is the pinned data_parallel / p; p divides it and is at most the number of device sets.
+    With p pipelines c d is the pinned data_parallel / p; p divides it and is at most the number of device sets,
+    which is at most that of stages, so that of operators where none may be cloned.
 
     With all three degrees pinned, a plan of p pipelines uses 1 / p of devices_of_a_plan, so that the mean over the
     devices grows by p, and p x max(b, c d) is at least max(b, data_parallel): as if p were 1, where the devices
@@ -140,7 +141,9 @@ def samples_at_once(problem: Problem) -> int:
     pinned = pinned_devices(problem)
     if problem.regime.mode == "async" or (pinned is not None and pinned <= size):
         return max(samples, replicas)
-    pipelines = max(each for each in divisors(replicas) if each <= (pins.pipeline or size))
+    operators = problem.profile.graph.operators
+    sets = pins.pipeline or (size if any(each.constant for each in operators) else len(operators))
+    pipelines = max(each for each in divisors(replicas) if each <= sets)
     return max(samples, replicas // pipelines)
 
 

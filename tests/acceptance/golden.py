@@ -23,7 +23,8 @@ from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule, Sc
 from pipebench.domain.value import digest
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from tests.builders import chain_problem, cluster, dag_problem, stages_plan, with_model_inputs
+from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan, with_model_inputs
+from tests.check.orders import lane
 
 FILE = Path(__file__).parent / "golden.json"
 HOW = "python -m tests.acceptance.golden --write"
@@ -183,6 +184,22 @@ def _chains() -> Iterator[Case]:
         stages=tuple(replace(s, devices=(d,)) for s, d in zip(shared.stages, (0, 1, 1, 0), strict=True)),
     )
     yield Case("chain, a V", _chain(), vee, gpipe(_chain(), vee))
+    both_ways = chain_problem(
+        [5, 7],
+        [11, 13],
+        cluster(2),
+        activations=[0, 3, 0],
+        weights=[40, 60],
+        saved=[8, 9],
+        mode="sync",
+        mini_batch=4,
+    )
+    orders = (
+        "F0.0 F3.0 B3.0 F0.1 +B0.0 F3.1 B3.1 B0.1 R3.0 R0.0",
+        "F2.0 F1.0 B1.0 F2.1 +B2.0 F1.1 B1.1 B2.1 R1.0 R2.0",
+    )
+    paired = FiniteSchedule(lanes=tuple(lane((device,), order) for device, order in enumerate(orders)))
+    yield Case("both ways, pairs", replace(both_ways, overlap=0.5), mirrored_plan([[0], [1]]), paired)
 
 
 def _graphs() -> Iterator[Case]:

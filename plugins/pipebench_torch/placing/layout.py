@@ -87,7 +87,11 @@ class Layout:
 
 
 def layout_of(plan: Plan, mini_batch: int, rounds: int = 1) -> Layout:
-    """The layout of a plan. Raises PipebenchError when copies or micro-batches do not divide the mini-batch."""
+    """The layout of a plan. Raises PipebenchError for several pipelines, and when copies or micro-batches do
+    not divide the mini-batch.
+    """
+    if plan.pipelines > 1:
+        raise PipebenchError(f"{plan.pipelines} pipelines share devices and weights: such plans cannot be run yet")
     if mini_batch % plan.copies:
         raise PipebenchError(f"{plan.copies} copies of the pipeline do not divide a mini-batch of {mini_batch}")
     samples = mini_batch // plan.copies

@@ -65,6 +65,13 @@ def test_unequal_stages_by_rank(name: str, given: tuple[Problem, Plan]) -> None:
     assert "unequal stages per rank" in TARGETS[name].refusal(made, shared)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_two_pipelines(name: str, given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    both = replace(plan, stages=plan.stages * 2, order_edges=(), placement="listed", pipelines=2)
+    assert TARGETS[name].refusal(made, both) == "2 pipelines over the same devices, each with weights of its own"
+
+
 def inside(layers: Sequence[int | None]) -> tuple[Problem, Plan]:
     made = chain_problem([1] * 4, [1] * 4, cluster(2), mode="sync")
     operators = tuple(
