@@ -1,5 +1,6 @@
 """pipebench from notebooks and scripts: compare, plan and draw, the same three verbs as on the command line."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
@@ -108,7 +109,11 @@ def draw(
     """The schedules of a pipeline of equal stages, simulated; `print(drawing)` shows the timeline.
 
     weight: the weight gradient's part of a backward. vpp: the parts of a stage, where devices run several in turn.
+    A scheduler that refuses the shape is left out with a warning; where all refuse, UnsupportedProblem is raised.
     """
     names = [schedulers] if isinstance(schedulers, str) else schedulers
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
-    return drawings(Host(), names, shape)
+    made, refused = drawings(Host(), names, shape)
+    for each in refused:
+        warnings.warn(str(each), stacklevel=2)
+    return made

@@ -9,8 +9,8 @@ from typing import Literal
 Mode = Literal["sync", "async"]
 """Update regime, as `pipebench.domain.problem.RegimeMode`."""
 
-Placement = Literal["apart", "in-turn", "v"]
-"""How stages stand on device sets: apart, one on each; several in turn; two in a V, down the sets and back up."""
+Placement = Literal["apart", "in-turn", "v", "wave", "mirrored", "listed"]
+"""How stages stand on device sets, as `pipebench.domain.placement.PlacementKind`."""
 
 ONE_F_ONE_B = "1f1b"
 """Finite schedule of a plan with one stage on each device set."""
@@ -23,9 +23,15 @@ _SCHEDULERS: dict[tuple[Mode, Placement], str] = {
     ("sync", "apart"): ONE_F_ONE_B,
     ("sync", "in-turn"): INTERLEAVED,
     ("sync", "v"): "zb-v",
+    ("sync", "wave"): INTERLEAVED,
+    ("sync", "mirrored"): "chimera",
+    ("sync", "listed"): INTERLEAVED,
     ("async", "apart"): ONE_F_ONE_B_STAR,
     ("async", "in-turn"): ONE_F_ONE_B_STAR,
     ("async", "v"): ONE_F_ONE_B_STAR,
+    ("async", "wave"): ONE_F_ONE_B_STAR,
+    ("async", "mirrored"): ONE_F_ONE_B_STAR,
+    ("async", "listed"): ONE_F_ONE_B_STAR,
 }
 
 

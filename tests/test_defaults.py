@@ -49,7 +49,6 @@ VALUES = {
     ("formats/tarnawski.py", "tarnawski"): "a format",
     ("hooks/heavy.py", "torch"): "a package",
     ("testing/plans.py", "branches"): "a case of the kit",
-    ("testing/schedulers.py", "branches"): "a case of the kit",
 }
 """Values that are spelt as a component (or suite, or cluster) and mean something else, by file."""
 

@@ -165,9 +165,10 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
     charged once in each stage that uses them, and so are the model's inputs, which a stage that recomputes keeps.
     """
     cluster, terms, formula = model.problem.cluster, model.terms(micro_batch), model.formula
+    inside, across = _Lists(layers.operators), _Lists(((), *layers.crossing, ()))
     added = _Added(formula, recompute)
     every = formula.times((0, 0, 0), formula.update_ns(0), micro_batch, 1, recompute)
-    forward, backward = _layer_times(model, terms, layers, micro_batch, recompute)
+    forward, backward = _layer_times(model, terms, inside, micro_batch, recompute)
     forward, backward = forward - every.forward, backward - every.backward
     levels: list[LinkLevel] = []
     hop = [0] * cluster.size
@@ -177,22 +178,19 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         if level not in levels:
             levels.append(level)
         hop[position] = levels.index(level)
-    crossing = ((), *layers.crossing, ())
     cut_forward, cut_backward = (
-        np.stack(
-            [_sums(formula.message_ns(level, sent, 1, 1), crossing) for level in levels or cluster.levels[:1]]
-        )
+        np.stack([across.sums(formula.message_ns(level, sent, 1, 1)) for level in levels or cluster.levels[:1]])
         for sent in (terms.tensor_bytes, terms.gradient_bytes)
     )
     held, shared = _held_once(_weights(model, terms, added, layers))
     read, again = _held_once(_model_inputs(model, terms, layers))
     of_layers = added.memory(
         state_bytes=np.array(held, np.int64),
-        saved_bytes=_sums(terms.saved_bytes, layers.operators),
+        saved_bytes=inside.sums(terms.saved_bytes),
         input_bytes=np.array(read, np.int64),
     )
     cuts = added.memory(
-        input_bytes=_sums(terms.tensor_bytes, crossing), buffer_bytes=_sums(terms.exchanged_bytes, crossing)
+        input_bytes=across.sums(terms.tensor_bytes), buffer_bytes=across.sums(terms.exchanged_bytes)
     )
     again_bytes = np.array([size for entries in again for size, _ in entries], np.int64)
     arrays = ChainArrays(
@@ -209,7 +207,7 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
         again_start=_prefix([len(entries) for entries in again]),
         again_bytes=added.memory(input_bytes=again_bytes).per_micro_batch,
         again_next=np.array([after for entries in again for _, after in entries], np.int64),
-        workspace=np.array([terms.workspace_bytes[list(ops)].max() for ops in layers.operators], np.int64),
+        workspace=inside.largest(terms.workspace_bytes),
         cut_held=cuts.held + cuts.while_live,
         entering=cuts.per_micro_batch,
         cut_ns=cut_forward + cut_backward,
@@ -230,22 +228,33 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
 
 
 def _layer_times(
-    model: CostModel, terms: Terms, layers: Layers, micro_batch: int, recompute: Recompute
+    model: CostModel, terms: Terms, layers: "_Lists", micro_batch: int, recompute: Recompute
 ) -> tuple[IntArray, IntArray]:
     """Forward and backward ns of each layer as a stage of its own."""
     compute = (
-        _sums(terms.forward_ns, layers.operators),
-        _sums(terms.backward_ns, layers.operators),
-        _sums(terms.weight_gradient_ns, layers.operators),
+        layers.sums(terms.forward_ns),
+        layers.sums(terms.backward_ns),
+        layers.sums(terms.weight_gradient_ns),
     )
-    update = model.formula.update_ns(np.zeros(len(layers), np.int64))
+    update = model.formula.update_ns(np.zeros_like(compute[0]))
     times = model.formula.times(compute, update, micro_batch, 1, recompute)
     return times.forward, times.backward
 
 
-def _sums(amounts: IntArray, members: Sequence[Sequence[int]]) -> IntArray:
-    """Of each list of members the sum of their amounts."""
-    return np.array([int(amounts[list(each)].sum()) for each in members], np.int64)
+class _Lists:
+    """Lists of operators, or of tensors."""
+
+    def __init__(self, members: Sequence[Sequence[int]]) -> None:
+        self._all = np.array([member for each in members for member in each], np.int64)
+        self._bounds = _prefix([len(each) for each in members])
+
+    def sums(self, amounts: IntArray) -> IntArray:
+        """Of each list the sum of the amounts of its members."""
+        return np.diff(_prefix(amounts[self._all])[self._bounds])
+
+    def largest(self, amounts: IntArray) -> IntArray:
+        """Of each list, none of them empty, the largest amount of its members."""
+        return np.maximum.reduceat(amounts[self._all], self._bounds[:-1])
 
 
 def _prefix(values: "IntArray | list[int]") -> IntArray:

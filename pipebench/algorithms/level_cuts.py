@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 Bounds = tuple[int, ...]
+Homes = Sequence[tuple[int, ...]]
+"""The devices (device sets) that run each stage: one, or several where pipelines run the same stages."""
 Fits = Callable[[int, int, int], bool]
 """(stage, first item, end): whether the stage fits in memory. Fewer items never need more."""
 
@@ -37,27 +39,26 @@ def smallest_bottleneck(times: Sequence[int], stages: int, fits: Fits) -> list[B
     return list(dict.fromkeys((_bounds(furthest, len(times), max), _bounds(furthest, len(times), min))))
 
 
-def level_devices(times: Sequence[int], devices: int, rounds: int, start: Bounds) -> Bounds:
-    """Cuts for `rounds` stages a device, stage k on device k % devices: the busiest device as fast as moves make
-    it.
+def level_devices(times: Sequence[int], homes: Homes, start: Bounds) -> Bounds:
+    """Cuts of which the busiest device is as fast as moves make it. homes: the devices that run each stage.
 
     Moves one item from a stage of the busiest device to another stage, every boundary between them by one, as long
     as that lowers the largest load (ties: the sum of squares). A local optimum, exact for equal items.
     """
     total = [0, *accumulate(times)]
-    bounds, stages = list(start), devices * rounds
-    loads = _loads(total, bounds, devices)
+    bounds, stages = list(start), len(homes)
+    loads = loads_of(total, bounds, homes)
     while True:
         value = max(loads), sum(load * load for load in loads)
         busiest = loads.index(value[0])
         best: tuple[tuple[int, int], list[int], list[int]] | None = None
-        for source in range(busiest, stages, devices):
-            if bounds[source + 1] - bounds[source] < 2:
+        for source in range(stages):
+            if busiest not in homes[source] or bounds[source + 1] - bounds[source] < 2:
                 continue
             for target in range(stages):
-                if target % devices == busiest:
+                if busiest in homes[target]:
                     continue
-                changed = _after_move(total, bounds, loads, source, target, devices)
+                changed = _after_move(total, bounds, loads, source, target, homes)
                 found = max(changed), sum(load * load for load in changed)
                 if found < value and (best is None or found < best[0]):
                     best = found, _moved(bounds, source, target), changed
@@ -104,28 +105,33 @@ def _bounds(furthest: Sequence[dict[int, int]], items: int, pick: Callable[[Iter
     return tuple(reversed(bounds))
 
 
-def _loads(total: Sequence[int], bounds: Sequence[int], devices: int) -> list[int]:
-    loads = [0] * devices
-    for stage in range(len(bounds) - 1):
-        loads[stage % devices] += total[bounds[stage + 1]] - total[bounds[stage]]
+def loads_of(total: Sequence[int], bounds: Sequence[int], homes: Homes) -> list[int]:
+    """What each device has to do. total: sums of the times of the first n items."""
+    loads = [0] * (1 + max(max(devices) for devices in homes))
+    for stage, devices in enumerate(homes):
+        for device in devices:
+            loads[device] += total[bounds[stage + 1]] - total[bounds[stage]]
     return loads
 
 
 def _after_move(
-    total: Sequence[int], bounds: Sequence[int], loads: list[int], source: int, target: int, devices: int
+    total: Sequence[int], bounds: Sequence[int], loads: list[int], source: int, target: int, homes: Homes
 ) -> list[int]:
     """The loads after one item less in `source` and one more in `target`: each boundary between hands one over."""
     made = loads.copy()
+
+    def hand_over(item: int, giver: int, taker: int) -> None:
+        for device in homes[giver]:
+            made[device] -= item
+        for device in homes[taker]:
+            made[device] += item
+
     if source < target:
         for boundary in range(source + 1, target + 1):
-            item = total[bounds[boundary]] - total[bounds[boundary] - 1]
-            made[(boundary - 1) % devices] -= item
-            made[boundary % devices] += item
+            hand_over(total[bounds[boundary]] - total[bounds[boundary] - 1], boundary - 1, boundary)
     else:
         for boundary in range(target + 1, source + 1):
-            item = total[bounds[boundary] + 1] - total[bounds[boundary]]
-            made[boundary % devices] -= item
-            made[(boundary - 1) % devices] += item
+            hand_over(total[bounds[boundary] + 1] - total[bounds[boundary]], boundary, boundary - 1)
     return made
 
 

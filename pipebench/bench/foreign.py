@@ -7,6 +7,7 @@ from pipebench.algorithms.stage_row import stage_row
 from pipebench.bench.components import Ready
 from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.placement import PlacementKind, pipelines_of_kind
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import digest
@@ -21,7 +22,8 @@ def ready_layout(layout: ForeignLayout) -> Ready:
 
     --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
     micro-batch is one sample a replica unless pinned. Several stages a rank run under the scheduler of
-    their placement. What does not suit the model is an UnsupportedProblem with the reason.
+    their placement. Where the user names a scheduler that takes no such placement, the stages stand as it takes
+    them. What does not suit the model is an UnsupportedProblem with the reason.
     """
 
     def call(problem: Problem, context: Context) -> PlanResult:
@@ -30,11 +32,14 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             contents = layout.contents(problem.profile.graph, pins.pipeline)
         except PipebenchError as error:
             raise UnsupportedProblem(error.message, error.hint) from None
-        pipeline = pins.pipeline or len(contents) // (pins.virtual_stages or (2 if layout.vee else 1))
+        kind = _placement(layout, context)
+        pipelines = pipelines_of_kind(kind) or 1
+        pipeline = pins.pipeline or len(contents) // (pins.virtual_stages or (2 if kind == "v" else 1))
         tensor = pins.tensor_parallel or 1
-        replicas = pins.data_parallel or max(1, problem.cluster.size // (tensor * pipeline))
+        pinned = (pins.data_parallel or 0) // pipelines
+        replicas = pinned or max(1, problem.cluster.size // (tensor * pipeline))
         micro_batch = pins.micro_batch or replicas
-        if problem.mini_batch % micro_batch:
+        if problem.mini_batch % (micro_batch * pipelines):
             raise UnsupportedProblem(
                 f"micro-batches of {micro_batch} samples ({replicas} replicas) do not divide {problem.mini_batch}",
                 "pin --dp and --micro-batch",
@@ -43,7 +48,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         if run is None:
             offered = ", ".join(map(str, degrees(problem)))
             raise UnsupportedProblem(f"tensor parallelism {tensor} is pinned, the profile offers {offered}")
-        if layout.vee and len(contents) != 2 * pipeline:
+        if kind == "v" and len(contents) != 2 * pipeline:
             raise UnsupportedProblem(
                 f"{len(contents)} stages on {pipeline} ranks are no V, which has two a rank",
                 f"pin --pp {len(contents) // 2}, or name another schedule",
@@ -59,11 +64,11 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             data_parallel=replicas,
             pipeline=pipeline,
             micro_batch=micro_batch,
-            placement="v" if layout.vee else "in-turn",
+            placement=kind,
         )
-        several = len(contents) > pipeline
+        several = plan.placement != "apart" and not context.scheduler
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
-        name = scheduler_for("sync", "v" if layout.vee else "in-turn") if several else ""
+        name = scheduler_for("sync", kind) if several else ""
         schedule = context.schedule(name, problem, plan) if several else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
@@ -81,5 +86,11 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         lambda: call,
         Provider("user", "", "file"),
         here=True,
-        source=digest([layout.kind, layout.text, layout.vee]),
+        source=digest([layout.kind, layout.text, layout.placement]),
     )
+
+
+def _placement(layout: ForeignLayout, context: Context) -> PlacementKind:
+    """How the stages stand: as the layout says, or as the scheduler takes them that the user names."""
+    shared = [kind for kind in context.placements if kind not in ("apart", "listed")]
+    return layout.placement if not shared or layout.placement in shared else shared[0]

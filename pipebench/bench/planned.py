@@ -29,13 +29,12 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 
     mode = planned.problem.regime.mode
-    shared = planned.plan.placement != "apart" and mode == "sync"
     component = Planner(
         name=Path(path).name,
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
-        default_scheduler={mode: scheduler_for(mode, "in-turn")} if shared else schedulers(),
+        default_scheduler=schedulers() | {mode: scheduler_for(mode, planned.plan.placement)},
     )
     return Ready(
         component.name,

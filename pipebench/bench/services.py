@@ -23,6 +23,7 @@ from pipebench.hooks.calls import declared_calls, plain_name, undeclared
 from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Component
 from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import refuse_placement
 from pipebench.hooks.syntax import parse_reference
 
 
@@ -88,8 +89,12 @@ class HostServices:
         return exact_schedule(name, self.call_scheduler(name, problem, plan))
 
     def call_scheduler(self, name: str, problem: Problem, plan: Plan) -> object:
-        """What a scheduler returns, not looked at. Raises PipebenchError when it fails."""
+        """What a scheduler returns, not looked at.
+
+        Raises UnsupportedProblem for a plan whose placement it does not take, PipebenchError when it fails.
+        """
         ready = self.scheduler(name)
+        refuse_placement(ready.component.name, ready.component, plan)
         context = self.context(ready)
         return called(f"scheduler {name!r}", lambda: ready.load()(problem, plan, context))
 
@@ -98,9 +103,11 @@ class HostServices:
     ) -> Trace:
         """The trace of an executor; what it notes is added to notices.
 
-        Raises PipebenchError when it fails or returns no trace.
+        Raises UnsupportedProblem for a plan or schedule that it does not take, PipebenchError when it fails or
+        returns no trace.
         """
         ready = self.executor(name)
+        refuse_placement(ready.component.name, ready.component, plan, schedule)
         context = self.context(ready)
         try:
             returned = called(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
@@ -137,11 +144,15 @@ class _CallersServices:
     def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
         """The schedule that the scheduler of that name makes. Raises UndeclaredCall."""
         self._declared(name)
-        return as_schedule(name, self._called(name, self.host.scheduler(name), problem, plan))
+        ready = self.host.scheduler(name)
+        refuse_placement(ready.component.name, ready.component, plan)
+        return as_schedule(name, self._called(name, ready, problem, plan))
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of the suite's simulator."""
-        return as_trace(SIMULATOR, self._called(SIMULATOR, self.host.executor(SIMULATOR), problem, plan, schedule))
+        ready = self.host.executor(SIMULATOR)
+        refuse_placement(ready.component.name, ready.component, plan, schedule)
+        return as_trace(SIMULATOR, self._called(SIMULATOR, ready, problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of the planner of that name. Raises UndeclaredCall."""
@@ -149,7 +160,7 @@ class _CallersServices:
         return as_result(name, self._called(name, self.host.planner(name), problem))
 
     def _declared(self, name: str) -> None:
-        if self.component is None or plain_name(name) in self.declared:
+        if self.component is None or name == self.caller.scheduler or plain_name(name) in self.declared:
             return
         if self.host.undeclared is None:
             raise undeclared(self.component, name)

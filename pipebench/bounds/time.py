@@ -84,13 +84,13 @@ def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     Proof. The lane of a stage runs, for each of its micro-batches, a forward and a backward that include the
     operator's, one after the other (in pairs: `busy_ns`), and the update of at least this operator's weights,
     which with replicas is their all-reduce (sync: a task of the lane; async: spread over the backwards). The
-    fastest link level that so many devices may span is charged; an all-reduce grows with its bytes, an update with
-    the all-reduce. split: what every stage runs for its update.
+    fastest link level that so many devices may span is charged; an all-reduce grows with its bytes, an update
+    with the all-reduce. split: what every stage runs for its update.
     """
 
     def lane_ns(rows: Ways, cut: Cut) -> IntArray:
-        busy = cut.runs * busy_ns(problem, rows, cut, split)
-        return busy + (every_stage_ns(problem) if split else update_ns(problem, rows, cut))
+        update = every_stage_ns(problem) if split else update_ns(problem, rows, cut)
+        return cut.runs * busy_ns(problem, rows, cut, split) + update
 
     lanes = least(problem, lane_ns)
     return int(lanes.max()), int(lanes.argmax())

@@ -5,7 +5,7 @@ import numpy as np
 from pipebench.check.deadlock import Waits, waits
 from pipebench.check.tasks import B, F, I, R, Tasks, W
 from pipebench.check.traced import Traced
-from pipebench.costs.formula import pairs_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
@@ -77,7 +77,9 @@ def _durations(model: CostModel, plan: Plan, tasks: Tasks) -> IntArray:
         table[position, I] = times.backward - times.weight_gradient
     durations: IntArray = table[tasks.stage, tasks.kind]
     first, second = tasks.together, tasks.together + 1
-    durations[first] = durations[second] = pairs_ns(durations[first], durations[second], model.problem.overlap)
+    durations[first] = durations[second] = Formula.pair_ns(
+        durations[first], durations[second], model.problem.overlap
+    )
     return durations
 
 

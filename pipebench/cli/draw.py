@@ -53,8 +53,10 @@ def command(
 
     host = open_host()
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
-    made = drawings(host, split_list(schedulers), shape)
+    made, refused = drawings(host, split_list(schedulers), shape)
     show_new_warnings(host)
+    for each in refused:
+        click.echo(each, err=True)
     if output is not None:
         title = f"{stages} stages, {micro_batches} micro-batches"
         write_gantts(output, [drawing.gantt for drawing in made], title)

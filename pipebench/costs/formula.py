@@ -131,6 +131,14 @@ class Formula:
         seconds = steps * (level.latency_s + bytes_reduced / devices / level.bandwidth_bytes_s)
         return _unless_empty(bytes_reduced, nanoseconds(seconds))
 
+    @staticmethod
+    def pair_ns(forward_ns: Amount, backward_ns: Amount, overlap: float) -> Amount:
+        """A forward that a device runs at once with a backward, or its input gradient.
+
+        F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
+        """
+        return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
+
     def update_ns(self, reduce_ns: Amount) -> Amount:
         """What a stage runs once a mini-batch besides its micro-batches: the all-reduce of its gradients."""
         return reduce_ns
@@ -138,7 +146,7 @@ class Formula:
     def update_share_ns(self, update_ns: Amount, micro_batch: int, pipelines: int = 1) -> Amount:
         """The part of the update that falls to one micro-batch, rounded up.
 
-        pipelines: those that share the mini-batch, of all copies.
+        pipelines: copies of the pipeline that share the mini-batch.
         """
         return -(-update_ns * micro_batch * pipelines // self.mini_batch)
 
@@ -153,7 +161,7 @@ class Formula:
         """Times of one micro-batch; recompute `stage`: the backward runs the forward again.
 
         compute_ns: forward, backward and weight gradient, summed over the operators.
-        pipelines: those that share the mini-batch, of all copies.
+        pipelines: copies of the pipeline that share the mini-batch.
         async: the update is spread over its micro-batches and its share runs behind each backward.
         """
         forward, backward, weight_gradient = compute_ns
@@ -168,7 +176,7 @@ class Formula:
         """Weight versions, gradient and optimizer state of `parameter_bytes` of weights on one device.
 
         sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). The gradient has the regime's
-        gradient precision. Optimizer state is sharded over the replicas, those of all pipelines, with zero1.
+        gradient precision. Optimizer state is sharded over the replicas, those of all copies, with zero1.
         """
         regime = self.regime
         versions = 1 if regime.mode == "sync" else 2
@@ -205,16 +213,6 @@ class Formula:
         return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), recompute)
 
 
-def pairs_ns(forward_ns: IntArray, backward_ns: IntArray, overlap: float) -> IntArray:
-    """ns of forwards that a device runs at once with backwards (or their input gradients), elementwise.
-
-    F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
-    """
-    hidden = np.rint(overlap * np.minimum(forward_ns, backward_ns)).astype(np.int64)
-    pairs: IntArray = forward_ns + backward_ns - hidden
-    return pairs
-
-
 def _unless_empty(amount: Amount, value: Amount) -> Amount:
     if isinstance(amount, np.ndarray):
         return np.where(amount == 0, 0, value)
@@ -227,6 +225,14 @@ def _most(room: Amount, each: Amount) -> Amount:
     if room < 0:
         return 0
     return room // each if each else ENDLESS
+
+
+def _share_of(amount: Amount, share: float) -> Amount:
+    """The share of an amount, half-even to an integer."""
+    if isinstance(amount, np.ndarray):
+        hidden: IntArray = np.rint(share * amount).astype(np.int64)
+        return hidden
+    return round(share * amount)
 
 
 def _smaller(one: Amount, other: Amount) -> Amount:

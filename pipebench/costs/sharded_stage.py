@@ -119,7 +119,7 @@ class ShardedStage:
         return groups
 
     def weight_state(self, formula: Formula, replicas: int) -> int:
-        """Bytes of weights, gradients and optimizer state on each device.
+        """Bytes of weights, gradients and optimizer state on each device; replicas: of all pipelines and copies.
 
         What every stage has is counted once, however many groups of devices hold the same weights.
         """

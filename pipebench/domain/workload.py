@@ -29,6 +29,7 @@ Devices = Annotated[int, Meta(ge=1, le=MOST_DEVICES)]
 Memory = Annotated[str, Meta(examples=["12GB", "16GiB"])]
 Bandwidth = Annotated[str, Meta(examples=["12GB/s"])]
 Reserve = Annotated[float, Meta(ge=0, lt=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,12 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
     reserve: Annotated[
         Reserve, Field("Share of device memory to keep free, such as 0.1", lands="pins.reserve")
     ] = 0.0
+    overlap: Annotated[
+        Share,
+        Field(
+            "Share of the shorter of a forward and a backward run at once that is hidden", lands="problem.overlap"
+        ),
+    ] = 0.0
     optimizer: Annotated[
         Optimizer,
         Field("Optimizer state held beside the weights", "none; adam with --config", lands="regime.optimizer"),
@@ -171,6 +178,7 @@ class WorkloadKeywords(TypedDict, total=False):
     precision: Precision | None
     gradient_precision: Precision | None
     reserve: float | None
+    overlap: float | None
     optimizer: Optimizer | None
     optimizer_sharding: OptimizerSharding | None
 

@@ -30,7 +30,10 @@ class Deprecation:
     instead: str
 
 
-DEPRECATIONS: tuple[Deprecation, ...] = ()
+DEPRECATIONS: tuple[Deprecation, ...] = (
+    Deprecation("ScheduleCapabilities.shared_devices", "0.1", "0.3", 'placements=("listed",)'),
+    Deprecation("ExecutorCapabilities.shared_devices", "0.1", "0.3", 'placements=("apart",)'),
+)
 """All that is deprecated. A test fails when one is due, or was announced too late."""
 
 

@@ -9,6 +9,7 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.domain.cluster import DeviceType
+    from pipebench.domain.placement import PlacementKind
     from pipebench.domain.plan import Plan
     from pipebench.domain.problem import Problem
     from pipebench.domain.profile import Precision
@@ -24,7 +25,8 @@ class DeadlineReached(PipebenchError):
 class Services(Protocol):
     """Other components by name; what the host gives to a context. Their time counts as the caller's.
 
-    schedule and plan raise UndeclaredCall for a name that the caller's descriptor does not have in `calls`.
+    schedule and plan raise UndeclaredCall for a name that the caller's descriptor does not have in `calls`; the
+    scheduler that the user names (Context.scheduler) may always be called.
     """
 
     def schedule(self, name: str, problem: "Problem", plan: "Plan") -> "Schedule":
@@ -49,6 +51,8 @@ class Context:
     which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
     expanded, LP size, nodes …), exact from run to run; what a called component counts is added
     as "name.counter". request: what a slot needs besides (see descriptors). notices: lines for the row.
+    scheduler: for a planner, the one that will order its plan where the user names one; else empty. placements:
+    those that this scheduler takes, as it declares them; empty where none is named.
     """
 
     options: Any
@@ -59,6 +63,8 @@ class Context:
     counters: dict[str, int] = field(default_factory=dict)
     request: Any = None
     notices: list[str] = field(default_factory=list)
+    scheduler: str = ""
+    placements: "tuple[PlacementKind, ...]" = ()
 
     def note(self, text: str) -> None:
         """Add a line that the user should read beside the result."""

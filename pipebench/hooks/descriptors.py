@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipebench.defaults import schedulers
+from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
 
@@ -31,23 +32,38 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCapabilities:
-    """What a scheduler can order: `finite` for one mini-batch (sync), `periodic` a repeating pattern (async)."""
+    """What a scheduler can order: `finite` for one mini-batch (sync), `periodic` a repeating pattern (async).
+
+    placements: how the stages of its plans may stand on device sets. With `mirrored` it takes plans that hold the
+    weights of an operator in two places. pairs: its schedules may run a forward and a backward at once.
+    shared_devices: deprecated; true means that `listed` is one of the placements.
+    """
 
     produces: Literal["finite", "periodic"] = "finite"
     stage_graphs: Graphs = "dag"
     shared_devices: bool = False
     per_stage_micro_batch: bool = False
+    placements: tuple[PlacementKind, ...] = ("apart",)
+    pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorCapabilities:
-    """What an executor can run and how it is started."""
+    """What an executor can run and how it is started.
+
+    placements: how the stages of its plans may stand on device sets. `listed` is every way, for one pipeline; with
+    `mirrored` it runs plans that hold the weights of an operator in two places. pairs: it runs a forward and a
+    backward at once where a schedule says so.
+    shared_devices: deprecated; false means that `apart` is the only placement.
+    """
 
     schedules: tuple[Literal["finite", "periodic"], ...] = ("finite", "periodic")
     stage_graphs: Graphs = "dag"
     shared_devices: bool = True
     replicas: bool = True
     launch: Literal["in-process", "processes"] = "in-process"
+    placements: tuple[PlacementKind, ...] = ("listed",)
+    pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

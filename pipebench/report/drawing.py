@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 
 from pipebench.bench.components import ready_scheduler
 from pipebench.bench.services import HostServices
-from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.errors import InvalidValue, UnsupportedProblem
+from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.hooks.descriptors import Scheduler
+from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import placements_of
 from pipebench.report.gantt.gantt import Gantt, gantt
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.gantt.text import timeline
@@ -78,22 +80,43 @@ class Drawing:
         return replace(gantt(self.trace, self.summary, self.until_ns), memory=())
 
 
-def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> list[Drawing]:
-    """One drawing for each scheduler. Raises PipebenchError for an unknown one or a shape without stages."""
-    return [_drawing(host, name, shape) for name in schedulers]
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A scheduler that refuses the shape, and what it says."""
+
+    scheduler: str
+    error: UnsupportedProblem
+
+    def __str__(self) -> str:
+        return f"{self.scheduler} is not drawn: {self.error}"
+
+
+def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> tuple[list[Drawing], list[Refused]]:
+    """A drawing for each scheduler that orders the shape, and those that refuse it.
+
+    Raises PipebenchError for an unknown scheduler or a shape without stages, UnsupportedProblem where all refuse.
+    """
+    made: list[Drawing] = []
+    refused: list[Refused] = []
+    for name in schedulers:
+        try:
+            made.append(_drawing(host, name, shape))
+        except UnsupportedProblem as error:
+            refused.append(Refused(name, error))
+    if refused and not made:
+        raise refused[0].error
+    return made, refused
 
 
 def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
     component = ready_scheduler(host, name).component
     assert isinstance(component, Scheduler)
-    periodic = component.capabilities.produces == "periodic"
-    parts = shape.virtual if component.capabilities.shared_devices and not periodic else 1
     services = HostServices(host)
-    problem, plan, schedule = _scheduled(services, name, shape, parts, "async" if periodic else "sync")
+    problem, plan, schedule = _scheduled(services, name, component.capabilities, shape)
     trace = services.simulate(problem, plan, schedule)
     measured = metrics(problem, plan, trace)
     length_ns = trace.period_ns if trace.period_ns is not None else trace.total_ns
-    shown = min(shape.micro_batches, max(trace.micro_batch) + 1)
+    shown = min(shape.micro_batches // plan.pipelines, max(trace.micro_batch) + 1)
     return Drawing(
         scheduler=name,
         trace=trace,
@@ -101,27 +124,43 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
         bubble=measured.bubble,
         live=_most_live(trace, plan),
         shown=shown,
-        until_ns=_end_of(trace, shown) if periodic else trace.total_ns,
-        parts=parts,
+        until_ns=_end_of(trace, shown) if trace.period_ns is not None else trace.total_ns,
+        parts=plan.pipeline_length // shape.stages,
     )
 
 
 def _scheduled(
-    services: HostServices, name: str, shape: Shape, parts: int, mode: RegimeMode
+    services: HostServices, name: str, capabilities: ScheduleCapabilities, shape: Shape
 ) -> tuple[Problem, Plan, Schedule]:
-    """Parts of stages go round the devices in turn, or in a V, whichever of them the scheduler takes first."""
-    first = list(range(shape.stages))
+    """The stages, cut into parts where a pipeline comes by a device more than once, placed as the scheduler takes
+    them: of several placements the first that has this number of stages and that it orders.
+    """
+    periodic = capabilities.produces == "periodic"
     refused: UnsupportedProblem | None = None
-    for behind in (first, first[::-1])[: min(parts, 2)]:
+    for kind in _kinds(placements_of(capabilities)):
+        parts = 1 if kind in ("apart", "mirrored") or periodic else shape.virtual
+        pipelines = pipelines_of_kind(kind) or 1
+        count = shape.stages * parts
+        try:
+            devices = sets_of_stages(kind, shape.stages, count * pipelines) if shape.stages > 0 else ()
+        except InvalidValue as error:
+            typed = "draw it with --vpp 2" if kind == "v" else None
+            refused = refused or UnsupportedProblem(f"{name}: {error.message}", typed)
+            continue
+        if shape.micro_batches % pipelines:
+            reason = f"{name}: {shape.micro_batches} micro-batches, {pipelines} pipelines have as many each"
+            refused = refused or UnsupportedProblem(reason, "draw an even number of micro-batches")
+            continue
         problem, plan = synthetic(
-            shape.stages * parts,
+            count,
             shape.micro_batches,
             forward_s=shape.forward / parts / 1e3,
             backward_s=shape.backward / parts / 1e3,
             transfer_s=shape.transfer / 1e3,
-            mode=mode,
+            mode="async" if periodic else "sync",
             weight_gradient_s=shape.weight / parts / 1e3,
-            devices=[device for part in range(parts) for device in (behind if part % 2 else first)],
+            devices=devices,
+            pipelines=pipelines,
         )
         try:
             return problem, plan, services.schedule(name, problem, plan)
@@ -129,6 +168,12 @@ def _scheduled(
             refused = refused or error
     assert refused is not None
     raise refused
+
+
+def _kinds(placements: Sequence[PlacementKind]) -> list[PlacementKind]:
+    """What is tried: the placements; for `listed` stages in turn, in a wave and of one a device."""
+    listed: dict[PlacementKind, tuple[PlacementKind, ...]] = {"listed": ("in-turn", "wave", "apart")}
+    return list(dict.fromkeys(kind for each in placements for kind in listed.get(each, (each,))))
 
 
 def _end_of(trace: Trace, micro_batches: int) -> int:

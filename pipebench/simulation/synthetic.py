@@ -23,10 +23,12 @@ def synthetic(
     mode: RegimeMode = "sync",
     weight_gradient_s: float = 0.0,
     devices: Sequence[int] | None = None,
+    pipelines: int = 1,
 ) -> tuple[Problem, Plan]:
     """A chain of equal stages, and the mini-batch that has so many micro-batches of one sample.
 
-    devices: the device of each stage; without, each has its own.
+    devices: the device of each stage of each pipeline, one pipeline behind the other; without, each stage has its
+    own. stages: of one pipeline. pipelines: they share the micro-batches out evenly.
 
     Times are seconds of one micro-batch on one stage and of one transfer one way; links carry both directions
     at once. A live micro-batch weighs one byte, nothing else does, so that memory counts live micro-batches
@@ -39,7 +41,12 @@ def synthetic(
             raise PipebenchError(f"{number} {what}: at least 1 is needed")
     if not 0 <= transfer_s < float("inf"):
         raise PipebenchError(f"a transfer of {transfer_s} s: it must be finite and not negative")
-    placed = range(stages) if devices is None else devices
+    placed = range(stages * pipelines) if devices is None else devices
+    if micro_batches % pipelines:
+        raise PipebenchError(
+            f"{micro_batches} micro-batches: {pipelines} pipelines have as many each",
+            f"use a multiple of {pipelines}",
+        )
     names = [f"stage{number}" for number in range(stages)]
     size = float(TENSOR_BYTES) if transfer_s else 0.0
     graph = OperatorGraph(
@@ -85,8 +92,9 @@ def synthetic(
     plan = Plan(
         stages=tuple(
             Stage(operators=(name,), devices=(device,), micro_batch=1)
-            for name, device in zip(names, placed, strict=True)
+            for name, device in zip(names * pipelines, placed, strict=True)
         ),
-        placement=placement_kind_of([(device,) for device in placed]),
+        placement=placement_kind_of([(device,) for device in placed], pipelines),
+        pipelines=pipelines,
     )
     return problem, plan

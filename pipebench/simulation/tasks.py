@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.costs.formula import pairs_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
 from pipebench.simulation.errors import InvalidSchedule
@@ -118,7 +118,7 @@ def task_table(columns: Columns, stages: StageTable) -> TaskTable:
     after = np.where(after >= 0, pair_start[after], after)
     slot_row = np.concatenate([forward, backward])
     duration = stages.duration[kind, stage]
-    duration[first] = duration[second] = pairs_ns(duration[first], duration[second], stages.overlap)
+    duration[first] = duration[second] = Formula.pair_ns(duration[first], duration[second], stages.overlap)
     return TaskTable(
         columns=columns,
         lane=lane,

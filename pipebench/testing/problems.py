@@ -6,6 +6,7 @@ from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.testing.building import chain_edges, cluster, problem
 
 CHAIN_US = (300, 500, 200, 700, 400, 600)
+LINE_US = (*CHAIN_US, 350, 450)
 DAG_US = (200, 600, 300, 500, 400, 250)
 DAG_EDGES = ((0, 1, 200_000), (0, 3, 200_000), (1, 2, 100_000), (3, 4, 150_000), (2, 5, 50_000), (4, 5, 80_000))
 STARVED_BYTES = 1_000

@@ -7,18 +7,16 @@ from msgspec.structs import replace
 
 from pipebench.check import check_schedule
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import placements_of, takes
 from pipebench.testing.asked import Asked, broken
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.descriptions import tried_options
-from pipebench.testing.plans import CASES, Planned, case
+from pipebench.testing.plans import CASES, SHARED, Planned, case
 from pipebench.testing.subject import Subject
 from pipebench.testing.verdicts import Failed, Waived, first_failure
-
-GENERAL = ("one-stage", "chain", "replicas")
-"""Plans that take no capability of a scheduler."""
 
 
 def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -27,16 +25,29 @@ def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callab
     assert isinstance(subject.component, Scheduler)
     abilities = subject.component.capabilities
     mode: RegimeMode = "async" if abilities.produces == "periodic" else "sync"
-    planned = {name: case(name, mode) for name in CASES}
+    planned = _plans(abilities, mode)
     asked = Asked([_call(subject.label, name, each) for name, each in planned.items()], _renamed)
     for name, each in planned.items():
         yield f"validity-{name}", partial(_valid, asked, name, each)
-    yield "capabilities", partial(_capable, asked, abilities)
+    yield "capabilities", partial(_capable, asked, planned, abilities)
     yield "calls", asked.declared
     yield "determinism", asked.determinism
     yield "silence", asked.silence
     yield "state", asked.state
-    yield "options", partial(tried_options, subject, lambda label: _call(label, label, planned["chain"]))
+    yield "options", partial(tried_options, subject, lambda label: _call(label, label, _plainest(planned)))
+
+
+def _plans(abilities: ScheduleCapabilities, mode: RegimeMode) -> dict[str, Planned]:
+    """The plans that it meets: those whose placement it takes; the host calls it for no others."""
+    placements = placements_of(abilities)
+    plain = {name: case(name, mode) for name in CASES}
+    found = {name: each for name, each in plain.items() if takes(placements, each.plan)}
+    return found | {name: case(name, mode) for kind in placements for name in SHARED.get(kind, ())}
+
+
+def _plainest(planned: dict[str, Planned]) -> Planned:
+    """A plan that takes no capability but the placement."""
+    return planned.get("chain") or next(each for each in planned.values() if each.needs is None)
 
 
 def _call(label: str, name: str, planned: Planned) -> Call:
@@ -61,18 +72,18 @@ def _valid(asked: Asked, name: str, planned: Planned) -> None:
         raise Failed(f"{name}: the schedule is {verdict.status}: {told}")
 
 
-def _capable(asked: Asked, abilities: ScheduleCapabilities) -> None:
+def _capable(asked: Asked, planned: dict[str, Planned], abilities: ScheduleCapabilities) -> None:
     """It refuses no plan that it declares, and makes schedules of the kind that it declares."""
-    declared = {
-        *GENERAL,
-        *(["branches"] if abilities.stage_graphs == "dag" else []),
-        *(["shared"] if abilities.shared_devices else []),
-        *(["mixed-sizes"] if abilities.per_stage_micro_batch else []),
+    if not planned:
+        raise Failed("placements is empty: it takes no plan")
+    beyond = {
+        *(["stage_graphs"] if abilities.stage_graphs != "dag" else []),
+        *(["per_stage_micro_batch"] if not abilities.per_stage_micro_batch else []),
     }
     first_failure(
         f"{name}: declared, and refused: {answer.reason}"
         for name, answer in asked.first.items()
-        if name in declared and answer.ending == "unsupported"
+        if name in planned and planned[name].needs not in beyond and answer.ending == "unsupported"
     )
     first_failure(_kinds(asked.first, abilities))
 
@@ -83,3 +94,6 @@ def _kinds(given: dict[str, Answer], abilities: ScheduleCapabilities) -> Iterato
             kind = "periodic" if isinstance(answer.schedule, PeriodicSchedule) else "finite"
             if kind != abilities.produces:
                 yield f"{name}: the schedule is {kind}, capabilities.produces is {abilities.produces!r}"
+            lanes = answer.schedule.lanes if isinstance(answer.schedule, FiniteSchedule) else ()
+            if not abilities.pairs and any(lane.together for lane in lanes):
+                yield f"{name}: the schedule runs a forward and a backward at once, capabilities.pairs is false"

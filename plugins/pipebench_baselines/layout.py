@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from msgspec.structs import replace
+
 from pipebench.algorithms.degrees import Way
 from pipebench.algorithms.idle_devices import idle_devices
 from pipebench.algorithms.layer_groups import cut_items
@@ -15,7 +17,7 @@ from pipebench.algorithms.stage_row import stage_row
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -45,7 +47,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
     Shapes are ranked by how long the work takes when it is spread evenly; the first MOST_CUT that can be cut are
     cut, the MOST_SIMULATED best of their busiest devices are scheduled (1f1b, interleaved where devices have
-    several stages), checked and simulated. Raises UnsupportedProblem, InfeasibleProblem when nothing fits.
+    several stages), checked and simulated. Where the user names a scheduler, stages stand as it takes them, and it
+    orders them. Raises UnsupportedProblem, also where that scheduler orders none of the plans, InfeasibleProblem
+    when nothing fits.
     """
     if problem.regime.mode != "sync":
         raise UnsupportedProblem("layout plans for synchronous updates; the problem is async", "use --regime sync")
@@ -59,15 +63,17 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         best = search.best(limit)
         if best is not None:
             time_ns, candidate, schedule = best
-            virtual = candidate.shape.virtual > 1
+            own = candidate.shape.virtual > 1 and not context.scheduler
             return PlanResult(
                 plan=candidate.plan,
-                schedule=schedule if virtual else None,
-                scheduler=INTERLEAVED if virtual else "",
+                schedule=schedule if own else None,
+                scheduler=INTERLEAVED if own else "",
                 claimed_s=time_ns / NS_PER_S,
                 termination="limit" if context.out_of_time() else "heuristic",
                 notices=(f"degrees: {candidate.shape}", *idle_devices(problem, candidate.plan)),
             )
+    if search.refusal is not None and not search.ordered:
+        raise search.refusal
     raise InfeasibleProblem(
         f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
         "use more devices, a smaller micro-batch, --recompute stage or --optimizer-sharding zero1",
@@ -81,7 +87,11 @@ class _Search:
         self._problem, self._items, self._context = problem, items, context
         self._model = CostModel(problem)
         self._costs: dict[tuple[Way, int, int], ItemCosts] = {}
-        listed = list(enumerate(shapes(problem, len(items))))
+        self.refusal: UnsupportedProblem | None = None
+        """What the scheduler that the user names says of the first plan that it does not order."""
+        self.ordered = 0
+        """Plans that were scheduled."""
+        listed = list(enumerate(shapes(problem, len(items), context.placements)))
         self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
 
     def best(self, limit: int) -> tuple[int, Candidate, Schedule] | None:
@@ -120,13 +130,29 @@ class _Search:
 
     def _simulated(self, candidate: Candidate, limit: int) -> tuple[int, Candidate, Schedule] | None:
         self._context.check_deadline()
-        name = "1f1b" if candidate.shape.virtual == 1 else INTERLEAVED
-        schedule = self._context.schedule(name, self._problem, candidate.plan)
+        schedule = self._scheduled(candidate)
+        if schedule is None:
+            return None
+        self.ordered += 1
         verdict = check_schedule(self._problem, candidate.plan, schedule)
         if verdict.status != "valid" or max(verdict.peak_bytes.values()) > limit:
             return None
         self._context.count("simulated")
         return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
+
+    def _scheduled(self, candidate: Candidate) -> Schedule | None:
+        """The order of the plan; None where the scheduler that the user names refuses it."""
+        name = self._context.scheduler
+        if not name:
+            name = "1f1b" if candidate.shape.virtual == 1 else INTERLEAVED
+            return self._context.schedule(name, self._problem, candidate.plan)
+        try:
+            return self._context.schedule(name, self._problem, candidate.plan)
+        except UnsupportedProblem as error:
+            self.refusal = self.refusal or error
+        except InvalidValue as error:
+            self.refusal = self.refusal or UnsupportedProblem(error.message, error.hint)
+        return None
 
     def _of(self, shape: Shape) -> ItemCosts:
         key = shape.way, shape.micro_batch // shape.data_parallel, shape.data_parallel
@@ -148,11 +174,13 @@ class _Search:
     def _candidate(self, shape: Shape, bounds: Bounds) -> Candidate:
         costs = self._of(shape)
         rounds = self._problem.mini_batch // shape.micro_batch
-        ahead = (shape.pipeline - 1) / shape.virtual * costs.total_ns / shape.pipeline
-        busiest = busiest_ns(costs, bounds, shape.pipeline)
+        ahead = (shape.pipeline - 1) / shape.sharers * costs.total_ns / shape.pipeline
+        busiest = busiest_ns(costs, bounds, shape.homes)
         plan = plan_of(self._problem, self._items, shape, bounds)
-        update = shape.virtual * costs.every_update_ns
-        return Candidate(busiest * rounds + ahead + update, shape, bounds, plan)
+        if self._context.scheduler not in ("", "1f1b"):
+            plan = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+        update = shape.sharers * costs.every_update_ns
+        return Candidate(busiest * rounds / shape.pipelines + ahead + update, shape, bounds, plan)
 
 
 def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:
@@ -164,4 +192,5 @@ def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Pla
         data_parallel=shape.data_parallel,
         pipeline=shape.pipeline,
         micro_batch=shape.micro_batch,
+        placement=shape.placement,
     )

@@ -5,7 +5,14 @@ schedule.
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
-from pipebench.algorithms.level_cuts import Bounds, equal_bounds, level_devices, smallest_bottleneck
+from pipebench.algorithms.level_cuts import (
+    Bounds,
+    Homes,
+    equal_bounds,
+    level_devices,
+    loads_of,
+    smallest_bottleneck,
+)
 from pipebench.domain.problem import Problem
 from pipebench_baselines.chain_items import ItemCosts
 from pipebench_baselines.shapes import Shape
@@ -31,17 +38,17 @@ def rough(problem: Problem, costs: ItemCosts, shape: Shape) -> float:
     """
     each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
-    return each * (rounds + (shape.pipeline - 1) / shape.virtual) + shape.virtual * costs.every_update_ns
+    return each * (rounds + (shape.pipeline - 1) / shape.sharers) + shape.sharers * costs.every_update_ns
 
 
 def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: int) -> list[Bounds]:
     """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
     every = costs.every
-    if (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
+    if shape.pipelines == 1 and (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
         return []
     start = equal_bounds(items, shape.stages)
-    level = level_devices(costs.times_ns, shape.pipeline, shape.virtual, start)
-    if shape.virtual > 1:
+    level = level_devices(costs.times_ns, shape.homes, start)
+    if shape.sharers > 1:
         listed = dict.fromkeys((level, _late(level, shape)))
         return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch
@@ -59,7 +66,12 @@ def cuts(problem: Problem, costs: ItemCosts, shape: Shape, items: int, limit: in
 
 
 def _may_fit(problem: Problem, costs: ItemCosts, shape: Shape, bounds: Bounds, limit: int) -> bool:
-    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage."""
+    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage.
+
+    That is known of interleaved 1F1B; of stages that stand otherwise the scheduler and the check tell it.
+    """
+    if shape.placement != "in-turn":
+        return True
     total = problem.mini_batch // shape.micro_batch * shape.virtual
     for rank in range(shape.pipeline):
         runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
@@ -74,16 +86,14 @@ def _may_fit(problem: Problem, costs: ItemCosts, shape: Shape, bounds: Bounds, l
 def _late(level: Bounds, shape: Shape) -> Bounds:
     """As `level`, with one item of the last stage in an earlier one of its device: the last one ends sooner."""
     counts = [end - first for first, end in pairwise(level)]
-    last, other = len(counts) - 1, len(counts) - 1 - shape.pipeline
+    last, homes = len(counts) - 1, shape.homes
+    other = next((k for k in range(last - 1, -1, -1) if homes[k] == homes[last]), last)
     if counts[last] > 1:
         counts[last] -= 1
         counts[other] += 1
     return (0, *accumulate(counts))
 
 
-def busiest_ns(costs: ItemCosts, bounds: Bounds, devices: int) -> int:
-    """Nanoseconds of the busiest device for one micro-batch."""
-    loads = [0] * devices
-    for stage, (first, end) in enumerate(pairwise(bounds)):
-        loads[stage % devices] += sum(costs.times_ns[first:end])
-    return max(loads)
+def busiest_ns(costs: ItemCosts, bounds: Bounds, homes: Homes) -> int:
+    """Nanoseconds of the busiest device for one micro-batch of each pipeline."""
+    return max(loads_of([0, *accumulate(costs.times_ns)], bounds, homes))

@@ -111,7 +111,7 @@ def pipebench_planners() -> Iterable[Planner]:
 @hookimpl
 def pipebench_schedulers() -> Iterable[Scheduler]:
     """periodic-bnb and periodic-ilp."""
-    capabilities = ScheduleCapabilities(produces="periodic", shared_devices=True)
+    capabilities = ScheduleCapabilities(produces="periodic", placements=("listed",))
     return (
         Scheduler(
             name="periodic-bnb",

@@ -6,8 +6,8 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
-from pipebench_pase.layer_costs import RULES
 from pipebench_pase.machine import Machine
+from pipebench_pase.paper_layer_costs import RULES
 from pipebench_pase.plugin import CostOptions
 from pipebench_pase.tables import Pricing
 

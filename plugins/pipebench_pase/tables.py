@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench_pase.elimination import Costs
-from pipebench_pase.layer_costs import RULES, Layer, layer_costs
 from pipebench_pase.machine import Machine
+from pipebench_pase.paper_layer_costs import RULES, Layer, layer_costs
+from pipebench_pase.paper_transfer_costs import transfer_costs
 from pipebench_pase.space import FloatArray, Space, configurations, one_configuration
-from pipebench_pase.transfer_costs import transfer_costs
 from pipebench_pase.whole_dims import contiguous, whole_dims
 
 Split = Mapping[str, int]

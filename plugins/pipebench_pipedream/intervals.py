@@ -10,11 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from pipebench.costs.communicate import ring_level
-from pipebench.costs.formula import ENDLESS, Holdings, Memory
+from pipebench.costs.formula import Holdings, Memory
 from pipebench.costs.intervals import Intervals
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
+from pipebench_pipedream.paper_costs import released_micro_batches
 
 
 class IntervalCosts:
@@ -90,12 +91,10 @@ class IntervalCosts:
         )
 
     def released_micro_batches(self, micro_batch: int, limit_bytes: int) -> IntArray:
-        """How many copies of weights and saved activations, nothing else, fit within the limit."""
-        copies = np.empty((len(self.replicas), self.places + 1, self.places + 1), dtype=np.int64)
-        for choice, local in enumerate(self._samples(micro_batch)):
-            each = self._content(local).saved_bytes + self._intervals.parameter_bytes
-            copies[choice] = np.where(each > 0, limit_bytes // np.maximum(each, 1), ENDLESS)
-        return copies
+        """The same as the released optimizer counts, see `paper_costs`."""
+        weights = self._intervals.parameter_bytes
+        each = [self._content(local).saved_bytes for local in self._samples(micro_batch)]
+        return np.stack([released_micro_batches(saved, weights, limit_bytes) for saved in each])
 
     def _content_at(self, samples: int) -> Holdings[IntArray]:
         return self._intervals.holdings(self.model.terms(samples), recompute=False)

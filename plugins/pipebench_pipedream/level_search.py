@@ -5,24 +5,7 @@ from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
-
-
-@kernel
-def stage_s(  # pragma: no cover - compiled
-    compute: float, parameters: float, replicas: int, bandwidth: float, machines_inside: int, released: bool
-) -> float:
-    """Seconds a micro-batch of a stage; released: `machines_inside` of the level below divide the all-reduce."""
-    if released:
-        reduce = 4.0 * (replicas - 1) * parameters / (bandwidth * replicas) / machines_inside
-        return (compute + reduce) / replicas
-    return max(compute, 2.0 * (replicas - 1) * parameters / bandwidth) / replicas
-
-
-@kernel
-def fits(held: float, behind: int, replicas: int, released: bool, limit: float) -> bool:  # pragma: no cover
-    """behind: machines that come after the stage. The paper counts the stage itself, the code does not."""
-    machines = behind if released else behind + replicas
-    return -(-machines // replicas) * held <= limit
+from pipebench_pipedream.paper_costs import fits, slower_of_cuts, stage_s
 
 
 @kernel
@@ -90,10 +73,8 @@ def solve_level(  # pragma: no cover - compiled
                         break
                     stage = stage_s(compute, stage_parameters, d, bandwidth, 1, released)
                     if charged:
-                        links = float(d) if released else 1.0
-                        stage = max(stage, 2.0 * sent[k] / (bandwidth * links))
-                        if released and j < n - 1:
-                            stage = max(stage, 2.0 * sent[j] / (bandwidth * links))
+                        leaving = sent[j] if j < n - 1 else 0.0
+                        stage = slower_of_cuts(stage, sent[k], leaving, d, bandwidth, released)
                     for m in range(d + 1, machines + 1):
                         if stage >= best[i, j, m]:
                             continue

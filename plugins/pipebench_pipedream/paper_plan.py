@@ -11,10 +11,10 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.paper_model import Found, Level, Part, Rules, solve
+from pipebench_pipedream.paper_units import Units, join_branches, operator_units
 from pipebench_pipedream.plugin import PipeDreamOptions
 from pipebench_pipedream.states import Sent, States, states_of
 from pipebench_pipedream.target import bisect
-from pipebench_pipedream.units import Units, join_branches, operator_units
 
 
 def plan(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:

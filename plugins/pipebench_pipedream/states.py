@@ -12,8 +12,8 @@ from pipebench.algorithms.reachability import descendants
 from pipebench.costs.quantise import FloatArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench_pipedream.antichains import reached_downsets
+from pipebench_pipedream.paper_units import Units
 from pipebench_pipedream.senders import BoolArray, augmented_units, cut_units, inside
-from pipebench_pipedream.units import Units
 
 Sent = Literal["cut", "antichain", "free"]
 MOST_STATES = 20_000

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_pipedream.level_search import fits, stage_s
+from pipebench_pipedream.paper_costs import fits, slower_of_cuts, stage_s
 from pipebench_pipedream.paper_model import Found, Level, Part, Rules
 from pipebench_pipedream.states import States
 
@@ -52,10 +52,8 @@ def within(  # pragma: no cover - compiled
                     break
                 stage = stage_s(stage_compute, stage_parameters, d, bandwidth, 1, released)
                 if charged and k >= 0:
-                    links = float(d) if released else 1.0
-                    stage = max(stage, 2.0 * sent[k] / (bandwidth * links))
-                    if released and j < n - 1:
-                        stage = max(stage, 2.0 * sent[j] / (bandwidth * links))
+                    leaving = sent[j] if j < n - 1 else 0.0
+                    stage = slower_of_cuts(stage, sent[k], leaving, d, bandwidth, released)
                 if stage > target:
                     continue
                 for m in range(d, machines + 1):

@@ -11,7 +11,7 @@ from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
-from pipebench_piper.released_costs import compute_s, crossing_bytes, synchronisation_s
+from pipebench_piper.released_costs import added_bytes, compute_s, crossing_bytes, synchronisation_s
 
 MOST_DEVICES = 8192
 
@@ -127,25 +127,28 @@ class Figures:
         """
         offered = self.choices[way.tensor_parallel]
         widest = max(1, *(len(each) for each in offered))
-        time, saved, fixed = (np.zeros((self.nodes, widest)) for _ in range(3))
+        time, saved = np.zeros((self.nodes, widest)), np.zeros((self.nodes, widest))
+        weights, fixed = np.zeros((self.nodes, widest), np.int64), np.zeros((self.nodes, widest), np.int64)
         count = np.array([len(each) for each in offered], np.int64)
         replicas = way.data_parallel
         turns = replicas if self.own else 1
         formula, graph = self.formula, self.problem.profile.graph
-        no_weights, nothing_live = formula.state_bytes(0, replicas), formula.live_bytes(0)
         for node, each in enumerate(offered):
             for position, alternative in enumerate(each):
                 if alternative is None:
-                    weights = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
-                    keeps, holds = self._operators[node].saved_bytes_per_sample, 0
+                    own = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
+                    weights[node, position] = own
+                    keeps = self._operators[node].saved_bytes_per_sample
                 else:
-                    weights, holds = alternative.parameter_bytes, alternative.fixed_bytes
+                    weights[node, position] = alternative.parameter_bytes
+                    fixed[node, position] = alternative.fixed_bytes
                     keeps = alternative.saved_bytes_per_sample
                 time[node, position] = compute_s(self._times, node, alternative, way.samples) / turns
-                time[node, position] += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
                 saved[node, position] = keeps * way.samples
-                fixed[node, position] = holds + formula.state_bytes(weights, replicas) - no_weights
-        return time, formula.live_bytes(saved) - nothing_live, fixed, count
+        time += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
+        fixed += formula.state_bytes(weights, replicas) - formula.state_bytes(0, replicas)
+        live: FloatArray = formula.live_bytes(saved) - formula.live_bytes(0)
+        return time, live, fixed.astype(np.float64), count
 
     def every_stage(self, way: Way) -> Memory[int]:
         """The memory that every stage of these degrees has, whatever is in it."""
@@ -160,9 +163,10 @@ class Figures:
         for edge, (producer, consumer) in enumerate(self.edges):
             tensor = graph.tensors[self.tensors[edge]]
             for ends, node in ((into, consumer), (out, producer)):
-                ends[edge] = crossing_bytes(tensor, None, self.micro_batch)
+                ends[edge] = crossing_bytes(tensor, self.micro_batch)
                 for position, alternative in enumerate(offered[node]):
-                    ends[edge, position] = crossing_bytes(tensor, alternative, self.micro_batch)
+                    if alternative is not None and tensor.name in alternative.boundary_bytes:
+                        ends[edge, position] += added_bytes(tensor, alternative, self.micro_batch)
         return into, out
 
 

@@ -5,7 +5,7 @@ synchronisation. Latencies are left out. Source: Piper (NeurIPS 2021), section 3
 """
 
 from pipebench.costs.compute import OperatorTimes
-from pipebench.costs.quantise import NS_PER_S
+from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 from pipebench.domain.graph import Tensor
 from pipebench.domain.profile import Alternative
 
@@ -20,18 +20,25 @@ def compute_s(times: OperatorTimes, node: int, alternative: Alternative | None, 
     return (forward + backward) / NS_PER_S
 
 
-def synchronisation_s(weights_bytes: int, replicas: int, micro_batches: int, bandwidth_bytes_s: float) -> float:
+def synchronisation_s(
+    weights_bytes: IntArray, replicas: int, micro_batches: int, bandwidth_bytes_s: float
+) -> FloatArray:
     """4 (d - 1) / d of the weights a mini-batch (the paper's parameter server), spread over its micro-batches."""
-    return 4 * (replicas - 1) * weights_bytes / replicas / micro_batches / bandwidth_bytes_s
+    seconds: FloatArray = 4 * (replicas - 1) * weights_bytes / replicas / micro_batches / bandwidth_bytes_s
+    return seconds
 
 
-def crossing_bytes(tensor: Tensor, alternative: Alternative | None, micro_batch: int) -> float:
-    """What an edge costs at one end for a micro-batch.
+def crossing_s_for_a_byte(replicas: int, bandwidth_bytes_s: float) -> float:
+    """Of a micro-batch that crosses into a stage or out of it: its replicas take micro-batches in turn."""
+    return 1 / (replicas * bandwidth_bytes_s)
 
-    The tensor and its gradient, and what the alternative at that end adds, once in each direction.
-    """
+
+def crossing_bytes(tensor: Tensor, micro_batch: int) -> float:
+    """What an edge costs at one end for a micro-batch: the tensor and its gradient."""
     plain = tensor.forward_bytes_per_sample + tensor.gradient_bytes_per_sample
-    both = plain * micro_batch + tensor.fixed_bytes
-    if alternative is not None and tensor.name in alternative.boundary_bytes:
-        both += 2 * sum(alternative.boundary_bytes[tensor.name]) * micro_batch
-    return both
+    return plain * micro_batch + tensor.fixed_bytes
+
+
+def added_bytes(tensor: Tensor, alternative: Alternative, micro_batch: int) -> float:
+    """What an alternative at that end adds, once in each direction."""
+    return 2 * sum(alternative.boundary_bytes[tensor.name]) * micro_batch

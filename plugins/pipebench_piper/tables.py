@@ -5,6 +5,7 @@ import numpy as np
 from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
 from pipebench_piper.figures import Figures
 from pipebench_piper.kernel import Memory, Tables
+from pipebench_piper.released_costs import crossing_s_for_a_byte
 
 REMEMBERED = 1 << 18
 """Stage times kept between targets (24 bytes each)."""
@@ -56,7 +57,7 @@ def tables_of(figures: Figures, rows: Words) -> Tables:
         out.append(crossing[1])
         both.append(cut.sum(axis=0))
     where = [degrees.index(way.tensor_parallel) for way in ways]
-    price = [1 / ((way.data_parallel) * figures.bandwidth) for way in ways]
+    price = [crossing_s_for_a_byte(way.data_parallel, figures.bandwidth) for way in ways]
     return Tables(
         rows=rows,
         work=work,

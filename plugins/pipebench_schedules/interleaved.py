@@ -19,7 +19,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     """
     del context
     count = equal_micro_batches(problem, plan, "interleaved-1f1b")
-    lanes = stages_by_lane(plan, "interleaved-1f1b")
+    lanes = stages_by_lane(plan, "interleaved-1f1b", "in-turn")
     devices, rounds = len(lanes), len(lanes[0])
     if rounds > 1 and count % devices:
         raise UnsupportedProblem(

@@ -7,11 +7,6 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 
 PIPEBENCH_API = 1
-PIPEBENCH_WAIVED = {
-    "interleaved-1f1b:capabilities": "stages share devices, as many on each: the kit has three on two",
-    "zb-v:capabilities": "its V takes exactly two stages a device: the kit has one",
-}
-"""Checks of the conformance kit that do not hold, each with the reason."""
 
 
 class OneFOneBOptions(Value, frozen=True, kw_only=True):
@@ -31,7 +26,7 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v and 1f1b*."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera and 1f1b*."""
     return (
         Scheduler(
             name="gpipe",
@@ -67,7 +62,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             load="pipebench_schedules.interleaved:schedule",
             reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters, "
             "section 2.2",
-            capabilities=ScheduleCapabilities(shared_devices=True, stage_graphs="chain"),
+            capabilities=ScheduleCapabilities(placements=("in-turn",), stage_graphs="chain"),
         ),
         Scheduler(
             name="zb-h1",
@@ -83,7 +78,21 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             load="pipebench_schedules.zero_bubble:schedule_v",
             reference="Qi et al. 2024, Pipeline Parallelism with Controllable Memory",
             deviations=("the regular pattern for equal stages, not a search over measured times",),
-            capabilities=ScheduleCapabilities(shared_devices=True, stage_graphs="chain"),
+            capabilities=ScheduleCapabilities(placements=("v",), stage_graphs="chain"),
+        ),
+        Scheduler(
+            name="chimera",
+            summary="two pipelines in opposite directions over the same devices, each with weights of its own",
+            load="pipebench_schedules.chimera:schedule",
+            reference="Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with "
+            "Bidirectional Pipelines, sections 3.1 and 3.5",
+            deviations=(
+                "two pipelines; the paper's generalisation to more of them (section 3.6) is not there",
+                "more than D micro-batches by direct concatenation; forward doubling and backward halving are not "
+                "there",
+                "gradients are reduced at the end of a lane, not between its tasks (section 3.2)",
+            ),
+            capabilities=ScheduleCapabilities(placements=("mirrored",), stage_graphs="chain"),
         ),
         Scheduler(
             name="1f1b*",

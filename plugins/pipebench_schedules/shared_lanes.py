@@ -1,14 +1,22 @@
-"""Schedules of devices that run several stages in turn: who shares, and the lane with its all-reduces."""
+"""Schedules of devices that run several stages: who shares, and the lane with its all-reduces."""
 
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
+from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_as
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, Lane
 
 Order = list[tuple[str, int, int]]
 """Tasks of one lane: (kind, stage, micro-batch)."""
+
+_WORDS: dict[PlacementKind, str] = {
+    "apart": "of one a device set",
+    "in-turn": "in turn, as many on each device set: k, k + p, …",
+    "v": "in a V, two on each device set: r and 2 p - 1 - r",
+    "mirrored": "of two pipelines that run through the device sets in opposite directions",
+}
 
 
 def equal_micro_batches(problem: Problem, plan: Plan, scheduler: str) -> int:
@@ -27,36 +35,32 @@ def equal_micro_batches(problem: Problem, plan: Plan, scheduler: str) -> int:
     return count
 
 
-def stages_by_lane(plan: Plan, scheduler: str, vee: bool = False) -> list[list[int]]:
-    """The stages of each lane, in order. Stage k runs on lane k % lanes; vee: lane r has stages r and 2 p - 1 - r.
+def stages_by_lane(plan: Plan, scheduler: str, placement: PlacementKind) -> list[list[int]]:
+    """The stages of each lane, in order, of a plan that stands as `placement`.
 
-    Raises UnsupportedProblem for any other placement.
+    Raises UnsupportedProblem for one that stands otherwise.
     """
-    lanes, lane_of = lanes_of(plan)
-    count = len(lanes)
-    for stage, lane in enumerate(lane_of):
-        wanted = min(stage, 2 * count - 1 - stage) if vee else stage % count
-        if lane != wanted:
-            shape = "in a V: r and 2 p - 1 - r" if vee else "in turn: k, k + p, …"
-            raise UnsupportedProblem(
-                f"{scheduler} wants stages on {count} device sets {shape}; stage {stage} is on set {lane}, "
-                f"not {wanted}",
-                "pin --vpp, or use a scheduler for one stage a device",
-            )
-    rounds, left = divmod(len(lane_of), count)
-    if left or (vee and rounds != 2):
-        wanted_number = "exactly 2" if vee else "as many on each"
+    devices = [stage.devices for stage in plan.stages]
+    if not stands_as(placement, devices, plan.pipelines):
+        found = placement_kind_of(devices, plan.pipelines)
         raise UnsupportedProblem(
-            f"{scheduler} wants {wanted_number} stages a device set, {len(lane_of)} on {count} are not"
+            f"{scheduler} takes stages {_WORDS[placement]}; these are placed {found!r}",
+            "pin --vpp, or use a scheduler for plans that stand so",
         )
-    return [[stage for stage, lane in enumerate(lane_of) if lane == number] for number in range(count)]
+    lanes, lane_of = lanes_of(plan)
+    return [[stage for stage, lane in enumerate(lane_of) if lane == number] for number in range(len(lanes))]
 
 
 def shared_lane(problem: Problem, plan: Plan, stages: list[int], order: Order) -> Lane:
-    """The lane that runs `order`, then the all-reduces of its replicated stages, the last stage first (sync)."""
+    """The lane that runs `order`, then the all-reduces of its replicated stages, the last stage first (sync).
+
+    Stages that hold the same operators, one in each pipeline, reduce together: lanes come to them in one order.
+    """
     model = CostModel(problem)
     behind = [
-        (ALL_REDUCE, stage, 0) for stage in reversed(stages) if model.needs_update_task(plan.stages[stage], plan)
+        (ALL_REDUCE, stage, 0)
+        for stage in sorted(stages, key=lambda stage: -(stage % plan.pipeline_length))
+        if model.needs_update_task(plan.stages[stage], plan)
     ]
     tasks = [*order, *behind]
     return Lane(

@@ -18,11 +18,7 @@ def schedule_h1(problem: Problem, plan: Plan, context: Context) -> FiniteSchedul
     """
     del context
     count = equal_micro_batches(problem, plan, "zb-h1")
-    lanes = stages_by_lane(plan, "zb-h1")
-    if len(lanes[0]) > 1:
-        raise UnsupportedProblem(
-            "zb-h1 runs one stage a device, these run several", "use zb-v or interleaved-1f1b"
-        )
+    lanes = stages_by_lane(plan, "zb-h1", "apart")
     return FiniteSchedule(
         lanes=tuple(
             shared_lane(problem, plan, stages, _h1(stages[0], rank, len(lanes), count))
@@ -52,7 +48,7 @@ def schedule_v(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule
     """
     del context
     count = equal_micro_batches(problem, plan, "zb-v")
-    lanes = stages_by_lane(plan, "zb-v", vee=True)
+    lanes = stages_by_lane(plan, "zb-v", "v")
     least = 2 * len(lanes) - 1
     if count < least:
         raise UnsupportedProblem(

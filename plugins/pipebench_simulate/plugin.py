@@ -1,7 +1,7 @@
 """What this plugin offers."""
 
 from pipebench.hooks import hookimpl
-from pipebench.hooks.descriptors import Executor
+from pipebench.hooks.descriptors import Executor, ExecutorCapabilities
 
 PIPEBENCH_API = 1
 
@@ -14,5 +14,6 @@ def pipebench_executors() -> tuple[Executor, ...]:
             name="simulate",
             summary="discrete events on devices and links, with the suite's costs",
             load="pipebench_simulate.executor:execute",
+            capabilities=ExecutorCapabilities(placements=("listed", "mirrored"), pairs=True),
         ),
     )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipebench.costs.formula import Formula
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 from pipebench_tarnawski.released_costs import latency_s, output_s
 
@@ -55,9 +55,9 @@ def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
     operators = problem.profile.on(name).operators
     formula = Formula(problem.regime, problem.mini_batch)
     weights = np.array([sum(graph.parameter_bytes[p] for p in op.parameters) for op in graph.operators], np.int64)
-    saved = np.array([costs.saved_bytes_per_sample for costs in operators]) * micro_batch
+    saved: FloatArray = np.array([costs.saved_bytes_per_sample for costs in operators]) * micro_batch
     state = formula.state_bytes(weights, 1) - formula.state_bytes(0, 1)
-    size = state + (formula.live_bytes(saved) - formula.live_bytes(0))
+    size: FloatArray = state + (formula.live_bytes(saved) - formula.live_bytes(0))
     foreign = np.array([float(operator.attributes.get("cpu_only", 0)) for operator in graph.operators])
     outputs = output_s(problem, micro_batch)
     light = (size == 0) | (size.sum() <= limit_bytes)
@@ -76,7 +76,7 @@ def figures(problem: Problem, micro_batch: int, limit_bytes: int) -> Figures:
         if len(nodes) > 1 and seconds > 0:
             merged[nodes] = merged.get(nodes, 0.0) + seconds
 
-    def total(values: FloatArray) -> FloatArray:
+    def total(values: FloatArray | IntArray) -> FloatArray:
         return np.array([values[list(each)].sum() for each in members])
 
     return Figures(

@@ -133,6 +133,6 @@ def pipebench_executors() -> tuple[Executor, ...]:
                 "the loss is half the mean square of the model's outputs",
                 "a split backward walks the graph twice: once for inputs, once for weights",
             ),
-            capabilities=ExecutorCapabilities(launch="processes"),
+            capabilities=ExecutorCapabilities(launch="processes", placements=("listed",)),
         ),
     )

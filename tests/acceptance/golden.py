@@ -175,11 +175,12 @@ def _chains() -> Iterator[Case]:
         stages=tuple(
             Stage(operators=(f"op{i}",), devices=(device,), micro_batch=1) for i, device in enumerate((0, 1, 0, 1))
         ),
-        placement="listed",
+        placement="in-turn",
     )
     yield Case("chain, shared devices", _chain(), shared, gpipe(_chain(), shared))
     vee = replace(
         shared,
+        placement="v",
         stages=tuple(replace(s, devices=(d,)) for s, d in zip(shared.stages, (0, 1, 1, 0), strict=True)),
     )
     yield Case("chain, a V", _chain(), vee, gpipe(_chain(), vee))

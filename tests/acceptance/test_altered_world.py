@@ -79,13 +79,16 @@ def test_every_planner_passes_the_kit(world: str) -> None:
     ]
     assert failed == []
     for planner, checks in outcomes.items():
-        assert sum(status == "passed" for _, status, _ in checks) > len(CHECKS) // 2, planner
+        passed = sum(status == "passed" for _, status, _ in checks)
+        # The kit's problems have no alternatives for tensor-parallel to choose from: it may only refuse them.
+        assert passed >= (2 if planner == "tensor-parallel" else 6), planner
 
 
 def test_the_world_is_another_one() -> None:
     """A single stage: what it holds, and how long it takes, with and without the alteration."""
     code = """
 from pipebench.costs.model import CostModel
+from pipebench.testing import problems
 from pipebench.domain.plan import Plan, Stage
 problem = problems.chain("sync")
 names = tuple(operator.name for operator in problem.profile.graph.operators)

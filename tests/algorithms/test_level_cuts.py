@@ -46,7 +46,8 @@ def test_equal_items_are_levelled_exactly(devices: int, rounds: int, more: int, 
     times = [10] * items
     times[0] += first
     times[-1] += last
-    made = level_devices(times, devices, rounds, equal_bounds(items, stages))
+    homes = [(stage % devices,) for stage in range(stages)]
+    made = level_devices(times, homes, equal_bounds(items, stages))
 
     def load(bounds: tuple[int, ...]) -> int:
         loads = [0] * devices

@@ -40,8 +40,27 @@ def test_devices_that_run_several_stages_in_turn(pipebench: CommandLine) -> None
     assert {len(each["trace"]["lanes"]) for each in (plain, interleaved, vee)} == {4}
     alone = pipebench("draw", "interleaved-1f1b", "--vpp", "1", "--json")
     assert json.loads(alone.out)[0]["total"] == 33
-    assert "in a V" in pipebench("draw", "zb-v", "--vpp", "3").err
+    assert "'v' has two stages on each device set" in pipebench("draw", "zb-v", "--vpp", "3").err
     assert "micro-batches in flight 5.5,4.5,3.5,2.5" in pipebench("draw", "interleaved-1f1b").out
+
+
+def test_one_that_refuses_leaves_the_others_drawn(pipebench: CommandLine) -> None:
+    done = pipebench("draw", "interleaved-1f1b,zb-v", "--vpp", "4")
+    assert done.code == 0
+    assert "zb-v is not drawn" in done.err
+    assert "--vpp 2" in done.err
+    assert done.out.startswith("interleaved-1f1b: time")
+    odd = pipebench("draw", "chimera,1f1b", "--micro-batches", "5", "--json")
+    assert [each["scheduler"] for each in json.loads(odd.out)] == ["1f1b"]
+    assert "draw an even number" in odd.err
+
+
+def test_two_pipelines_on_the_same_devices(pipebench: CommandLine) -> None:
+    """Chimera, figure 3: four stages, four micro-batches, 16 slots with B = 2 F."""
+    (drawn,) = json.loads(pipebench("draw", "chimera", "--micro-batches", "4", "--json").out)
+    assert drawn["total"] == 16
+    assert len(drawn["trace"]["lanes"]) == 4
+    assert drawn["live"] == [3, 4, 4, 3]
 
 
 def test_later_stages_of_a_device_are_paler(pipebench: CommandLine, tmp_path: Path) -> None:

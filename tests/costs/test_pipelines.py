@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipebench.costs.estimate import estimate
-from pipebench.costs.formula import pairs_ns
+from pipebench.costs.formula import Formula
 from pipebench.costs.lanes import lanes_of
 from pipebench.costs.links import flows
 from pipebench.costs.model import CostModel
@@ -77,12 +77,12 @@ def test_the_estimate_of_a_mirrored_plan_counts_both_stages_of_a_lane() -> None:
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40), st.floats(0, 1))
 def test_a_pair_lasts_between_its_longer_task_and_both(forward: int, backward: int, overlap: float) -> None:
-    (pair,) = pairs_ns(np.array([forward]), np.array([backward]), overlap).tolist()
+    (pair,) = Formula.pair_ns(np.array([forward]), np.array([backward]), overlap).tolist()
     assert max(forward, backward) <= pair <= forward + backward
 
 
 def test_the_hidden_part_of_a_pair_is_rounded_half_even() -> None:
     forward, backward = np.array([5, 7, 8, 8]), np.array([9, 9, 3, 20])
-    assert pairs_ns(forward, backward, 0.0).tolist() == [14, 16, 11, 28]
-    assert pairs_ns(forward, backward, 0.5).tolist() == [14 - 2, 16 - 4, 11 - 2, 28 - 4]
-    assert pairs_ns(forward, backward, 1.0).tolist() == [9, 9, 8, 20]
+    assert Formula.pair_ns(forward, backward, 0.0).tolist() == [14, 16, 11, 28]
+    assert Formula.pair_ns(forward, backward, 0.5).tolist() == [14 - 2, 16 - 4, 11 - 2, 28 - 4]
+    assert Formula.pair_ns(forward, backward, 1.0).tolist() == [9, 9, 8, 20]

@@ -22,7 +22,7 @@ def pipebench_executors():
     for fault in ("honest", "tasks", "clocks", "cancel", "runs", "refusing"):
         yield named(Executor, fault)
     yield named(Executor, "order", capabilities=ExecutorCapabilities(shared_devices=False))
-    few = ExecutorCapabilities(schedules=("finite",), launch="processes", shared_devices=False)
+    few = ExecutorCapabilities(schedules=("finite",), launch="processes", placements=("apart",))
     yield named(Executor, "dead-worker", capabilities=few)
     yield named(Executor, "no-worker", capabilities=few)
     yield named(Executor, "watchful", capabilities=few)
@@ -31,7 +31,7 @@ def pipebench_executors():
 def pipebench_schedulers():
     for fault in ("honest", "validity", "crash", "silence", "state", "calls"):
         yield named(Scheduler, fault)
-    yield named(Scheduler, "capabilities", capabilities=ScheduleCapabilities(shared_devices=True))
+    yield named(Scheduler, "capabilities", capabilities=ScheduleCapabilities(placements=("apart", "listed")))
     yield named(Scheduler, "determinism")
 
 @hookimpl

@@ -34,7 +34,7 @@ class Prediction:
 
 def framework_scheduler(made: Arrangement) -> str:
     """What frameworks run such stages under."""
-    placement: Placement = "apart" if made.virtual == 1 else "v" if made.vee else "in-turn"
+    placement: Placement = "apart" if made.virtual == 1 else "v" if made.stands("v") else "in-turn"
     return scheduler_for(made.problem.regime.mode, placement)
 
 

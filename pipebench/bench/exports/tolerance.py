@@ -134,7 +134,7 @@ def _rivals(
     if uniform is not None:
         listed.append(uniform)
     for problem in changed:
-        listed.append(level_devices(_times(problem, made), made.pipeline, made.virtual, own))
+        listed.append(level_devices(_times(problem, made), [(rank,) for rank in made.rank_of], own))
     for cut in (1, len(own) - 2):
         for step in (-1, 1):
             moved = list(own)

@@ -22,7 +22,8 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import DeadlineReached
-from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.descriptors import Planner, Scheduler
+from pipebench.hooks.placements import placements_of
 
 LONG_SEARCH_S = 10.0
 GRACE_S = 1.0
@@ -48,8 +49,13 @@ def search_once(
     planning and scoring are the same problem unless the planner is adapted to another regime: then its
     partition is taken, with the micro-batch that suits it there, and the scheduler of the scoring regime orders
     it. What is in flight is the scheduler's business too, where it is not the planner's own.
+    scheduler: the planner learns its name and the placements that it takes.
     """
     context = services.context(planner)
+    if scheduler is not None:
+        component = services.scheduler(scheduler).component
+        assert isinstance(component, Scheduler)
+        context.scheduler, context.placements = scheduler, placements_of(component.capabilities)
     plan_for = planner.load()
     with contextlib.redirect_stdout(sys.stderr), _no_collection():
         returned, duration = timed(lambda: plan_for(planning, context))

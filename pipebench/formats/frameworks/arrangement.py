@@ -8,6 +8,7 @@ from pipebench.costs.lanes import lanes_of
 from pipebench.costs.transformer import EMBEDDING, HEAD
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
+from pipebench.domain.placement import PlacementKind, stands_as
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 
@@ -76,22 +77,15 @@ class Arrangement:
         """The operators of each stage."""
         return tuple(tuple(self.graph.operators[op] for op in stage) for stage in self.stages)
 
-    @property
-    def looped(self) -> bool:
-        """Whether stage k runs on rank k % ranks."""
-        return all(rank == stage % self.pipeline for stage, rank in enumerate(self.rank_of))
-
-    @property
-    def vee(self) -> bool:
-        """Whether rank r runs stages r and 2 p - 1 - r."""
-        count = 2 * self.pipeline
-        return self.virtual == 2 and all(r == min(s, count - 1 - s) for s, r in enumerate(self.rank_of))
+    def stands(self, placement: PlacementKind) -> bool:
+        """Whether the stages, in the order of execution, are placed so."""
+        return stands_as(placement, [(rank,) for rank in self.rank_of])
 
 
 def arranged(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:
     """The plan in that form. inside_layers: stages may cut a layer. Raises CannotExpress with the reason."""
     if plan.pipelines > 1:
-        raise CannotExpress(f"{plan.pipelines} pipelines hold the same operators")
+        raise CannotExpress(f"{plan.pipelines} pipelines over the same devices, each with weights of its own")
     shared = _same(plan)
     graph = problem.profile.graph
     place = {op: turn for turn, op in enumerate(graph.topological)}

@@ -12,7 +12,7 @@ def bounds(made: Arrangement) -> list[int]:
     """Stages + 1 bounds in the list of layers, one layer an operator. Raises CannotExpress."""
     if made.virtual > 1:
         raise CannotExpress(f"{made.virtual} stages a rank: DeepSpeed runs one")
-    if not made.looped:
+    if not made.stands("in-turn"):
         raise CannotExpress("stages are not on consecutive ranks")
     return [0, *accumulate(map(len, made.stages))]
 

@@ -9,6 +9,7 @@ from typing import Any
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.placement import PlacementKind
 from pipebench.formats.files import read_file
 from pipebench.formats.frameworks.megatron_layout import check_layout, parse_layout
 from pipebench.formats.frameworks.torchtitan import check_parts, module_names
@@ -29,14 +30,14 @@ Contents = list[list[int]]
 class ForeignLayout:
     """name: for the tables. contents(graph, ranks): the operators of each stage in order; ranks None: as many as
     there are stages; it raises PipebenchError where the layout is for another model or breaks a rule.
-    vee: rank r runs stages r and 2 p - 1 - r, as torchtitan places them for the schedules that VEE names.
+    placement: how its stages stand on ranks; `v` is torchtitan's for the schedules that VEE names.
     """
 
     name: str
     kind: str
     text: str
     contents: Callable[[OperatorGraph, int | None], Contents]
-    vee: bool = False
+    placement: PlacementKind = "in-turn"
 
 
 def is_foreign(text: str) -> bool:
@@ -61,7 +62,7 @@ def read_layout(text: str) -> ForeignLayout:
     if _LAYOUT.fullmatch(data):
         return _megatron(data.decode().removesuffix("\n"), text)
     listed = _literal(data, text)
-    return _titan(listed, text, _VEE.search(data.decode()) is not None)
+    return _titan(listed, text, "v" if _VEE.search(data.decode()) else "in-turn")
 
 
 def _megatron(layout: str, name: str) -> ForeignLayout:
@@ -86,7 +87,7 @@ def _megatron(layout: str, name: str) -> ForeignLayout:
     return ForeignLayout(name, "megatron", layout, contents)
 
 
-def _titan(listed: Any, name: str, vee: bool) -> ForeignLayout:
+def _titan(listed: Any, name: str, placement: PlacementKind) -> ForeignLayout:
     if isinstance(listed, list) and listed and all(isinstance(each, str) for each in listed):
         points: list[str] = listed
         parts: list[list[str]] | None = None
@@ -111,7 +112,7 @@ def _titan(listed: Any, name: str, vee: bool) -> ForeignLayout:
         ops = dict(zip(names, ([*tables], *([op] for op in layers), norms, heads), strict=True))
         return [[op for each in part for op in ops[each]] for part in split]
 
-    return ForeignLayout(name, "torchtitan", repr(listed), contents, vee)
+    return ForeignLayout(name, "torchtitan", repr(listed), contents, placement)
 
 
 def _at(points: list[str], names: list[str]) -> list[list[str]]:

@@ -19,7 +19,7 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= set(SYMBOLS) or LAYER not in kinds:
         raise CannotExpress("the model is no language model of embedding, layers and head (see --config)")
-    if not made.looped:
+    if not made.stands("in-turn"):
         raise CannotExpress("stages are not placed in turn: Megatron runs stage k on rank k % pp")
     if made.virtual > 1 and made.pipeline == 1:
         raise CannotExpress(f"{made.virtual} stages on one rank: Megatron interleaves over several")

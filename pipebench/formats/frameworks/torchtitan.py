@@ -54,7 +54,7 @@ def check_parts(listed: list[list[str]], layers: int, pipeline: int) -> None:
 
 def schedule_name(made: Arrangement) -> str:
     """The name that goes with a CSV: torch looks it up, the order itself comes from the file."""
-    if made.vee:
+    if made.stands("v"):
         return "ZBVZeroBubble"
     return "PipelineScheduleSingle" if made.virtual == 1 else "PipelineScheduleMulti"
 
@@ -87,5 +87,5 @@ def _refuse(made: Arrangement) -> None:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1): torchtitan has replicas, or FSDP of all states"
         )
-    if not (made.looped or made.vee):
+    if not (made.stands("in-turn") or made.stands("v")):
         raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

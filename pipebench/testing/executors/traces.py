@@ -2,7 +2,9 @@
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -14,10 +16,11 @@ from pipebench.domain.trace import Trace
 from pipebench.domain.verdict import Verdict, Witness
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities
 from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import placements_of, takes
 from pipebench.testing.asked import Asked, broken
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.executors.computable import computable
-from pipebench.testing.plans import CASES, Planned, case, slow
+from pipebench.testing.plans import CASES, SHARED, Planned, case, in_order, in_pairs, slow
 from pipebench.testing.subject import Subject
 from pipebench.testing.verdicts import Failed, Waived, first_failure
 
@@ -38,25 +41,45 @@ class Runs:
 
     @cached_property
     def asked(self) -> Asked:
-        """The runs; schedules are made by the host's schedulers when the first is looked at."""
+        """The runs; schedules are made by the host's schedulers when the first is looked at, those of several
+        stages on a device set by the kit itself.
+        """
         for kind in self.capabilities.schedules:
-            mode, *names = KIT_SCHEDULERS[kind]
-            for name in CASES:
-                planned = _computable(case(name, mode))
-                if self._declared(planned) and name != ("mixed-sizes" if kind == "periodic" else "shared"):
-                    scheduler = names[planned.needs in ("stage_graphs", "shared_devices") and kind == "periodic"]
-                    schedule = self.services.schedule(scheduler, planned.problem, planned.plan)
-                    self.planned[f"{name} ({kind})"] = planned, schedule
+            for name, (planned, schedule) in self._scheduled(kind):
+                self.planned[f"{name} ({kind})"] = planned, schedule
         calls = [self.call(name, *each) for name, each in self.planned.items()]
         return Asked(calls, lambda call, name: replace(call, name=name))
 
+    def _scheduled(self, kind: Literal["finite", "periodic"]) -> Iterator[tuple[str, tuple[Planned, Schedule]]]:
+        mode, plain, general = KIT_SCHEDULERS[kind]
+        placements = placements_of(self.capabilities)
+        for name in CASES:
+            planned = _computable(case(name, mode))
+            if self._declared(planned) and (name, kind) != ("mixed-sizes", "periodic"):
+                scheduler = general if planned.needs == "stage_graphs" and kind == "periodic" else plain
+                yield name, (planned, self.services.schedule(scheduler, planned.problem, planned.plan))
+        listed = ("shared", "wave") if "listed" in placements else ()
+        shared = dict.fromkeys((*listed, *(name for each in placements for name in SHARED.get(each, ()))))
+        for name in shared:
+            planned = _computable(case(name, mode))
+            if not self._declared(planned):
+                continue
+            if kind == "finite":
+                yield name, (planned, in_order(planned.problem, planned.plan))
+            elif name == "shared":
+                yield name, (planned, self.services.schedule(general, planned.problem, planned.plan))
+        if kind == "finite" and self.capabilities.pairs:
+            planned = _computable(case("chain", mode))
+            half = dataclasses.replace(planned, problem=replace(planned.problem, overlap=0.5))
+            yield "pairs", (half, in_pairs(half.problem, half.plan))
+
     def _declared(self, planned: Planned) -> bool:
         declared: ExecutorCapabilities = self.capabilities
+        if not takes(placements_of(declared), planned.plan):
+            return False
         match planned.needs:
             case "stage_graphs":
                 return declared.stage_graphs == "dag"
-            case "shared_devices":
-                return declared.shared_devices
             case "replicas":
                 return declared.replicas
         return True

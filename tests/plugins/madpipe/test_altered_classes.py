@@ -21,6 +21,7 @@ ORACLES: list[Callable[[], None]] = [
     test_class_bound.test_no_chain_is_simulated_below_it,
     test_class_bound.test_no_graph_is_simulated_below_it,
     test_class_bound.test_no_plan_of_the_class_is_below_it,
+    test_labels.test_what_is_reached_is_what_the_estimate_admits,
     test_labels.test_estimates_are_ordered_and_the_last_bounds_the_class,
     test_labels.test_monotone_in_the_period,
     test_least_memory.test_a_plan_exists_from_the_least_memory_on,

@@ -54,6 +54,27 @@ def test_equal_to_enumeration_at_one_period(estimate: Estimate, problem: Problem
 
 @small
 @given(problem=chains(most_layers=6, most_devices=3, least_time=1), share=st.floats(0, 1))
+def test_what_is_reached_is_what_the_estimate_admits(problem: Problem, share: float) -> None:
+    """With as little memory as the period leaves."""
+    of = class_of(problem)
+    longest = longest_period(chain_of(problem))
+    period = round(longest / of.most + share * longest / 2)
+
+    def admitted(memory: int) -> bool:
+        listed = (a.arrays for a in allocations(of.length, of.most))
+        return any(admits(of.table, *arrays, memory, period, ESTIMATES[2]) for arrays in listed)
+
+    low, high = 0, 2000
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if admitted(middle) else (middle + 1, high)
+    for memory in (low - 1, low, low + 20):
+        found, _, none = allocations_at(replace(of, memory=memory), period, ESTIMATES[2], 1)
+        assert none == (not found) == (not admitted(memory))
+
+
+@small
+@given(problem=chains(most_layers=6, most_devices=3, least_time=1), share=st.floats(0, 1))
 def test_the_least_memory_at_a_period_is_that_of_enumeration(problem: Problem, share: float) -> None:
     """With no byte to spare a bound that drops labels too early shows at once."""
     of, figures = class_of(problem), figures_of(problem)

@@ -1,0 +1,75 @@
+"""Which plans a scheduler or an executor takes, by the placements that its capabilities declare."""
+
+from collections.abc import Sequence
+
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_as
+from pipebench.domain.plan import Plan
+from pipebench.domain.schedule import FiniteSchedule, Schedule
+from pipebench.hooks.descriptors import Component, Executor, ExecutorCapabilities, ScheduleCapabilities, Scheduler
+
+_STAGES: dict[PlacementKind, str] = {
+    "apart": "--vpp 1",
+    "in-turn": "--vpp 2 or more",
+    "v": "--vpp 2",
+    "wave": "--vpp 2 or more",
+    "mirrored": "an even --pp",
+}
+"""What to type for stages that stand so; `listed` stages stand in any way."""
+
+
+def placements_of(capabilities: ScheduleCapabilities | ExecutorCapabilities) -> tuple[PlacementKind, ...]:
+    """The placements that a component takes; the deprecated `shared_devices` counts as well."""
+    if isinstance(capabilities, ScheduleCapabilities):
+        listed: tuple[PlacementKind, ...] = ("listed",) if capabilities.shared_devices else ()
+        return tuple(dict.fromkeys((*capabilities.placements, *listed)))
+    return capabilities.placements if capabilities.shared_devices else ("apart",)
+
+
+def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
+    """Whether a component of these placements takes the plan.
+
+    One of them must hold. `listed` holds for every plan, but a plan of several pipelines has weights in several
+    places: a component that has not heard of them does not name `mirrored`.
+    """
+    devices = [stage.devices for stage in plan.stages]
+    if plan.pipelines > 1 and "mirrored" not in placements:
+        return False
+    return any(stands_as(kind, devices, plan.pipelines) for kind in placements)
+
+
+def refuse_placement(label: str, component: Component, plan: Plan, schedule: Schedule | None = None) -> None:
+    """Raise UnsupportedProblem for a plan whose placement the scheduler or executor does not take.
+
+    label: its name, for the message. schedule: of an executor; one with pairs needs `pairs`.
+    """
+    assert isinstance(component, Scheduler | Executor)
+    capabilities = component.capabilities
+    placements = placements_of(capabilities)
+    if not takes(placements, plan):
+        devices = [stage.devices for stage in plan.stages]
+        kind = placement_kind_of(devices, plan.pipelines)
+        sets = len({tuple(sorted(each)) for each in devices})
+        typed = " or ".join(dict.fromkeys(_STAGES[each] for each in placements if each in _STAGES))
+        raise UnsupportedProblem(
+            f"{label} takes the placement {_listed(placements)}; this plan has {kind}: "
+            f"{_counted(len(plan.stages), 'stage')} on {_counted(sets, 'device set')}"
+            + (f", {plan.pipelines} pipelines" if plan.pipelines > 1 else ""),
+            f"type {typed}, with a planner that places stages so, or name another component" if typed else None,
+        )
+    if isinstance(schedule, FiniteSchedule) and not capabilities.pairs:
+        for lane in schedule.lanes:
+            if lane.together:
+                raise UnsupportedProblem(
+                    f"{label} runs one task at a time; the schedule runs a forward and a backward at once on "
+                    f"devices {list(lane.devices)}",
+                    "use a schedule without pairs, or another executor",
+                )
+
+
+def _listed(placements: Sequence[PlacementKind]) -> str:
+    return " or ".join(placements) or "none"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
