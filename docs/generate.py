@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipebench.cli import plugin
+from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.domain.workload import SOURCES, workload_fields
 from pipebench.hooks import API_VERSION, specs
@@ -27,7 +27,7 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.reproduction import Reproduction
 from pipebench.hooks.syntax import describe_options
 from pipebench.testing.kit import checks, slot_checks
-from pipebench.testing.subject import Subject
+from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Check
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -58,9 +58,9 @@ def commands() -> Iterator[str]:
     yield f"# Commands\n\n{MADE}"
     yield _help(main, "pipebench")
     for name in COMMANDS:
-        yield _help(import_module(f"pipebench.cli.{name}").command, f"pipebench {name}")
+        yield _help(import_module(f"pipebench.cli.commands.{name}").command, f"pipebench {name}")
     for name in plugin.COMMANDS:
-        yield _help(import_module(f"pipebench.cli.plugins.{name}").command, f"pipebench plugin {name}")
+        yield _help(import_module(f"pipebench.cli.commands.plugin.{name}").command, f"pipebench plugin {name}")
 
 
 def components() -> Iterator[str]:
@@ -86,7 +86,7 @@ def conformance() -> Iterator[str]:
             named = list({check.name: check for check in listed if check.slot == slot.removesuffix("s")}.values())
         else:
             blank = SLOTS[slot](name="blank", summary="", load="")
-            named = slot_checks(host, Subject(slot, "blank", blank, Provider("", "", ""), {}))
+            named = slot_checks(host, CheckTarget(slot, "blank", blank, Provider("", "", ""), {}))
         if named:
             yield f"## {slot.capitalize()}\n\n" + "\n".join(
                 f"- `{check.name}`: {_purpose(check)}" for check in named

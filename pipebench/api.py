@@ -10,10 +10,9 @@ from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
 from pipebench.bench.suites.selection import Selection, SelectionKeywords, chosen_suites, select
-from pipebench.bench.sweeps.agenda import agenda
-from pipebench.bench.sweeps.asked import requested
-from pipebench.bench.sweeps.sweep import Where, run_agenda
-from pipebench.bench.trials.comparison import home_regime, trials
+from pipebench.bench.sweeps.run_plan import make_run_plan
+from pipebench.bench.sweeps.sweep import Where, run_trials
+from pipebench.bench.trials.comparison import comparison_request, home_regime, trials
 from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
@@ -62,11 +61,11 @@ def compare(
         repeat=repeat,
         seed=seed,
     )
-    request = requested(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
+    request = comparison_request(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
-    todo = agenda(host, trials(request), kept, fresh, retry_failed)
-    finished = [*todo.cached, *run_agenda(host, todo, where)]
+    todo = make_run_plan(host, trials(request), kept, fresh, retry_failed)
+    finished = [*todo.cached, *run_trials(host, todo, where)]
     return Comparison(each.outcome.row for each in sorted(finished, key=lambda each: each.position))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pipebench.bench.services import HostServices
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem, Regime
-from pipebench.formats.cluster import load_cluster
+from pipebench.formats.clusters import load_cluster
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench.hooks.manager import Host
 from pipebench_analytic.plugin import AnalyticOptions

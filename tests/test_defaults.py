@@ -12,7 +12,7 @@ import pipebench
 from pipebench import defaults
 from pipebench.bench.suites import suite_names
 from pipebench.domain.problem import RegimeMode
-from pipebench.formats.cluster_table import cluster_table
+from pipebench.formats.clusters import cluster_table
 from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.manager import Host
 
@@ -34,21 +34,21 @@ WORDS = {
 """Names that are words of the field too: in a sentence they count only where a component is meant (MEANT)."""
 MEANT = r"(?:such as|default:|named:|use|planners?|schedulers?|executors?|profilers?) "
 VALUES = {
-    ("bench/store/versions.py", "torch"): "a distribution",
-    ("cli/export.py", "pipedream"): "a format",
-    ("cli/profile.py", "bert"): "a model of the library transformers",
+    ("bench/store/keys.py", "torch"): "a distribution",
+    ("cli/commands/export.py", "pipedream"): "a format",
+    ("cli/commands/profile.py", "bert"): "a model of the library transformers",
     ("costs/transformer.py", "branches"): "a cost term",
-    ("formats/frameworks/imports.py", "pipedream"): "a format",
+    ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",
     ("formats/hf_config.py", "bert"): "a model_type of Hugging Face",
-    ("formats/pipedream.py", "pipedream"): "a format",
-    ("formats/piper.py", "piper"): "a format",
-    ("formats/profile_writers.py", "pipedream"): "a format",
-    ("formats/profile_writers.py", "piper"): "a format",
-    ("formats/profile_writers.py", "tarnawski"): "a format",
-    ("formats/tarnawski.py", "tarnawski"): "a format",
-    ("hooks/heavy.py", "torch"): "a package",
-    ("testing/plans.py", "branches"): "a case of the kit",
+    ("formats/profiles/files.py", "pipedream"): "a format",
+    ("formats/profiles/files.py", "piper"): "a format",
+    ("formats/profiles/files.py", "tarnawski"): "a format",
+    ("formats/profiles/pipedream.py", "pipedream"): "a format",
+    ("formats/profiles/piper.py", "piper"): "a format",
+    ("formats/profiles/tarnawski.py", "tarnawski"): "a format",
+    ("hooks/inventory.py", "torch"): "a package",
+    ("testing/plan_cases.py", "branches"): "a case of the kit",
 }
 """Values that are spelt as a component (or suite, or cluster) and mean something else, by file."""
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.linearise import Layers
-from pipebench.costs.communicate import level_between
+from pipebench.algorithms.graph_orders import Layers
 from pipebench.costs.formula import Formula, Holdings, Memory, StageMemory, StageTimes
+from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.terms import Terms

@@ -1,9 +1,4 @@
-"""The exact contiguous optimum under 1F1B*: the shortest period over all cuts of a chain into stages.
-
-Decision by dynamic programming over the delay that MadPipe section 4.2.2 calls V, kept as its least value;
-the period by integer bisection. Exact because (+) is monotone in both arguments and 1F1B* needs the fewest
-live micro-batches of any pattern (MadPipe, Proposition 1).
-"""
+"""The exact contiguous optimum under 1F1B*: the shortest period over all cuts of a chain into stages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +8,10 @@ import numpy as np
 
 from pipebench.algorithms.chain import Chain, ChainArrays
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.periodic import minimal_period
+from pipebench.algorithms.one_f_one_b_star import minimal_period
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.problem import Problem
 
 _FAR = 2**62
 
@@ -53,7 +50,7 @@ def decide(
 
     Returns the fewest stages that can (0: none can), the number of states expanded, and their bounds,
     shape (stages + 1,). both_ways: a necessary condition on links that carry both directions at once, see
-    contiguous_bound; False: 1F1B*.
+    contiguous_plan; False: 1F1B*.
 
     delay[j, k] is the least delay in front of layer k when layers k … L-1, and the cut before k, form j
     stages. It is a multiple of the period (closed groups) less what is left in the open group, so that one
@@ -190,3 +187,28 @@ def least_memory(chain: Chain, stages: StageRange) -> int:
         else:
             low = memory + 1
     return low
+
+
+def stage_range(problem: Problem) -> StageRange:
+    """How many stages of one device each: the pinned pipeline degree, else anything up to the devices.
+
+    Raises UnsupportedProblem for the sync regime, replicas, tensor parallelism, several stages a device and
+    devices of several types; InfeasibleProblem when the pinned degree exceeds the devices.
+    """
+    pins, cluster = problem.pins, problem.cluster
+    if problem.regime.mode != "async":
+        raise UnsupportedProblem("this planner is for the async regime (periodic schedules, no flush)")
+    for name in ("data_parallel", "tensor_parallel", "virtual_stages"):
+        pinned = getattr(pins, name)
+        if pinned is not None and pinned > 1:
+            raise UnsupportedProblem(
+                f"{name} is pinned to {pinned}; this planner puts one stage on one device",
+                f"pin {name} to 1, or leave it free",
+            )
+    if len(set(cluster.devices)) > 1:
+        raise UnsupportedProblem("this planner needs devices of one type")
+    if pins.pipeline is None:
+        return StageRange(1, cluster.size)
+    if pins.pipeline > cluster.size:
+        raise InfeasibleProblem(f"{pins.pipeline} stages are pinned, there are {cluster.size} devices")
+    return StageRange(pins.pipeline, pins.pipeline)

@@ -1,16 +1,11 @@
-"""All downsets of a graph as rows of 64-bit words; sums over their nodes and the edges that they cut.
-
-A downset holds the predecessors of each of its nodes. Planners that want sets closed under successors (Piper)
-pass the reversed graph. Node v is bit v % 64 of word v // 64 of a row.
-"""
+"""All downsets of a graph as rows of 64-bit words, with sums over them and over what lies between two of them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.algorithms.assign import assign
-from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.jit import assign, kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.topology import topological_order
@@ -132,3 +127,46 @@ def contains(rows: Words, large: int, small: int) -> bool:
     for word in range(rows.shape[1]):
         inside = inside and not rows[small, word] & ~rows[large, word]
     return inside
+
+
+@kernel
+def cut_by_both(cut: Words, values: FloatArray, large: int, small: int) -> float:
+    """The sum of `values` (edges,) over edges that both downsets cut. cut: of downset_table.cut_edges."""
+    total = 0.0
+    for word in range(cut.shape[1]):
+        common = cut[large, word] & cut[small, word]
+        edge = word * 64
+        while common:
+            if common & np.uint64(1):
+                total += values[edge]
+            common >>= np.uint64(1)
+            edge += 1
+    return total
+
+
+@kernel
+def boundary(
+    rows: Words, cut: Words, edges: Words, values: FloatArray, cut_sums: FloatArray, large: int, small: int
+) -> float:
+    """The sum of `values` over hyperedges with nodes both between the downsets and elsewhere.
+
+    edges: node sets (edges, words). cut_sums: the sum over those that each downset holds in part. One that
+    both hold in part has nodes outside; it counts once where it has nodes between, else not at all.
+    """
+    total = cut_sums[large] + cut_sums[small]
+    for word in range(cut.shape[1]):
+        common = cut[large, word] & cut[small, word]
+        edge = word * 64
+        while common:
+            if common & np.uint64(1):
+                total -= values[edge]
+                between = False
+                for part in range(rows.shape[1]):
+                    if edges[edge, part] & rows[large, part] & ~rows[small, part]:
+                        between = True
+                        break
+                if not between:
+                    total -= values[edge]
+            common >>= np.uint64(1)
+            edge += 1
+    return float(total)

@@ -1,11 +1,60 @@
-"""Compiled kernels: numba with an on-disk cache, or without one where no folder can be written."""
+"""Compiled kernels: numba with an on-disk cache that knows what a kernel was made of."""
 
+import hashlib
+import re
+import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+from numpy.typing import NDArray
 
-from pipebench.algorithms.kernel_stamp import stamp
+OURS = "pipebench"
+_IMPORTED = re.compile(rb"^(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+
+
+@cache
+def stamp(module: str) -> str:
+    """A digest of the sources that kernels of a module are compiled from.
+
+    These are the module's file and those of all modules of its own package and of pipebench that it imports, at
+    any depth: kernels of theirs are compiled into its kernels, and their constants, too.
+    """
+    packages = {OURS, module.partition(".")[0]}
+    found: set[str] = set()
+    open_names = [module]
+    while open_names:
+        name = open_names.pop()
+        if name in found or name not in sys.modules or name.partition(".")[0] not in packages:
+            continue
+        found.add(name)
+        open_names += _imported(name)
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        digest.update(name.encode() + hashlib.sha256(_source(name)).digest())
+    return digest.hexdigest()
+
+
+@cache
+def _imported(name: str) -> frozenset[str]:
+    """Modules that a module names in its import lines, or holds something of."""
+    named = {match.decode() for match in _IMPORTED.findall(_source(name))}
+    for value in vars(sys.modules[name]).values():
+        named.add(value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", "")))
+    return frozenset(named)
+
+
+@cache
+def _source(name: str) -> bytes:
+    file = getattr(sys.modules[name], "__file__", None)
+    try:
+        return Path(file).read_bytes() if file else b""
+    except OSError:
+        return b""
+
 
 F = TypeVar("F", bound=Callable[..., object])
 COMPILES = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -15,7 +64,7 @@ COMPILES = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 def kernel(function: F) -> F:
     """Compile on first call; cached on disk beside the source, else in the user's cache, else not at all.
 
-    What is cached counts no longer once a source that the kernel is compiled from has changed, see kernel_stamp.
+    What is cached counts no longer once a source that the kernel is compiled from has changed, see `stamp`.
     """
     if not COMPILES:
         return function
@@ -39,3 +88,11 @@ def can_keep_kernels() -> bool:
 
 def _nothing() -> None:
     """What `can_keep_kernels` tries; never compiled."""
+
+
+@kernel
+def assign(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """`target[: len(source)] = source` for C-contiguous arrays that differ in length only."""
+    to, of = target.reshape(-1), source.reshape(-1)
+    for at in range(of.size):
+        to[at] = of[at]

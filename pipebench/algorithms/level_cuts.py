@@ -1,10 +1,104 @@
-"""Cuts of a chain into a given number of stages, whose slowest stage (or device) is as fast as can be.
-
-Items are cut between, never inside; bounds are stages + 1 positions from 0 to the number of items.
-"""
+"""Even cuts of a chain into stages: between which layers, how evenly loaded, with the least bottleneck."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+
+from pipebench.costs.model import CostModel
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.plan import Plan
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+def layer_groups(graph: OperatorGraph) -> tuple[tuple[int, ...], ...]:
+    """Operators (positions) of each layer, in an order that cuts between layers keep valid.
+
+    Layers are those that the operators name; one without a layer joins the latest layer it reads from, or
+    the earliest that reads from it. Where no operator names a layer, or data flow back to an earlier one,
+    every operator is a layer of its own, in topological order.
+    """
+    single = tuple((operator,) for operator in graph.topological)
+    layer = [operator.layer for operator in graph.operators]
+    if all(index is None for index in layer):
+        return single
+    for operator in graph.topological:
+        if layer[operator] is None:
+            layer[operator] = max(
+                (index for p in graph.predecessors[operator] if (index := layer[p]) is not None), default=None
+            )
+    for operator in reversed(graph.topological):
+        if layer[operator] is None:
+            layer[operator] = min(
+                (index for s in graph.successors[operator] if (index := layer[s]) is not None), default=None
+            )
+    named: dict[int, list[int]] = {}
+    for operator in graph.topological:
+        index = layer[operator]
+        if index is None:
+            return single
+        if any(
+            (after := layer[successor]) is not None and after < index for successor in graph.successors[operator]
+        ):
+            return single
+        named.setdefault(index, []).append(operator)
+    return tuple(tuple(named[index]) for index in sorted(named))
+
+
+def cut_items(graph: OperatorGraph) -> Groups:
+    """What frameworks cut between: of a language model `language_items`, of others their layers."""
+    return language_items(graph) or layer_groups(graph)
+
+
+def language_items(graph: OperatorGraph) -> Groups | None:
+    """A language model's embedding (with positions), each of its layers, norm with head; None for others."""
+    kinds = [operator.kind for operator in graph.operators]
+    order = graph.topological
+    heads = tuple(op for op in order if kinds[op] in (NORM, HEAD))
+    tables = tuple(op for op in order if kinds[op] in (EMBEDDING, POSITIONS))
+    layers = [op for op in order if kinds[op] == LAYER]
+    if not (layers and tables and heads) or len(heads) + len(tables) + len(layers) != len(kinds):
+        return None
+    return (tables, *((layer,) for layer in layers), heads)
+
+
+BALANCE = "busiest_over_mean_permille"
+"""The counter under which planners that aim at balance report it."""
+
+
+def balance_permille(model: CostModel, plan: Plan) -> int:
+    """1000 times the longest forward and backward of a micro-batch at a stage over their mean, rounded."""
+    periods = [model.stage_times(stage, plan).period for stage in plan.stages]
+    total = sum(periods)
+    return round(1000 * max(periods) * len(periods) / total) if total else 1000
+
+
+def balanced_cuts(times: Sequence[int], parts: int) -> tuple[int, ...]:
+    """parts + 1 bounds of consecutive parts of `times`, none empty; the largest sum of a part is least possible.
+
+    By bisection on that sum; each part takes as much as it can. Needs 1 <= parts <= len(times).
+    """
+    low, high = max(times), sum(times)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fill(times, parts, middle) is not None else (middle + 1, high)
+    found = _fill(times, parts, low)
+    assert found is not None
+    return found
+
+
+def _fill(times: Sequence[int], parts: int, most: int) -> tuple[int, ...] | None:
+    """Parts of at most `most` each; None when more than `parts` are needed."""
+    bounds, load = [0], 0
+    for position, time in enumerate(times):
+        left = len(times) - position
+        full = load + time > most or left == parts - len(bounds)
+        if full and position > bounds[-1]:
+            bounds.append(position)
+            load = 0
+        load += time
+    return (*bounds, len(times)) if len(bounds) <= parts else None
+
 
 Bounds = tuple[int, ...]
 Homes = Sequence[tuple[int, ...]]

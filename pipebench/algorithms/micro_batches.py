@@ -1,8 +1,11 @@
-"""Which micro-batch sizes a planner may choose from, and what a user should know of that choice."""
+"""Which micro-batch sizes and replica counts a planner may choose from, and which sizes cannot win."""
 
 from collections.abc import Sequence
 from math import isqrt
 
+import numpy as np
+
+from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
@@ -92,3 +95,40 @@ def _most_micro_batches(problem: Problem) -> int:
 
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
+
+
+def least_period_ns(model: CostModel, micro_batch: int, replicas: Sequence[int], devices: int) -> int:
+    """No plan of replicated stages has a smaller bottleneck, in ns.
+
+    A stage on d devices has a period of at least its operators' time at ceil(b / d) samples. So the sum of d
+    times the period over all stages, at most `devices` times the bottleneck, is at least the sum over all
+    operators of the smallest d times their time at ceil(b / d). mini_batch / micro_batch such periods are a
+    lower bound on the mini-batch: the device of the busiest stage runs nothing else meanwhile.
+    """
+    device_ns = []
+    for used in replicas:
+        forward, backward = model.times.at(-(-micro_batch // used))
+        device_ns.append(used * (forward + backward))
+    return -(-int(np.min(device_ns, axis=0).sum()) // devices)
+
+
+def replica_counts(devices: int) -> tuple[int, ...]:
+    """Powers of two up to the number of devices, and its divisors; ascending.
+
+    Powers of two divide micro-batches and nodes, divisors share out all devices.
+    """
+    powers = (2**power for power in range(devices.bit_length()))
+    return tuple(sorted({*powers, *divisors(devices, devices)}))
+
+
+def near_profiled(problem: Problem, micro_batch: int, counts: Sequence[int]) -> tuple[int, ...]:
+    """Those of `counts` that leave each replica no more samples than the largest profiled micro-batch.
+
+    All of them where none does, and where one size was profiled (times are proportional) or the micro-batch
+    is pinned.
+    """
+    profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
+    if len(profiled) == 1 or problem.pins.micro_batch is not None:
+        return tuple(counts)
+    near = tuple(count for count in counts if -(-micro_batch // count) <= profiled[-1])
+    return near or tuple(counts)

@@ -3,9 +3,8 @@
 from msgspec.structs import replace
 
 from pipebench.algorithms.in_flight import in_flight
-from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.score import Offers, mini_batch_ns
+from pipebench.algorithms.planning import Offers, memory_limits, mini_batch_ns
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan

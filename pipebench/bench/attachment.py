@@ -1,19 +1,77 @@
-"""A run that somebody else launched, set beside a row: clocks aligned, iterations and stages compared."""
+"""A run that somebody else launched beside a row: clocks of its ranks aligned, iterations and stages compared."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pipebench.bench.clocks import clock_offsets
 from pipebench.bench.execution import stage_seconds
-from pipebench.bench.prediction import prediction_error
-from pipebench.bench.score import NS_PER_S
-from pipebench.costs.lanes import lanes_of
+from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
 from pipebench.formats.chrome_trace import RankTrace, Span, TaskSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """What to add to a rank's clock to read that of the first, in ns. within_ns: the true one is no further away;
+    None where messages go one way only, which bounds one side.
+    """
+
+    ns: int
+    within_ns: int | None
+
+
+def clock_offsets(traces: Sequence[RankTrace]) -> list[Offset | None]:
+    """One a rank; None: no messages tie it to the first.
+
+    The k-th message of a tag that r sends to s is the k-th that s gets from r. It ends after it began, whatever
+    the clocks say: the smallest difference each way bounds the offset, and the middle between the bounds is its
+    estimate (Mills, Internet Time Synchronization, 1991). One way only: that bound itself. Ranks are reached over
+    others, by the way whose bounds are together the narrowest.
+    """
+    offsets: list[Offset | None] = [None] * len(traces)
+    reached: dict[int, tuple[float, Offset]] = {0: (0.0, Offset(0, 0))}
+    while reached:
+        base = min(reached, key=lambda rank: (reached[rank][0], rank))
+        width, known = reached.pop(base)
+        offsets[base] = known
+        for other in range(len(traces)):
+            ahead = _ahead(traces[base], traces[other]) if offsets[other] is None else None
+            if ahead is None:
+                continue
+            bounded = known.within_ns is not None and ahead.within_ns is not None
+            within = (known.within_ns or 0) + (ahead.within_ns or 0) if bounded else None
+            cost = width + (float("inf") if ahead.within_ns is None else ahead.within_ns)
+            if other not in reached or cost < reached[other][0]:
+                reached[other] = (cost, Offset(known.ns - ahead.ns, within))
+    return offsets
+
+
+def _ahead(base: RankTrace, other: RankTrace) -> Offset | None:
+    """By how much the other's clock is ahead of the base's."""
+    there, back = _least(base, other), _least(other, base)
+    if there is not None and back is not None:
+        return Offset((there - back) // 2, abs(there + back + 1) // 2)
+    if there is None and back is None:
+        return None
+    return Offset(there if there is not None else -(back or 0), None)
+
+
+def _least(sender: RankTrace, receiver: RankTrace) -> int | None:
+    """The smallest time of a message, by the receiver's clock at its end and the sender's at its beginning."""
+    sent: dict[int, list[int]] = {}
+    got: dict[int, list[int]] = {}
+    for message in sender.sent:
+        if message.peer == receiver.rank:
+            sent.setdefault(message.tag, []).append(message.start_ns)
+    for message in receiver.got:
+        if message.peer == sender.rank:
+            got.setdefault(message.tag, []).append(message.end_ns)
+    pairs = [pair for tag, starts in sent.items() for pair in zip(starts, got.get(tag, ()), strict=False)]
+    return min((end - start for start, end in pairs), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +116,7 @@ class Attachment:
     stages: tuple[AttachedStage, ...]
 
 
-def attached(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace], warmup: int) -> Attachment:
+def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace], warmup: int) -> Attachment:
     """The run of these ranks beside the row. Raises PipebenchError for ranks that do not fit the plan."""
     ordered = sorted(traces, key=lambda trace: trace.rank)
     numbers = [trace.rank for trace in ordered]
@@ -80,7 +138,7 @@ def attached(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace]
             within_ns=None if offset is None else offset.within_ns,
             iteration_s=seconds,
             simulated_busy_s=simulated_busy[devices[trace.rank % len(devices)]],
-            busy_s=median(_within(trace.busy, step) for step in steps) / NS_PER_S,
+            busy_s=median(_busy_overlap(trace.busy, step) for step in steps) / NS_PER_S,
         )
         for trace, offset, seconds, steps in zip(ordered, offsets, iteration, kept, strict=True)
     )
@@ -116,8 +174,8 @@ def _stages(
             alone = len(own) == 1
             for task in trace.tasks:
                 if (task.stage == stage or (task.stage is None and alone)) and _during(task, steps):
-                    tasks.setdefault(task.kind, []).append(_within(trace.busy, (task.start_ns, task.end_ns)))
-            iterations += [_within(trace.busy, step) for step in steps] if alone else []
+                    tasks.setdefault(task.kind, []).append(_busy_overlap(trace.busy, (task.start_ns, task.end_ns)))
+            iterations += [_busy_overlap(trace.busy, step) for step in steps] if alone else []
         marked = sum(median(times) for times in tasks.values()) / NS_PER_S
         count = mini_batch // (described.micro_batch * plan.all_pipelines)
         measured = marked or (median(iterations) / count / NS_PER_S if iterations else 0.0)
@@ -130,7 +188,7 @@ def _during(task: TaskSpan, steps: Sequence[Span]) -> bool:
     return any(start <= task.start_ns < end for start, end in steps)
 
 
-def _within(busy: Sequence[Span], step: Span) -> int:
+def _busy_overlap(busy: Sequence[Span], step: Span) -> int:
     return sum(max(0, min(end, step[1]) - max(start, step[0])) for start, end in busy)
 
 

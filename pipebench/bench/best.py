@@ -23,7 +23,7 @@ Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Candidate:
     """One planner. reason: why its plan does not take part; '' where it does."""
 
     planner: str
@@ -40,8 +40,8 @@ class Entry:
 class Best:
     """entries: every planner. ranked: those whose plans take part, the fastest first. why: the choice in words."""
 
-    entries: tuple[Entry, ...]
-    ranked: tuple[Entry, ...]
+    entries: tuple[Candidate, ...]
+    ranked: tuple[Candidate, ...]
     why: tuple[str, ...] = field(default=())
 
     @property
@@ -71,17 +71,17 @@ def best(
     """
     problem = workload.problem(regime)
     until = time.monotonic() + timeout_s
-    entries: list[Entry] = []
+    entries: list[Candidate] = []
     capable: list[Ready] = []
     for name in sorted(host.slot("planners"), key=lambda name: (name not in FIRST_PLANNERS, name)):
         try:
             ready = ready_planner(host, Reference(name))
         except PipebenchError as error:
-            entries.append(Entry(name, None, str(error)))
+            entries.append(Candidate(name, None, str(error)))
             continue
         reason = _incapable(ready, problem)
         if reason:
-            entries.append(Entry(name, None, reason))
+            entries.append(Candidate(name, None, reason))
         else:
             capable.append(ready)
     for position, ready in enumerate(capable):
@@ -89,7 +89,7 @@ def best(
             len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable)
         )
         if left < LEAST_S:
-            entries.append(Entry(ready.label, None, f"no time left of {timeout_s:g} s"))
+            entries.append(Candidate(ready.label, None, f"no time left of {timeout_s:g} s"))
             continue
         told(ready.label)
         trial = Trial(
@@ -104,7 +104,7 @@ def best(
             parallel=True,
         )
         outcome = run_trial(host, trial)
-        entries.append(Entry(ready.label, outcome, _unfit(outcome, target)))
+        entries.append(Candidate(ready.label, outcome, _unfit(outcome, target)))
     ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     if not ranked:
         reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
@@ -151,14 +151,14 @@ def _unfit(outcome: Outcome, target: Target | None) -> str:
     return ""
 
 
-def _order(entry: Entry) -> tuple[float, int, str]:
+def _order(entry: Candidate) -> tuple[float, int, str]:
     row = entry.row
     assert row is not None
     assert row.simulated_s is not None
     return row.simulated_s, row.stages or 0, entry.planner
 
 
-def _why(entries: list[Entry], ranked: list[Entry], target: Target | None) -> list[str]:
+def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | None) -> list[str]:
     first = ranked[0]
     assert first.row is not None
     mine = first.row.simulated_s or 0.0

@@ -1,11 +1,19 @@
-"""What a row remembers of where it was made."""
+"""The machine on which a row is made: what it is, what else runs on it, and whether search times
+may be compared.
+"""
 
 import os
 import platform
 import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from pipebench.domain.row import Row
 
 PACKAGES = ("pipebench", "numpy", "numba", "networkx", "PuLP", "highspy")
 
@@ -57,3 +65,75 @@ def _git(root: Path, *words: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+STAT = Path("/proc/stat")
+BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
+"""Of a line of STAT: user, nice, system, irq, softirq, and what the hypervisor gave to others."""
+DISTURBING = 0.25
+"""Cores that others use; from here on a run is said to be disturbed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """CPU seconds since the machine started, of all and of this process with its ended children."""
+
+    at_s: float
+    all_s: float
+    own_s: float
+
+
+def usage() -> Usage | None:
+    """What was used up to now; None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        ticks = [int(number) for number in STAT.read_text().splitlines()[0].split()[1:]]
+        own = os.times()
+        return Usage(
+            at_s=time.monotonic(),
+            all_s=sum(ticks[column] for column in BUSY_COLUMNS) / os.sysconf("SC_CLK_TCK"),
+            own_s=own.user + own.system + own.children_user + own.children_system,
+        )
+    return None
+
+
+def disturbance(before: Usage | None, after: Usage | None) -> list[str]:
+    """A line for a run between two moments in which others used the machine too."""
+    if before is None or after is None or after.at_s <= before.at_s:
+        return []
+    others = (after.all_s - before.all_s - after.own_s + before.own_s) / (after.at_s - before.at_s)
+    if others < DISTURBING:
+        return []
+    cores = os.cpu_count() or 1
+    return [
+        f"others used {others:.1f} of {cores} cores during the run: on an idle machine it may have been faster"
+    ]
+
+
+MACHINE_CLASS = ("machine", "system", "cpu", "cpus", "python", *(name for name in PACKAGES if name != "pipebench"))
+"""What must be equal in row.environment; the planner's own version is not the machine's business."""
+
+
+def search_refusal(rows: Iterable[Row]) -> str:
+    """Why search times must not be compared, in one line; '' when they may."""
+    found = list(rows)
+    parallel = sum(row.parallel for row in found)
+    if parallel:
+        return f"{parallel} of {len(found)} rows ran in parallel with others"
+    for name in MACHINE_CLASS:
+        values = _values(found, name)
+        if len(values) > 1:
+            return f"rows come from different machines: {name} is {' and '.join(values)}"
+    return ""
+
+
+def suite_notice(rows: Iterable[Row]) -> str:
+    """A line when rows were scored by different versions of the suite, whose models may differ; else ''."""
+    values = _values(rows, "pipebench")
+    return (
+        f"rows were scored by pipebench {' and '.join(values)}, whose models may differ" if len(values) > 1 else ""
+    )
+
+
+def _values(rows: Iterable[Row], name: str) -> list[str]:
+    found = {row.environment.get(name, "not recorded") for row in rows}
+    return [repr(value) if " " in value else value for value in sorted(found)]

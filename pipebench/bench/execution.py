@@ -3,9 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from pipebench.bench.conditions import disturbance, usage
-from pipebench.bench.prediction import prediction_error
-from pipebench.bench.score import NS_PER_S, replayed_s
+from pipebench.bench.environment import disturbance, usage
+from pipebench.bench.score import NS_PER_S, prediction_error, replayed_s
 from pipebench.bench.services import HostServices
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.domain.document import PlannedProblem
@@ -42,7 +41,7 @@ class Execution:
     notices: tuple[str, ...]
 
 
-def executed(host: Host, planned: PlannedProblem, executor: str, timeout_s: float) -> Execution:
+def execute_plan(host: Host, planned: PlannedProblem, executor: str, timeout_s: float) -> Execution:
     """Simulate the plan, then run it. Raises PipebenchError where the executor does."""
     problem, plan = planned.problem, planned.plan
     services = HostServices(host, deadline_s=time.monotonic() + timeout_s)

@@ -9,16 +9,16 @@ from pipebench.bench.components import ready_planner, ready_scheduler
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.store.folder import Store
-from pipebench.bench.sweeps.agenda import Agenda, Finished, agenda
-from pipebench.bench.sweeps.sweep import Watcher, Where, run_agenda
+from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan, make_run_plan
+from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import home_regime
 from pipebench.bench.trials.trial import Trial
-from pipebench.costs.scaling import scaled
+from pipebench.costs.rescale import scaled
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.domain.row import Row
-from pipebench.formats.pipedream_layers import join_layers
+from pipebench.formats.profiles.pipedream import join_layers
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
@@ -31,7 +31,7 @@ class Work:
     """
 
     cells: Sequence[Cell]
-    agenda: Agenda
+    agenda: RunPlan
     places: Sequence[int]
     refused: dict[int, Row]
 
@@ -40,7 +40,7 @@ class Work:
         """About how long what is left takes."""
         return sum(self.cells[self.places[position]].expected_s for position in self.agenda.to_run)
 
-    def results(self, finished: Sequence[Finished]) -> list[Result]:
+    def results(self, finished: Sequence[FinishedTrial]) -> list[Result]:
         """What is known, in the order of the cells."""
         rows = dict(self.refused)
         rows |= {self.places[each.position]: each.outcome.row for each in finished}
@@ -64,13 +64,15 @@ def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return Work(cells, agenda(host, trials, store, fresh), places, refused)
+    return Work(cells, make_run_plan(host, trials, store, fresh), places, refused)
 
 
-def run_cells(host: Host, work: Work, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
+def run_cells(
+    host: Host, work: Work, where: Where, watcher: TrialWatcher | None = None
+) -> Iterator[FinishedTrial]:
     """All trials, those of the store first; each is in the store before the next one starts."""
     yield from work.agenda.cached
-    yield from run_agenda(host, work.agenda, where, watcher)
+    yield from run_trials(host, work.agenda, where, watcher)
 
 
 def _trial(host: Host, cell: Cell, workload: Workload) -> Trial:

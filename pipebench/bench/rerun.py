@@ -7,11 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
-from pipebench.bench.planned import ready_plan
-from pipebench.bench.store.inputs import TrialInputs
-from pipebench.bench.store.results import Behind
-from pipebench.bench.store.stored import StoredRow, workload_of
-from pipebench.bench.sweeps.agenda import inputs_of
+from pipebench.bench.plan_entrants import ready_plan
+from pipebench.bench.store.keys import TrialInputs
+from pipebench.bench.store.results import ObjectSource
+from pipebench.bench.store.stored_rows import StoredRow, workload_of
+from pipebench.bench.sweeps.run_plan import inputs_of
 from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
@@ -39,7 +39,7 @@ QUALITY = (
 """What a planner gives again for the same seed; times of search and measured times are not among it."""
 
 
-class Change(Value, frozen=True, kw_only=True):
+class FieldChange(Value, frozen=True, kw_only=True):
     """One field with its value then and now, as text."""
 
     field: str
@@ -58,12 +58,12 @@ class Rerun(Value, frozen=True, kw_only=True):
     problem: str
     mark: Literal["same", "different", "not runnable"]
     reason: str = ""
-    columns: tuple[Change, ...] = ()
-    surroundings: tuple[Change, ...] = ()
+    columns: tuple[FieldChange, ...] = ()
+    surroundings: tuple[FieldChange, ...] = ()
     search_ratio: float | None = None
 
 
-def rerun(host: Host, stored: StoredRow, behind: Behind) -> Rerun:
+def rerun(host: Host, stored: StoredRow, behind: ObjectSource) -> Rerun:
     """Run the trial of a row once more, on the problem that is kept with it."""
     row = stored.row
     about = Rerun(
@@ -89,7 +89,7 @@ def rerun(host: Host, stored: StoredRow, behind: Behind) -> Rerun:
     )
 
 
-def _trial(host: Host, stored: StoredRow, behind: Behind) -> Trial:
+def _trial(host: Host, stored: StoredRow, behind: ObjectSource) -> Trial:
     problem, inputs = behind.problem(stored.row.problem_id), stored.inputs
     if stored.scheduler is not None:
         ready_scheduler(host, stored.scheduler)
@@ -109,7 +109,7 @@ def _trial(host: Host, stored: StoredRow, behind: Behind) -> Trial:
     )
 
 
-def _planner(host: Host, stored: StoredRow, behind: Behind) -> Ready:
+def _planner(host: Host, stored: StoredRow, behind: ObjectSource) -> Ready:
     """A script is taken from where it was: the text that is kept is to look at, never run."""
     if stored.planner_kind != "plan":
         return ready_planner(host, parse_reference(stored.planner))
@@ -131,7 +131,7 @@ def _machine(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.environment.items() if name not in ("load", "seed")}
 
 
-def _inputs_changes(before: TrialInputs, after: TrialInputs) -> Iterator[Change]:
+def _inputs_changes(before: TrialInputs, after: TrialInputs) -> Iterator[FieldChange]:
     yield from _changes(_flat(before), _flat(after))
 
 
@@ -144,11 +144,11 @@ def _flat(inputs: TrialInputs) -> dict[str, Any]:
     return {**whole, **called, **sources}
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldChange]:
     for name in dict.fromkeys((*before, *after)):
         then, now = before.get(name), after.get(name)
         if then != now:
-            yield Change(field=name, before=_text(then), after=_text(now))
+            yield FieldChange(field=name, before=_text(then), after=_text(now))
 
 
 def _text(value: Any) -> str:

@@ -1,11 +1,10 @@
-"""What a plan is worth: the suite's own figures, never the planner's."""
+"""What a plan is worth: the figures of the suite, never those of the planner, and how far a prediction is off."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pipebench.bench.conditions import disturbance, usage
-from pipebench.bench.prediction import prediction_error
+from pipebench.bench.environment import disturbance, usage
 from pipebench.bench.services import HostServices
 from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
@@ -21,7 +20,15 @@ from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
 from pipebench.simulation.metrics import Metrics, metrics
 from pipebench.simulation.simulate import simulate
-from pipebench.simulation.task_times import mean_task_times
+from pipebench.simulation.stages import mean_task_times
+
+
+def prediction_error(predicted_s: float | None, measured_s: float | None) -> float | None:
+    """(predicted - measured) / measured: below zero where too much was promised."""
+    if predicted_s is None or not measured_s:
+        return None
+    return (predicted_s - measured_s) / measured_s
+
 
 NS_PER_S = 1e9
 

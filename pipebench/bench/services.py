@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
-from pipebench.bench.returned import (
+from pipebench.bench.plugin_results import (
     as_result,
     as_schedule,
     as_trace,
-    called,
+    call_plugin,
     exact_result,
     exact_schedule,
     exact_trace,
@@ -96,7 +96,7 @@ class HostServices:
         ready = self.scheduler(name)
         refuse_placement(ready.component.name, ready.component, plan)
         context = self.context(ready)
-        return called(f"scheduler {name!r}", lambda: ready.load()(problem, plan, context))
+        return call_plugin(f"scheduler {name!r}", lambda: ready.load()(problem, plan, context))
 
     def execute(
         self, name: str, problem: Problem, plan: Plan, schedule: Schedule, notices: list[str] | None = None
@@ -110,7 +110,7 @@ class HostServices:
         refuse_placement(ready.component.name, ready.component, plan, schedule)
         context = self.context(ready)
         try:
-            returned = called(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
+            returned = call_plugin(f"executor {name!r}", lambda: ready.load()(problem, plan, schedule, context))
         finally:
             if notices is not None:
                 notices += [str(text) for text in context.notices]
@@ -124,7 +124,7 @@ class HostServices:
         """The result of another planner."""
         ready = self.planner(name)
         context = self.context(ready)
-        return exact_result(name, called(f"planner {name!r}", lambda: ready.load()(problem, context)))
+        return exact_result(name, call_plugin(f"planner {name!r}", lambda: ready.load()(problem, context)))
 
 
 @dataclass(frozen=True, slots=True)

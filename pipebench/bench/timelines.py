@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipebench.bench.reproduce import Work
 from pipebench.bench.services import HostServices
 from pipebench.bench.store import Store
-from pipebench.bench.sweeps.agenda import Finished
+from pipebench.bench.sweeps.run_plan import FinishedTrial
 from pipebench.domain.trace import Trace
 from pipebench.hooks.manager import Host
 
@@ -19,7 +19,9 @@ class Timeline:
     trace: Trace
 
 
-def timelines(host: Host, work: Work, finished: Sequence[Finished], store: Store | None) -> Iterator[Timeline]:
+def timelines(
+    host: Host, work: Work, finished: Sequence[FinishedTrial], store: Store | None
+) -> Iterator[Timeline]:
     """One for each cell that asks for it and has a schedule, in the order of the cells.
 
     Plans and schedules of rows that the store held are read from it. Raises PipebenchError if they are not there.

@@ -7,9 +7,16 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.bounds.cuts import cuts, devices_of_a_plan, divisors, most_replicas, pinned_devices
-from pipebench.bounds.splits import freely_split
-from pipebench.bounds.ways import Ways, ways
+from pipebench.bounds.operators import (
+    Ways,
+    cuts,
+    devices_of_a_plan,
+    divisors,
+    freely_split,
+    most_replicas,
+    pinned_devices,
+    ways,
+)
 from pipebench.costs.formula import Amount, Formula, Holdings
 from pipebench.costs.quantise import FloatArray, whole_bytes
 from pipebench.domain.graph import OperatorGraph

@@ -5,10 +5,17 @@ from typing import Literal
 
 import numpy as np
 
-from pipebench.bounds.cuts import Cut, devices_of_a_plan
-from pipebench.bounds.operator_times import busy_ns, every_stage_ns, least, update_ns
-from pipebench.bounds.splits import freely_split, least_part
-from pipebench.bounds.ways import Ways
+from pipebench.bounds.operators import (
+    Cut,
+    Ways,
+    busy_ns,
+    devices_of_a_plan,
+    every_stage_ns,
+    freely_split,
+    least,
+    least_part,
+    update_ns,
+)
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
@@ -38,7 +45,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     """The largest of the bounds `work`, `operator` and, in sync, `path`, over all plans that honour the pins.
 
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
-    cut its dims among the devices as well (see `pipebench.bounds.splits`).
+    cut its dims among the devices as well (see `pipebench.bounds.operators`).
 
     Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
     iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. It

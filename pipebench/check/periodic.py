@@ -1,31 +1,271 @@
-"""The rules of a periodic schedule, memory included."""
+"""The rules of a periodic schedule apart from memory: operations, dependencies, resources, buffers."""
 
-from pipebench.check.declared_flight import periodic_excess
-from pipebench.check.periodic_buffers import overrun_buffer
-from pipebench.check.periodic_dependencies import broken_dependency
-from pipebench.check.periodic_memory import periodic_memory
-from pipebench.check.periodic_operations import read_pattern
-from pipebench.check.periodic_resources import busy_twice
-from pipebench.check.precedence import waiting_stages
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
 from pipebench.costs.model import CostModel
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.domain.verdict import Verdict, Witness, with_witness
+from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
+from pipebench.domain.units import exact_ns
+from pipebench.domain.verdict import Witness
+
+Hop = tuple[int, int]
+"""A pair of stages (sender, receiver)."""
 
 
-def check_periodic(
-    problem: Problem, model: CostModel, plan: Plan, schedule: PeriodicSchedule, *, strict_buffers: bool
-) -> Verdict:
-    """The verdict on a periodic schedule of a plan that `check_plan` found valid."""
-    pattern = read_pattern(problem, model, plan, schedule)
-    if isinstance(pattern, Witness):
-        return Verdict(status="invalid", witness=pattern)
-    edges = waiting_stages(model, plan)
-    witness = broken_dependency(pattern, edges) or busy_twice(plan, pattern, problem.cluster.link_mode)
-    if witness is None and strict_buffers:
-        tensors = sorted({(m.source, m.target) for m in model.messages(plan)})
-        witness = overrun_buffer(pattern, tensors)
-    if witness is not None:
-        return Verdict(status="invalid", witness=witness)
-    return with_witness(periodic_memory(problem, model, plan, pattern), periodic_excess(plan, pattern))
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What micro-batch 0 does: micro-batch i does the same i periods later.
+
+    start may exceed the period (start_ns + shift * period_ns); duration in ns.
+    """
+
+    name: str
+    stage: int
+    start: int
+    duration: int
+
+    @property
+    def end(self) -> int:
+        """start + duration."""
+        return self.start + self.duration
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """All operations of one period: F and B of every stage, transfers by (sender, receiver).
+
+    forwarded: what crosses from producer to consumer. returned: its gradient, from consumer to producer.
+    A hop that takes no time may be absent.
+    """
+
+    period: int
+    forward: tuple[Operation, ...]
+    backward: tuple[Operation, ...]
+    forwarded: dict[Hop, Operation]
+    returned: dict[Hop, Operation]
+
+
+def read_pattern(problem: Problem, model: CostModel, plan: Plan, schedule: PeriodicSchedule) -> Pattern | Witness:
+    """The operations of a schedule with the durations of the cost model, or the first that is wrong.
+
+    A transfer lasts the sum of the messages between its two stages.
+    """
+    if problem.regime.mode == "sync":
+        return Witness(rule="shape", message="a periodic schedule never flushes; the problem's regime is sync")
+    sizes = {stage.micro_batch for stage in plan.stages}
+    if len(sizes) > 1:
+        message = f"a periodic schedule needs one micro-batch size, the plan has {sorted(sizes)}"
+        return Witness(rule="shape", message=message)
+    operations = _operations(model, plan, schedule)
+    if isinstance(operations, Witness):
+        return operations
+    transfers = _transfers(model, plan, schedule)
+    if isinstance(transfers, Witness):
+        return transfers
+    stages = range(len(plan.stages))
+    return Pattern(
+        period=schedule.period_ns,
+        forward=tuple(operations[FORWARD, stage] for stage in stages),
+        backward=tuple(operations[BACKWARD, stage] for stage in stages),
+        forwarded=transfers[FORWARD],
+        returned=transfers[BACKWARD],
+    )
+
+
+def _operations(
+    model: CostModel, plan: Plan, schedule: PeriodicSchedule
+) -> dict[tuple[str, int], Operation] | Witness:
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
+    found: dict[tuple[str, int], Operation] = {}
+    columns = zip(schedule.kinds, schedule.stage, schedule.start_ns, schedule.shift, strict=True)
+    for kind, stage, start_ns, shift in columns:
+        if not 0 <= stage < len(times):
+            return Witness(rule="shape", message=f"the plan has no stage {stage}", stage=stage)
+        if (kind, stage) in found:
+            return Witness(rule="coverage", message=f"{kind} of stage {stage} stands twice", stage=stage)
+        duration = times[stage].forward if kind == FORWARD else times[stage].backward
+        start = start_ns + shift * schedule.period_ns
+        found[kind, stage] = Operation(f"{kind} of stage {stage}", stage, start, duration)
+    for stage in range(len(times)):
+        for kind in (FORWARD, BACKWARD):
+            if (kind, stage) not in found:
+                return Witness(rule="coverage", message=f"{kind} of stage {stage} is missing", stage=stage)
+    return found
+
+
+def hop_times(model: CostModel, plan: Plan) -> dict[str, dict[Hop, int]]:
+    """By kind, the ns of all messages from sender to receiver, for every pair of stages that has any."""
+    times: dict[str, dict[Hop, int]] = {FORWARD: {}, BACKWARD: {}}
+    for message in model.messages(plan):
+        for kind, hop in (
+            (FORWARD, (message.source, message.target)),
+            (BACKWARD, (message.target, message.source)),
+        ):
+            taken = model.message_ns(plan, message, backward=kind == BACKWARD)
+            times[kind][hop] = times[kind].get(hop, 0) + taken
+    return times
+
+
+def _transfers(
+    model: CostModel, plan: Plan, schedule: PeriodicSchedule
+) -> dict[str, dict[Hop, Operation]] | Witness:
+    times = hop_times(model, plan)
+    found: dict[str, dict[Hop, Operation]] = {FORWARD: {}, BACKWARD: {}}
+    columns = zip(
+        schedule.transfer_kinds,
+        schedule.source,
+        schedule.target,
+        schedule.transfer_start_ns,
+        schedule.transfer_shift,
+        strict=True,
+    )
+    for kind, source, target, start_ns, shift in columns:
+        hop = source, target
+        name = f"the {kind} transfer from stage {source} to stage {target}"
+        if hop not in times[kind]:
+            return Witness(rule="shape", message=f"{name}: nothing crosses there", stage=source)
+        if hop in found[kind]:
+            return Witness(rule="coverage", message=f"{name} stands twice", stage=source)
+        start = start_ns + shift * schedule.period_ns
+        found[kind][hop] = Operation(name, source, start, times[kind][hop])
+    for kind, hops in times.items():
+        for (source, target), taken in hops.items():
+            if taken > 0 and (source, target) not in found[kind]:
+                message = (
+                    f"the {kind} transfer from stage {source} to stage {target} is missing ({exact_ns(taken)})"
+                )
+                return Witness(rule="coverage", message=message, stage=source)
+    return found
+
+
+def broken_dependency(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
+    """The first operation of micro-batch 0 that starts before one that it needs has ended.
+
+    Every other micro-batch is shifted by whole periods, so micro-batch 0 speaks for all. An order edge is an
+    edge without transfer.
+    """
+    for before, after in _dependencies(pattern, edges):
+        if after.start < before.end:
+            message = (
+                f"{after.name} starts at {exact_ns(after.start)}, {before.name} ends at {exact_ns(before.end)} "
+                f"({exact_ns(before.end - after.start)} too late)"
+            )
+            return Witness(
+                rule="dependency", message=message, stage=after.stage, micro_batch=0, instant_ns=after.start
+            )
+    return None
+
+
+def _dependencies(pattern: Pattern, edges: list[tuple[int, int]]) -> Iterator[tuple[Operation, Operation]]:
+    yield from zip(pattern.forward, pattern.backward, strict=True)
+    for before, after in edges:
+        down, up = pattern.forwarded.get((before, after)), pattern.returned.get((after, before))
+        yield from _through(pattern.forward[before], down, pattern.forward[after])
+        yield from _through(pattern.backward[after], up, pattern.backward[before])
+
+
+def _through(
+    producer: Operation, transfer: Operation | None, consumer: Operation
+) -> Iterator[tuple[Operation, Operation]]:
+    if transfer is None:
+        yield producer, consumer
+    else:
+        yield producer, transfer
+        yield transfer, consumer
+
+
+DeviceSet = tuple[int, ...]
+
+
+def busy_twice(plan: Plan, pattern: Pattern, mode: LinkMode) -> Witness | None:
+    """The first device, then link, on which two operations overlap modulo the period.
+
+    Link mode `half`: one transfer at a time for a pair of device sets, `full`: for each direction, `delay`:
+    any number.
+    """
+    lanes: dict[DeviceSet, list[Operation]] = defaultdict(list)
+    for operation in (*pattern.forward, *pattern.backward):
+        lanes[plan.stages[operation.stage].devices].append(operation)
+    for devices, operations in lanes.items():
+        witness = overlap(operations, pattern.period, f"on devices {devices}")
+        if witness is not None:
+            return witness
+    if mode == "delay":
+        return None
+    links: dict[tuple[DeviceSet, DeviceSet], list[Operation]] = defaultdict(list)
+    for (source, target), transfer in (*pattern.forwarded.items(), *pattern.returned.items()):
+        if transfer.duration > 0:
+            links[link_between(plan, source, target, mode)].append(transfer)
+    for (sender, receiver), operations in links.items():
+        witness = overlap(operations, pattern.period, f"on the link between devices {sender} and {receiver}")
+        if witness is not None:
+            return witness
+    return None
+
+
+def link_between(plan: Plan, source: int, target: int, mode: LinkMode) -> tuple[DeviceSet, DeviceSet]:
+    """The link that a transfer between two stages takes: ordered in mode `full`, else without direction."""
+    sender, receiver = plan.stages[source].devices, plan.stages[target].devices
+    return (sender, receiver) if mode == "full" or sender <= receiver else (receiver, sender)
+
+
+def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness | None:
+    """The first two operations that overlap when each repeats every period.
+
+    On a circle of length `period`, sorted by start, each must end before the next begins. An operation
+    without duration may stand at a boundary, not inside another.
+    """
+    ring = sorted(operations, key=lambda o: (o.start % period, o.duration))
+    for operation, following in pairwise([*ring, ring[0]]):
+        gap = following.start % period - operation.start % period
+        if following is ring[0]:
+            gap += period
+        if operation.duration > gap:
+            if following is operation:
+                lasts = exact_ns(operation.duration)
+                message = f"{operation.name} takes {lasts} {where}, the period is {exact_ns(period)}"
+            else:
+                late = operation.duration - gap
+                message = f"{operation.name} overlaps {following.name} {where} by {exact_ns(late)}"
+            instant = operation.start % period
+            return Witness(rule="resource", message=message, stage=operation.stage, instant_ns=instant)
+    return None
+
+
+def overrun_buffer(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
+    """The first buffer that would have to hold two micro-batches.
+
+    A receive buffer is taken from the start of the transfer to the start of the operation that reads it, a
+    send buffer from the end of the operation that fills it to the end of the transfer. Without a transfer
+    the one buffer is taken from the end of the producer to the start of the consumer. None may last longer
+    than a period.
+    """
+    for before, after in edges:
+        down, up = pattern.forwarded.get((before, after)), pattern.returned.get((after, before))
+        for producer, transfer, consumer in (
+            (pattern.forward[before], down, pattern.forward[after]),
+            (pattern.backward[after], up, pattern.backward[before]),
+        ):
+            for name, taken, freed, stage in _spans(producer, transfer, consumer):
+                if freed - taken > pattern.period:
+                    message = (
+                        f"the {name} between {producer.name} and {consumer.name} is taken for "
+                        f"{exact_ns(freed - taken)}, the period is {exact_ns(pattern.period)}"
+                    )
+                    return Witness(rule="resource", message=message, stage=stage, instant_ns=taken)
+    return None
+
+
+def _spans(
+    producer: Operation, transfer: Operation | None, consumer: Operation
+) -> Iterator[tuple[str, int, int, int]]:
+    if transfer is None:
+        yield "buffer", producer.end, consumer.start, consumer.stage
+    else:
+        yield "send buffer", producer.end, transfer.end, producer.stage
+        yield "receive buffer", transfer.start, consumer.start, consumer.stage

@@ -1,18 +1,324 @@
-"""Is a plan valid, before anybody says in which order its tasks run?"""
+"""Is a plan valid before anybody orders its tasks: coverage, sizes, choices, devices, routing, pins."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import prod
 
-from pipebench.check.acyclicity import cyclic_stages
-from pipebench.check.choices import wrong_choice, wrong_sharding
-from pipebench.check.convexity import leaves_and_returns
-from pipebench.check.coverage import uncovered, unlike_mirror
-from pipebench.check.devices import wrong_placement
-from pipebench.check.routing import relayed_backwards
-from pipebench.check.sizes import wrong_size
-from pipebench.check.unknowns import beyond_the_costs
-from pipebench.domain.plan import Plan
+from pipebench.check.structure import cyclic_stages, data_edges, leaves_and_returns
+from pipebench.costs.placement import devices_of_copies
+from pipebench.domain.errors import InvalidValue
+from pipebench.domain.placement import pipelines_of_kind, sets_listed, sets_of_stages
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
-from pipebench.domain.verdict import Verdict, Witness
+from pipebench.domain.verdict import Rule, Verdict, Witness
+
+ALIKE = ("operators", "choice", "sharding", "recompute", "micro_batch", "data_parallel", "tensor_parallel")
+"""Fields of a stage that are the same in all pipelines of a plan."""
+
+
+def unlike_mirror(problem: Problem, plan: Plan) -> Witness | None:
+    """The first stage that differs from the one at its position in the first pipeline by more than its devices."""
+    del problem
+    for position in range(plan.pipeline_length, len(plan.stages)):
+        first = plan.mirrors(position)[0]
+        here, there = plan.stages[position], plan.stages[first]
+        for name in ALIKE:
+            if getattr(here, name) != getattr(there, name):
+                message = (
+                    f"stages {first} and {position} stand at one position of two pipelines and differ in {name}: "
+                    f"{_short(getattr(there, name))} and {_short(getattr(here, name))}"
+                )
+                rule: Rule = "coverage" if name == "operators" else "shape"
+                return Witness(rule=rule, message=message, stage=position)
+    return None
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def uncovered(problem: Problem, plan: Plan) -> Witness | None:
+    """The first operator that is unknown, held twice, or held by no stage; or a stage that holds none.
+
+    The other pipelines of a plan hold what the first one holds (`unlike_mirror`).
+    """
+    graph = problem.profile.graph
+    home: dict[str, int] = {}
+    for position, stage in enumerate(plan.stages[: plan.pipeline_length]):
+        if not stage.operators:
+            return Witness(rule="coverage", message=f"stage {position} holds no operator", stage=position)
+        for name in stage.operators:
+            if name not in graph.index:
+                message = f"stage {position} holds {name!r}, which the graph does not have"
+                return Witness(rule="coverage", message=message, stage=position, operator=name)
+            before = home.get(name)
+            cloned = before != position and graph.operators[graph.index[name]].constant
+            if before is not None and not cloned:
+                where = (
+                    f"twice in stage {position}" if before == position else f"in stages {before} and {position}"
+                )
+                message = f"operator {name!r} is {where}"
+                return Witness(rule="coverage", message=message, stage=position, operator=name)
+            home[name] = position
+    for operator in graph.operators:
+        if operator.name not in home:
+            message = f"operator {operator.name!r} is in no stage"
+            return Witness(rule="coverage", message=message, operator=operator.name)
+    return None
+
+
+def wrong_size(problem: Problem, plan: Plan) -> Witness | None:
+    """The first stage whose devices or micro-batch cannot be: they do not exist, do not divide, do not match."""
+    if problem.mini_batch % plan.all_pipelines:
+        pipelines = f"{plan.pipelines} pipelines in each of " if plan.pipelines > 1 else ""
+        message = f"{pipelines}{plan.copies} copies do not divide the mini-batch {problem.mini_batch}"
+        return Witness(rule="shape", message=message)
+    if plan.devices_used > problem.cluster.size:
+        message = f"{plan.copies} copies need {plan.devices_used} devices, the cluster has {problem.cluster.size}"
+        return Witness(rule="shape", message=message)
+    samples = problem.mini_batch // plan.all_pipelines
+    for position in range(len(plan.stages)):
+        message = _devices(plan, position) or _micro_batch(plan, position, samples)
+        if message:
+            return Witness(rule="shape", message=message, stage=position)
+        for device in devices_of_copies(plan, plan.stages[position].devices):
+            if not 0 <= device < problem.cluster.size:
+                message = f"stage {position} uses device {device}; the cluster has 0 to {problem.cluster.size - 1}"
+                return Witness(rule="shape", message=message, stage=position, device=device)
+    return None
+
+
+def _devices(plan: Plan, position: int) -> str:
+    stage = plan.stages[position]
+    needed = stage.data_parallel * stage.tensor_parallel
+    if len(stage.devices) == needed:
+        return ""
+    return (
+        f"stage {position} has {len(stage.devices)} devices, data_parallel {stage.data_parallel} "
+        f"x tensor_parallel {stage.tensor_parallel} needs {needed}"
+    )
+
+
+def _micro_batch(plan: Plan, position: int, samples: int) -> str:
+    stage = plan.stages[position]
+    if samples % stage.micro_batch:
+        whose = f"the {samples} samples of a {'pipeline' if plan.pipelines > 1 else 'copy'}"
+        return f"stage {position}: micro-batch {stage.micro_batch} does not divide {whose}"
+    if stage.data_parallel > stage.micro_batch:
+        return f"stage {position}: {stage.data_parallel} replicas share a micro-batch of {stage.micro_batch}"
+    return ""
+
+
+def wrong_choice(problem: Problem, plan: Plan) -> Witness | None:
+    """The first operator whose alternative is unknown or made for another tensor-parallel degree.
+
+    The plain way ('') is allowed at any degree: each device then computes the operator whole.
+    """
+    graph = problem.profile.graph
+    for position, stage in enumerate(plan.stages):
+        costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+        for name, identifier in zip(stage.operators, stage.choice, strict=False):
+            degrees = {a.id: a.tensor_parallel for a in costs[graph.index[name]].alternatives}
+            degree = degrees.get(identifier, stage.tensor_parallel if identifier == "" else 0)
+            if degree == 0:
+                message = f"operator {name!r} has no alternative {identifier!r}"
+            elif degree != stage.tensor_parallel:
+                message = (
+                    f"alternative {identifier!r} of operator {name!r} is for tensor_parallel {degree}, "
+                    f"stage {position} has {stage.tensor_parallel}"
+                )
+            else:
+                continue
+            return Witness(rule="shape", message=message, stage=position, operator=name)
+    return None
+
+
+def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
+    """The first operator whose split names an unknown dim, cuts it too fine, needs more devices than a replica
+    has, or stands beside an alternative.
+    """
+    for position, stage in enumerate(plan.stages):
+        for name, split in zip(stage.operators, stage.sharding, strict=False):
+            message = _split(problem, stage, name, split) or _chosen(stage, name, split)
+            if message:
+                return Witness(rule="shape", message=f"stage {position}: {message}", stage=position, operator=name)
+    return None
+
+
+def _split(problem: Problem, stage: Stage, name: str, split: dict[str, int]) -> str:
+    graph = problem.profile.graph
+    sizes = {"batch": -(-stage.micro_batch // stage.data_parallel)} | graph.operators[graph.index[name]].dims
+    for dim, parts in split.items():
+        if dim not in sizes:
+            return f"operator {name!r} has no dim {dim!r} to split"
+        if not 1 <= parts <= sizes[dim]:
+            return f"operator {name!r}: dim {dim!r} of size {sizes[dim]} is split into {parts}"
+    each = len(stage.devices) // stage.data_parallel
+    if prod(split.values()) > each:
+        return f"operator {name!r} is split over {prod(split.values())} of {each} devices"
+    return ""
+
+
+def _chosen(stage: Stage, name: str, split: dict[str, int]) -> str:
+    """An alternative is made for its own way of splitting; '' where the operator has only one of the two."""
+    chosen = stage.choice[stage.operators.index(name)] if stage.choice else ""
+    if chosen and prod(split.values()) > 1:
+        return f"operator {name!r} is split and runs by alternative {chosen!r}"
+    return ""
+
+
+def wrong_placement(problem: Problem, plan: Plan) -> Witness | None:
+    """The first device used in a way that the plan's placement does not allow.
+
+    Stages share all of their devices, in one order, or none; with `apart` none. Stages of a placement with a rule
+    stand where it says. All pipelines stand on the same sets, and the stages that hold the same operators, one in
+    each pipeline, on different ones. Copies of the pipelines never share a device.
+    """
+    del problem
+    return (
+        _shared_device(plan)
+        or _wrong_set(plan)
+        or _other_sets(plan)
+        or _mirror_in_place(plan)
+        or _shared_by_copies(plan)
+    )
+
+
+def _shared_device(plan: Plan) -> Witness | None:
+    owner: dict[int, int] = {}
+    for position, stage in enumerate(plan.stages):
+        for device in stage.devices:
+            before = owner.setdefault(device, position)
+            if stage.devices.count(device) > 1:
+                message = f"stage {position} lists device {device} twice"
+            elif before == position or (
+                plan.placement != "apart" and plan.stages[before].devices == stage.devices
+            ):
+                continue
+            elif plan.placement != "apart":
+                message = f"stages {before} and {position} share device {device} but list different devices"
+            else:
+                message = f"stages {before} and {position} share device {device}, the plan does not declare it"
+            return Witness(rule="C3", message=message, stage=position, device=device)
+    return None
+
+
+def _wrong_set(plan: Plan) -> Witness | None:
+    """The first stage that stands elsewhere than the placement says, or a number of stages that it lacks."""
+    pipelines = pipelines_of_kind(plan.placement)
+    if pipelines not in (None, plan.pipelines):
+        message = (
+            f"the placement {plan.placement!r} is of {pipelines} pipelines, the plan has {plan.pipelines}"
+            if pipelines != 1
+            else f"the placement {plan.placement!r} is of one pipeline, the plan has {plan.pipelines}"
+        )
+        return Witness(rule="C3", message=message)
+    if plan.placement == "listed":
+        return None
+    found = sets_listed([stage.devices for stage in plan.stages])
+    try:
+        expected = sets_of_stages(plan.placement, max(found) + 1, len(found))
+    except InvalidValue as error:
+        return Witness(rule="C3", message=str(error))
+    for position, (number, wanted) in enumerate(zip(found, expected, strict=True)):
+        if number != wanted:
+            devices = plan.stages[found.index(wanted)].devices
+            message = (
+                f"the placement {plan.placement!r} puts stage {position} on set {wanted} (devices {devices}), "
+                f"it is on set {number} (devices {plan.stages[position].devices})"
+            )
+            return Witness(rule="C3", message=message, stage=position, device=plan.stages[position].devices[0])
+    return None
+
+
+def _other_sets(plan: Plan) -> Witness | None:
+    """The first stage on a device set that another pipeline does not use."""
+    for first in range(0, len(plan.stages), plan.pipeline_length):
+        used = {plan.stages[position].devices for position in plan.pipeline_of(first)}
+        for position, stage in enumerate(plan.stages):
+            if stage.devices not in used:
+                message = (
+                    f"stage {position} is on devices {stage.devices}, where pipeline "
+                    f"{first // plan.pipeline_length} has no stage: pipelines on devices of their own are copies"
+                )
+                return Witness(rule="C3", message=message, stage=position, device=stage.devices[0])
+    return None
+
+
+def _mirror_in_place(plan: Plan) -> Witness | None:
+    """The first stage on the devices of another that holds the same operators."""
+    for position in range(plan.pipeline_length):
+        first: dict[tuple[int, ...], int] = {}
+        for mirror in plan.mirrors(position):
+            devices = plan.stages[mirror].devices
+            other = first.setdefault(devices, mirror)
+            if other != mirror:
+                message = (
+                    f"stages {other} and {mirror} hold the same operators in two pipelines, "
+                    f"and both are on devices {devices}"
+                )
+                return Witness(rule="C3", message=message, stage=mirror, device=devices[0])
+    return None
+
+
+def _shared_by_copies(plan: Plan) -> Witness | None:
+    used = sorted({device for stage in plan.stages for device in stage.devices})
+    seen: set[int] = set()
+    for device in devices_of_copies(plan, used):
+        if device in seen:
+            return Witness(rule="C3", message=f"device {device} is in two copies of the pipeline", device=device)
+        seen.add(device)
+    return None
+
+
+def relayed_backwards(problem: Problem, plan: Plan) -> Witness | None:
+    """The first pair of stages between which a relayed tensor would have to go up the list."""
+    if plan.routing != "relay":
+        return None
+    for source, target in sorted(data_edges(problem.profile.graph, plan)):
+        if source > target:
+            message = f"routing is relay, but stage {source} sends to stage {target}, which is listed before it"
+            return Witness(rule="shape", message=message, stage=source)
+    return None
+
+
+def beyond_the_costs(problem: Problem, plan: Plan) -> str:
+    """Why the costs of a well-formed plan are not known; '' when they are."""
+    if problem.regime.mode == "async" and plan.pipelines > 1:
+        return (
+            f"the weights of {plan.pipelines} pipelines are reduced together, and in async nothing says how many "
+            "versions of them each one keeps"
+        )
+    for position, stage in enumerate(plan.stages):
+        mirrored = [device for mirror in plan.mirrors(position) for device in plan.stages[mirror].devices]
+        types = {problem.cluster.devices[device] for device in devices_of_copies(plan, mirrored)}
+        if len(types) > 1:
+            return f"stage {position} runs on devices of several types ({', '.join(sorted(types))})"
+        if any(parts > 1 for split in stage.sharding for parts in split.values()):
+            unsaid = _unsaid(problem, stage)
+            if unsaid:
+                return f"stage {position} splits dims of its operators, but {unsaid}"
+    return ""
+
+
+def _unsaid(problem: Problem, stage: Stage) -> str:
+    """Of which tensor an operator does not say how its dims cut it; '' if of none.
+
+    Operators that say nothing of any tensor are taken to have samples as the first axis of each, so only a split
+    of other dims leaves that open.
+    """
+    graph = problem.profile.graph
+    for name, split in zip(stage.operators, stage.sharding, strict=True):
+        position = graph.index[name]
+        operator = graph.operators[position]
+        made = (graph.tensors[tensor].name for tensor in graph.outputs[position])
+        for tensor in (*operator.inputs, *made, *operator.parameters):
+            open_split = any(dim != "batch" and parts > 1 for dim, parts in split.items())
+            if tensor not in operator.axes and (operator.axes or open_split):
+                return f"operator {name!r} does not say which of them the axes of {tensor!r} span"
+    return ""
+
 
 RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     unlike_mirror,
@@ -41,3 +347,46 @@ def check_plan(problem: Problem, plan: Plan) -> Verdict:
             return Verdict(status="invalid", witness=witness)
     reason = beyond_the_costs(problem, plan)
     return Verdict(status="unknown", reason=reason) if reason else Verdict(status="valid")
+
+
+def check_pins(problem: Problem, plan: Plan) -> Verdict:
+    """The verdict on the pins of a plan that `check_plan` found valid; rule `shape`.
+
+    tensor_parallel, micro_batch: of every stage. data_parallel: replicas of every stage, those of all pipelines
+    and copies counted. pipeline: number of device sets of each pipeline. virtual_stages: its stages on each set.
+    recompute: of every stage, or of all its operators by their alternatives.
+    """
+    pins = problem.pins
+    for position, stage in enumerate(plan.stages):
+        sets = Counter(plan.stages[other].devices for other in plan.pipeline_of(position))
+        if pins.pipeline is not None and len(sets) != pins.pipeline:
+            return _broken(f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None)
+        for name, pinned, found in _of_stage(problem, plan, stage, sets[stage.devices]):
+            if pinned is not None and pinned != found:
+                return _broken(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
+    return Verdict(status="valid")
+
+
+def _of_stage(problem: Problem, plan: Plan, stage: Stage, sharers: int) -> Iterator[tuple[str, object, object]]:
+    pins = problem.pins
+    yield "tensor_parallel", pins.tensor_parallel, stage.tensor_parallel
+    yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.all_pipelines
+    yield "micro_batch", pins.micro_batch, stage.micro_batch
+    yield "virtual_stages", pins.virtual_stages, sharers
+    yield "recompute", pins.recompute, _recompute(problem, stage)
+
+
+def _recompute(problem: Problem, stage: Stage) -> str:
+    costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+    index = problem.profile.graph.index
+    again = [
+        identifier != "" and costs[index[name]].alternative(identifier).recompute
+        for name, identifier in zip(stage.operators, stage.choice, strict=False)
+    ]
+    if stage.recompute == "stage" or (again and all(again)):
+        return "stage"
+    return "part" if any(again) else "none"
+
+
+def _broken(message: str, stage: int | None) -> Verdict:
+    return Verdict(status="invalid", witness=Witness(rule="shape", message=message, stage=stage))

@@ -1,16 +1,253 @@
-"""Is a schedule of a plan valid: order, dependencies, resources, memory?"""
+"""Is a schedule valid: lanes, every task once, order in a lane, deadlock; then memory."""
 
-from pipebench.check.declared_flight import finite_excess
-from pipebench.check.finite import broken_order
-from pipebench.check.finite_memory import finite_memory
-from pipebench.check.periodic import check_periodic
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.check.memory import finite_excess, finite_memory, periodic_excess, periodic_memory
+from pipebench.check.periodic import broken_dependency, busy_twice, overrun_buffer, read_pattern
 from pipebench.check.plan import check_plan
-from pipebench.check.tasks import finite_tasks
+from pipebench.check.structure import shortest_cycle
+from pipebench.check.tasks import B, F, I, R, Tasks, W, finite_tasks
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import PeriodicSchedule, Schedule
-from pipebench.domain.verdict import Verdict, with_witness
+from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
+from pipebench.domain.verdict import Verdict, Witness, with_witness
+
+
+def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[int]]]) -> Witness | None:
+    """The first lane that shares a device with another, or runs a stage of other devices.
+
+    lanes: for each its device ids and the stages that it runs.
+    """
+    owner: dict[int, int] = {}
+    for number, (devices, stages) in enumerate(lanes):
+        for device in devices:
+            if device in owner:
+                message = f"device {device} is in lanes {owner[device]} and {number}"
+                return Witness(rule="shape", message=message, device=device)
+            owner[device] = number
+        for stage in sorted(set(stages)):
+            if 0 <= stage < len(plan.stages) and sorted(plan.stages[stage].devices) != sorted(devices):
+                wanted = plan.stages[stage].devices
+                message = f"lane {number} of devices {tuple(devices)} runs stage {stage} of devices {wanted}"
+                return Witness(rule="shape", message=message, stage=stage)
+    return None
+
+
+def out_of_range(tasks: Tasks) -> Witness | None:
+    """The first task of a stage or micro-batch that the plan does not have (R names micro-batch 0)."""
+    stages = len(tasks.counts)
+    known = (tasks.stage >= 0) & (tasks.stage < stages)
+    allowed = np.where(tasks.kind == R, 1, tasks.counts[np.where(known, tasks.stage, 0)])
+    wrong = ~known | (tasks.micro_batch < 0) | (tasks.micro_batch >= allowed)
+    if not wrong.any():
+        return None
+    task = int(np.argmax(wrong))
+    stage, micro_batch = int(tasks.stage[task]), int(tasks.micro_batch[task])
+    message = (
+        f"stage {stage} has no micro-batch {micro_batch} for {chr(tasks.kind[task])}"
+        if known[task]
+        else f"the plan has no stage {stage}"
+    )
+    return Witness(rule="shape", message=message, stage=stage, micro_batch=micro_batch)
+
+
+def missing_or_repeated(tasks: Tasks) -> Witness | None:
+    """The first (stage, micro-batch) without exactly one F and either one B or one I and one W."""
+    short = np.bincount(tasks.stage, minlength=len(tasks.counts)) < tasks.counts
+    if short.any():
+        # Said before tables are made that a mini-batch of many samples would make too large.
+        stage = int(np.argmax(short))
+        message = f"stage {stage} lacks tasks: it has {tasks.counts[stage]} micro-batches"
+        return Witness(rule="coverage", message=message, stage=stage)
+    forward, whole, split, weight = (_count(tasks, kind) for kind in (F, B, I, W))
+    wrong = (forward != 1) | (whole + split != 1) | (weight != split)
+    if not wrong.any():
+        return None
+    slot = int(np.argmax(wrong))
+    stage, micro_batch = tasks.pair_of(slot)
+    has = {"F": forward, "B": whole, "I": split, "W": weight}
+    counts = ", ".join(f"{count[slot]} {kind}" for kind, count in has.items())
+    message = f"stage {stage}, micro-batch {micro_batch}: {counts} (needs one F and one B, or one I and one W)"
+    return Witness(rule="coverage", message=message, stage=stage, micro_batch=micro_batch)
+
+
+def wrong_all_reduce(model: CostModel, plan: Plan, tasks: Tasks) -> Witness | None:
+    """The first stage with two R, or without one where the all-reduce takes time."""
+    found = np.bincount(tasks.stage[tasks.kind == R], minlength=len(plan.stages))
+    for position, stage in enumerate(plan.stages):
+        needed = model.needs_update_task(stage, plan)
+        if found[position] > 1 or (needed and found[position] == 0):
+            message = f"stage {position} has {found[position]} R, it needs {'one' if needed else 'at most one'}"
+            return Witness(rule="coverage", message=message, stage=position)
+    return None
+
+
+def _count(tasks: Tasks, kind: int) -> IntArray:
+    return np.bincount(tasks.slot[tasks.kind == kind], minlength=int(tasks.first_slot[-1]))
+
+
+def wrong_lane_order(tasks: Tasks) -> Witness | None:
+    """The first task that stands before one that it needs in its own stage (GraphPipe section 4, C4)."""
+    for needs, needed in ((tasks.gradient, tasks.forward), (tasks.release, tasks.gradient)):
+        wrong = needs < needed
+        if wrong.any():
+            slot = int(np.argmax(wrong))
+            return _witness(tasks, int(needs[slot]), int(needed[slot]))
+    last_backward = tasks.last_release
+    reduces = np.flatnonzero(tasks.kind == R)
+    early = reduces[reduces < last_backward[tasks.stage[reduces]]]
+    if len(early):
+        return _witness(tasks, int(early[0]), int(last_backward[tasks.stage[early[0]]]))
+    return None
+
+
+def _witness(tasks: Tasks, early: int, needed: int) -> Witness:
+    message = f"{tasks.name(early)} stands before {tasks.name(needed)}, which it needs"
+    return Witness(
+        rule="C4", message=message, stage=int(tasks.stage[early]), micro_batch=int(tasks.micro_batch[early])
+    )
+
+
+def waiting_stages(model: CostModel, plan: Plan) -> list[tuple[int, int]]:
+    """Pairs (before, after), ascending: F of `after` waits for F of `before`, B the other way round.
+
+    From tensors that cross (hop by hop when relayed) and from order edges.
+    """
+    return sorted({(m.source, m.target) for m in model.messages(plan)} | set(plan.order_edges))
+
+
+def overlapping(first: int, second: int, samples: int) -> tuple[IntArray, IntArray]:
+    """Micro-batches (i of size `first`, j of size `second`) that share a sample, all such pairs.
+
+    Every run of samples between two boundaries of either size belongs to one pair.
+    """
+    starts = np.union1d(np.arange(0, samples, first), np.arange(0, samples, second))
+    return starts // first, starts // second
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Pairs of task numbers: task[i] cannot start before needed[i] ends."""
+
+    task: IntArray
+    needed: IntArray
+
+
+def waits(plan: Plan, tasks: Tasks, edges: list[tuple[int, int]]) -> Waits:
+    """What tasks wait for between stages, over all micro-batches that share samples.
+
+    An edge (before, after) makes F of `after` wait for F of `before`, and the backward of `before` wait for
+    the input gradient of `after`. R of a stage waits for the last backward of the stages that hold the same
+    operators in other pipelines (its own stands before it in its lane).
+    """
+    task, needed = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for before, after in edges:
+        size, other = plan.stages[before].micro_batch, plan.stages[after].micro_batch
+        first, second = overlapping(size, other, size * int(tasks.counts[before]))
+        upper, lower = tasks.slots_of(before, first), tasks.slots_of(after, second)
+        task += [tasks.forward[lower], tasks.gradient[upper]]
+        needed += [tasks.forward[upper], tasks.gradient[lower]]
+    for reduce in np.flatnonzero(tasks.kind == R).tolist() if plan.pipelines > 1 else ():
+        stage = int(tasks.stage[reduce])
+        others = [mirror for mirror in plan.mirrors(stage) if mirror != stage]
+        task.append(np.full(len(others), reduce))
+        needed.append(tasks.last_release[others])
+    return Waits(np.concatenate(task), np.concatenate(needed))
+
+
+def deadlock(tasks: Tasks, between: Waits) -> Witness | None:
+    """A shortest cycle of lanes whose next tasks wait for tasks that stand behind each other; None if none.
+
+    Runs every lane as far as it goes, which finds a deadlock whatever the durations are. The tasks of a pair run
+    when nothing that one of them needs is missing.
+    """
+    reached = _run(tasks, between)
+    blocked = np.flatnonzero(reached < tasks.lane_start[1:])
+    if len(blocked) == 0:
+        return None
+    cause: list[dict[int, tuple[int, int]]] = [{} for _ in reached]
+    for lane in blocked.tolist():
+        stands = tasks.pair_start[between.task] == reached[lane]
+        for task, needed in zip(between.task[stands].tolist(), between.needed[stands].tolist(), strict=True):
+            if needed >= reached[tasks.lane[needed]]:
+                cause[lane].setdefault(int(tasks.lane[needed]), (task, needed))
+    cycle = shortest_cycle([set(lanes) for lanes in cause])
+    pairs = [cause[lane][behind] for lane, behind in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
+    steps = []
+    for (task, needed), (standing, _) in zip(pairs, pairs[1:] + pairs[:1], strict=True):
+        together = tasks.pair_start[needed] == tasks.pair_start[standing]
+        how = "runs at the same time as" if together else "stands behind"
+        where = "" if needed == standing else f", which {how} {tasks.name(standing)}"
+        steps.append(f"{tasks.name(task)} waits for {tasks.name(needed)}{where}")
+    head = pairs[0][0]
+    return Witness(
+        rule="C4",
+        message=f"deadlock: {'; '.join(steps)}",
+        stage=int(tasks.stage[head]),
+        micro_batch=int(tasks.micro_batch[head]),
+    )
+
+
+def _run(tasks: Tasks, between: Waits) -> IntArray:
+    """For each lane the first task that can never start, or its end."""
+    missing = np.bincount(between.task, minlength=len(tasks.stage)).tolist()
+    order = np.argsort(between.needed, kind="stable")
+    released = between.task[order].tolist()
+    first = np.searchsorted(between.needed[order], np.arange(len(tasks.stage) + 1)).tolist()
+    lane_of = tasks.lane.tolist()
+    start_of, end_of = tasks.pair_start.tolist(), tasks.pair_end.tolist()
+    reached = tasks.lane_start[:-1].tolist()
+    ends = tasks.lane_start[1:].tolist()
+    todo = list(range(len(reached)))
+    while todo:
+        lane = todo.pop()
+        task, end = reached[lane], ends[lane]
+        while task < end and missing[task] == missing[end_of[task]] == 0:
+            after = end_of[task] + 1
+            for waiting in released[first[task] : first[after]]:
+                missing[waiting] -= 1
+                if (
+                    missing[waiting] == 0
+                    and reached[lane_of[waiting]] == start_of[waiting]
+                    and lane_of[waiting] != lane
+                ):
+                    todo.append(lane_of[waiting])
+            task = reached[lane] = after
+    return np.array(reached, dtype=np.int64)
+
+
+def broken_order(model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: Tasks) -> Witness | None:
+    """The first rule that the order of tasks breaks: lanes, every task once, order in a lane, deadlock."""
+    return (
+        wrong_lane(plan, [(lane.devices, lane.stage) for lane in schedule.lanes])
+        or out_of_range(tasks)
+        or missing_or_repeated(tasks)
+        or wrong_all_reduce(model, plan, tasks)
+        or wrong_lane_order(tasks)
+        or deadlock(tasks, waits(plan, tasks, waiting_stages(model, plan)))
+    )
+
+
+def check_periodic(
+    problem: Problem, model: CostModel, plan: Plan, schedule: PeriodicSchedule, *, strict_buffers: bool
+) -> Verdict:
+    """The verdict on a periodic schedule of a plan that `check_plan` found valid."""
+    pattern = read_pattern(problem, model, plan, schedule)
+    if isinstance(pattern, Witness):
+        return Verdict(status="invalid", witness=pattern)
+    edges = waiting_stages(model, plan)
+    witness = broken_dependency(pattern, edges) or busy_twice(plan, pattern, problem.cluster.link_mode)
+    if witness is None and strict_buffers:
+        tensors = sorted({(m.source, m.target) for m in model.messages(plan)})
+        witness = overrun_buffer(pattern, tensors)
+    if witness is not None:
+        return Verdict(status="invalid", witness=witness)
+    return with_witness(periodic_memory(problem, model, plan, pattern), periodic_excess(plan, pattern))
 
 
 def check_schedule(problem: Problem, plan: Plan, schedule: Schedule, *, strict_buffers: bool = False) -> Verdict:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipebench.check.copies import micro_batches_of
+from pipebench.costs.placement import micro_batches_of
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from pipebench import __version__
-from pipebench.cli.invocation import Invocation
-from pipebench.cli.lazy import lazy_group
+from pipebench.cli.groups import Invocation, lazy_group
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 COMMANDS = {
@@ -40,7 +39,9 @@ OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 """Errors of a write to standard output that is full, or gone."""
 
 
-@click.group(cls=lazy_group("pipebench.cli", COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=lazy_group("pipebench.cli.commands", COMMANDS), context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="pipebench")
 def main() -> None:
     """Compare pipeline-parallelism planners under one cost model, one check and one simulator."""

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pipebench.bench.searches.compilation import CompilationWatch
-from pipebench.bench.sweeps.exclusive import PATIENCE_S
+from pipebench.bench.searches.timing import CompilationWatch
+from pipebench.bench.sweeps.sweep import PATIENCE_S
 from pipebench.cli.application import console
 
 if TYPE_CHECKING:
-    from pipebench.bench.sweeps.agenda import Agenda
+    from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.trials.trial import Outcome, Trial
 
 WORTH_SAYING_S = 0.5
@@ -18,7 +18,7 @@ class Progress:
     compilation after.
     """
 
-    def __init__(self, plan: "Agenda") -> None:
+    def __init__(self, plan: "RunPlan") -> None:
         self._plan = plan
         self._compile_s = 0.0
         self._waited = False
@@ -69,7 +69,7 @@ class Progress:
             self._console.print(about_compilation(spent_s), markup=False, soft_wrap=True)
 
 
-def about_store(plan: "Agenda") -> str:
+def about_store(plan: "RunPlan") -> str:
     """How many trials the store has, how many are left; what of it has failed, or ran beside other work."""
     remarks = [f"{plan.failed} cached failures: --retry-failed runs them again"] if plan.failed else []
     if plan.beside:

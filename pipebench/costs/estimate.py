@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pipebench.costs.formula import StageTimes
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.links import Flow, flows
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order

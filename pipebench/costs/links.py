@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from pipebench.costs.communicate import level_between, ring_level
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
-from pipebench.costs.lanes import in_place
-from pipebench.costs.messages import Message, messages
+from pipebench.costs.messages import Message, level_between, messages, ring_level
+from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
 from pipebench.costs.terms import Terms, terms_at

@@ -1,8 +1,10 @@
-"""Placement: consecutive device ids for stages in topological order."""
+"""Where stages stand: device ids of consecutive stages, lanes, and copies of a pipeline."""
 
 from collections.abc import Sequence
 
-from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.errors import InfeasibleProblem, InvalidValue
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
 
 
 def place(counts: Sequence[int], devices: int) -> tuple[tuple[int, ...], ...]:
@@ -18,3 +20,43 @@ def place(counts: Sequence[int], devices: int) -> tuple[tuple[int, ...], ...]:
         placed.append(tuple(range(first, first + count)))
         first += count
     return tuple(placed)
+
+
+def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The device sets (ascending ids), in order of their first stage, and for each stage its set.
+
+    Raises InvalidValue for two sets that share some devices but not all.
+    """
+    sets: list[tuple[int, ...]] = []
+    of_stage: list[int] = []
+    holder: dict[int, int] = {}
+    for position, stage in enumerate(plan.stages):
+        devices = tuple(sorted(stage.devices))
+        if devices not in sets:
+            sets.append(devices)
+        lane = sets.index(devices)
+        of_stage.append(lane)
+        for device in devices:
+            other = holder.setdefault(device, lane)
+            if other != lane:
+                raise InvalidValue(
+                    f"stage {position} on devices {devices} shares device {device} with devices {sets[other]}",
+                    "stages share either all of their devices or none",
+                )
+    return sets, of_stage
+
+
+def in_place(one: Stage, other: Stage) -> bool:
+    """Whether two stages run on the same devices, in whatever order they list them."""
+    return one.devices == other.devices or sorted(one.devices) == sorted(other.devices)
+
+
+def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
+    """The ids that `devices` of the first copy have in every copy: shifted by the number of its devices."""
+    shift = len({device for stage in plan.stages for device in stage.devices})
+    return [device + copy * shift for copy in range(plan.copies) for device in devices]
+
+
+def micro_batches_of(problem: Problem, plan: Plan, stage: Stage) -> int:
+    """Micro-batches that a stage of one pipeline runs for one weight update."""
+    return problem.mini_batch // plan.all_pipelines // stage.micro_batch

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pipebench.costs.communicate import ring_level, slowest
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
+from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharding import Reduction, Split, held_share, reductions, reshard, share_of, sharers
 from pipebench.domain.cluster import Cluster, LinkLevel

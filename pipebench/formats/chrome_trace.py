@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RankMessage:
     """One end of a message: the other rank, its tag, and when it began and ended here, in ns."""
 
     peer: int
@@ -52,8 +52,8 @@ class RankTrace:
 
     rank: int
     steps: tuple[Span, ...]
-    sent: tuple[Message, ...]
-    got: tuple[Message, ...]
+    sent: tuple[RankMessage, ...]
+    got: tuple[RankMessage, ...]
     busy: tuple[Span, ...]
     tasks: tuple[TaskSpan, ...] = ()
 
@@ -117,13 +117,13 @@ def _works(event: Event) -> bool:
     return event.get("cat") in ("kernel", "cpu_op") and not _COMMUNICATION.match(str(event.get("name")))
 
 
-def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[Message, ...]:
+def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[RankMessage, ...]:
     """Messages of NCCL by their names; of gloo the k-th call, which names the peer, with the k-th span.
 
     A message of gloo begins with its call: what is sent may be there before the span of it begins.
     """
     named = [
-        Message(int(found[3]), 0, *span)
+        RankMessage(int(found[3]), 0, *span)
         for span, event in events
         if (found := _NCCL.match(str(event.get("name")))) and found[1] == way
     ]
@@ -134,7 +134,7 @@ def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tupl
     if len(spans) != len(calls):
         spans = [span for span, _ in calls]
     known = zip(calls, spans, strict=True)
-    return tuple(Message(*peer, call[0], span[1]) for (call, peer), span in known if peer is not None)
+    return tuple(RankMessage(*peer, call[0], span[1]) for (call, peer), span in known if peer is not None)
 
 
 def _peer(event: Event) -> Span | None:

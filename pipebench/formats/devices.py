@@ -8,7 +8,7 @@ from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import unknown
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value, require
-from pipebench.formats.strict import parse_toml
+from pipebench.formats.typed_text import parse_toml
 
 
 class DeviceFacts(Value, frozen=True, kw_only=True):

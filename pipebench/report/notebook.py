@@ -9,11 +9,10 @@ from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.manager import Host
 from pipebench.report.gantt.svg import gantt_svg
-from pipebench.report.html.cells import COLUMNS, cells
 from pipebench.report.html.template import fragment
-from pipebench.report.pattern import pattern_of
-from pipebench.report.pattern_svg import pattern_svg
+from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
+from pipebench.report.rows import COLUMNS, cells
 
 
 class Comparison(list[Row]):

@@ -1,5 +1,6 @@
-"""The pictures of what a file holds, simulated anew where that takes a simulation."""
+"""The pictures of what a file holds, simulated anew where that takes a simulation, and timelines to files."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,27 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.formats.files import write_file
 from pipebench.hooks.manager import Host
+from pipebench.report.chart.plots import profile_svg, quality_svg
+from pipebench.report.chart.stage_graph import stage_graph_svg
+from pipebench.report.gantt.chrome import chrome_trace
 from pipebench.report.gantt.gantt import Gantt, gantt
-from pipebench.report.pattern import pattern_of
-from pipebench.report.pattern_svg import pattern_svg
-from pipebench.report.picture_file import write_gantts
-from pipebench.report.profile_svg import profile_svg
-from pipebench.report.quality_svg import quality_svg
-from pipebench.report.stage_graph_svg import stage_graph_svg
+from pipebench.report.gantt.svg import gantt_svg
+from pipebench.report.pattern import pattern_of, pattern_svg
+
+
+def write_gantts(path: Path, gantts: Sequence[Gantt], title: str) -> None:
+    """An .svg with all of them, or a .json of Chrome trace events of one.
+
+    Raises PipebenchError for any other ending, several in one .json, or a file that cannot be written.
+    """
+    if path.suffix == ".svg":
+        write_file(path, gantt_svg(gantts, title).encode())
+    elif path.suffix != ".json":
+        raise PipebenchError(f"cannot draw to {str(path)!r}", "end it in .svg or .json (Chrome trace)")
+    elif len(gantts) != 1:
+        raise PipebenchError(f"a Chrome trace holds one timeline, not {len(gantts)}", "draw them one by one")
+    else:
+        write_file(path, chrome_trace(gantts[0]).encode())
 
 
 def write_picture(path: Path, kind: str, value: Any) -> None:

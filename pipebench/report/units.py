@@ -1,6 +1,9 @@
-"""Figures of tables: three digits and a unit, '-' where there is none."""
+"""How tables write figures: three digits and a unit; and how wide a table would like to be."""
 
 import re
+
+from rich.console import Console
+from rich.table import Table
 
 from pipebench.domain.units import readable_bytes, readable_seconds, three_digits
 
@@ -28,3 +31,11 @@ def rate(value: float | None) -> str:
 def with_readable_bytes(text: str) -> str:
     """A text with byte counts of seven digits and more written as MB or GB; exact figures in brackets stay."""
     return re.sub(r"(?<!\()\b(\d{7,}) bytes\b", lambda found: readable_bytes(int(found[1])), text)
+
+
+UNLIMITED = 10_000
+
+
+def full_width(console: Console, table: Table) -> int:
+    """The columns that a table takes when nothing in it is wrapped or cut."""
+    return console.measure(table, options=console.options.update(width=UNLIMITED)).maximum

@@ -6,11 +6,10 @@ import numpy as np
 
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.schedule import TASK_KINDS
-from pipebench.simulation.errors import Deadlock
-from pipebench.simulation.loop import Instants
+from pipebench.simulation.kernel import Instants
 from pipebench.simulation.network import FlowTable, coverage
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import FORWARD, TaskTable
+from pipebench.simulation.tasks import FORWARD, Deadlock, TaskTable
 
 HINT = (
     "a stage needs at least as many samples in flight as each stage behind it, in an order that runs inputs first"

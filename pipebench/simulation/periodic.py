@@ -1,7 +1,8 @@
-"""A periodic schedule from cold start, and the period to which it settles."""
+"""A periodic schedule from cold start, and its exact period: by running it, or as a maximum cycle ratio."""
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -10,18 +11,183 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
-from pipebench.domain.schedule import FORWARD, PeriodicSchedule
+from pipebench.domain.schedule import FORWARD as FORWARD_LETTER
+from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.trace import Trace
-from pipebench.simulation.build import build_trace
 from pipebench.simulation.deadlock import Standstill
-from pipebench.simulation.loop import Instants, run_loop
+from pipebench.simulation.kernel import Instants, run_loop
 from pipebench.simulation.network import FlowTable, flow_table
-from pipebench.simulation.pace import exact_pace
-from pipebench.simulation.stages import StageTable, stage_table
-from pipebench.simulation.steady import mean_period, steady_period
-from pipebench.simulation.task_times import TaskTimes
-from pipebench.simulation.tasks import TaskTable, task_table
-from pipebench.simulation.unroll import link_orders, operation_order, transfers_of_flows, unrolled_columns
+from pipebench.simulation.stages import StageTable, TaskTimes, stage_table
+from pipebench.simulation.tasks import BACKWARD, FORWARD, TaskTable, task_table
+from pipebench.simulation.trace import build_trace
+from pipebench.simulation.unroll import (
+    flow_order,
+    kinds_of,
+    link_orders,
+    operation_order,
+    transfers_of_flows,
+    unrolled_columns,
+)
+
+
+def maximum_cycle_ratio(tail: IntArray, head: IntArray, weight: IntArray, tokens: IntArray) -> Fraction:
+    """The largest sum of weights / sum of tokens over all cycles; 0 when no cycle has a weight above zero.
+
+    Arcs from tail to head, all arrays of shape (arcs,); nodes are numbered from 0. Tokens of an arc may be
+    negative, those of a cycle must add up to at least 1. Method: while some cycle is longer than its tokens at
+    the best ratio so far, take its ratio (Burns 1991; Dasdan 2004, section 4.4). Integers throughout.
+    """
+    order = np.argsort(head, kind="stable")
+    tail, head, weight, tokens = tail[order], head[order], weight[order], tokens[order]
+    ratio = Fraction(0)
+    while True:
+        length = weight * ratio.denominator - tokens * ratio.numerator
+        cycle = _positive_cycle(tail, head, length)
+        if cycle is None:
+            return ratio
+        ratio = Fraction(int(weight[cycle].sum()), int(tokens[cycle].sum()))
+
+
+def _positive_cycle(tail: IntArray, head: IntArray, length: IntArray) -> list[int] | None:
+    """The arcs of a cycle of positive length, or None; arcs sorted by head. Longest paths, Bellman and Ford."""
+    nodes = int(max(tail.max(initial=-1), head.max(initial=-1))) + 1
+    first = np.flatnonzero(np.diff(head, prepend=-1))
+    reached = head[first]
+    distance = np.zeros(nodes, np.int64)
+    parent = np.full(nodes, -1, np.int64)
+    for number in range(1, nodes + 1):
+        candidate = distance[tail] + length
+        best = np.maximum.reduceat(candidate, first) if len(first) else candidate
+        longer = best > distance[reached]
+        if not longer.any():
+            return None
+        # Of the arcs into a node the first one that is as long as the best.
+        arcs = np.flatnonzero(candidate == np.repeat(best, np.diff(first, append=len(head))))
+        chosen = arcs[np.flatnonzero(np.diff(head[arcs], prepend=-1))]
+        parent[reached[longer]] = chosen[longer]
+        distance[reached[longer]] = best[longer]
+        if number & (number - 1) == 0 or number == nodes:
+            cycle = _cycle_of_parents(tail, parent)
+            if cycle is not None:
+                return cycle
+    raise AssertionError("longest paths grow for ever without a cycle")
+
+
+def _cycle_of_parents(tail: IntArray, parent: IntArray) -> list[int] | None:
+    """The arcs of a cycle among the arcs through which nodes were last reached."""
+    seen = np.zeros(len(parent), np.int64)
+    for start in range(len(parent)):
+        node = start
+        while parent[node] >= 0 and seen[node] == 0:
+            seen[node] = start + 1
+            node = int(tail[parent[node]])
+        if parent[node] >= 0 and seen[node] == start + 1:
+            arcs = [int(parent[node])]
+            while int(tail[arcs[-1]]) != node:
+                arcs.append(int(parent[tail[arcs[-1]]]))
+            return arcs
+    return None
+
+
+MOST_CYCLES = 64
+
+
+def steady_period(ends: IntArray, window: int, group: IntArray) -> int | None:
+    """The period for one micro-batch in ns, rounded up, or None when the run has not settled.
+
+    ends: when each entry of the pattern ended in each repetition, shape (repetitions, entries). window: a
+    repetition depends on no more than so many before it. group: the entries that depend on each other, shape
+    (entries,); groups run at their own pace and the slowest counts.
+
+    The state is settled when `window` repetitions in a row each come p ns after the one `cycles` before them,
+    in all entries of a group alike: such a system of maxima and sums then repeats for ever, with p / cycles ns
+    for one micro-batch (which need not be an integer; Baccelli, Cohen, Olsder and Quadrat 1992, section 3.7).
+    """
+    for cycles in range(1, min(MOST_CYCLES, len(ends) - window) + 1):
+        gains = ends[-window:] - ends[-window - cycles : -cycles]
+        settled = gains[-1]
+        paces = np.full(int(group.max()) + 1, -1, np.int64)
+        paces[group] = settled
+        if (gains == settled).all() and (paces[group] == settled).all():
+            return -(-int(paces.max()) // cycles)
+    return None
+
+
+def mean_period(ends: IntArray) -> int:
+    """The mean growth over the later half of the repetitions, rounded up: what stands in for a settled run."""
+    last = ends.max(axis=1)
+    middle = len(last) // 2
+    return -(-int(last[-1] - last[middle]) // max(len(last) - 1 - middle, 1))
+
+
+Arc = tuple[int, int, int, int]
+"""From one entry of the pattern to one that waits for it: entries, ns, and how many periods lie between."""
+
+
+def exact_pace(schedule: PeriodicSchedule, order: IntArray, stages: StageTable, network: FlowTable) -> Fraction:
+    """ns for one micro-batch in the long run, ports left out; order: unroll.operation_order.
+
+    Entries are operations and the flows that occupy links. Each waits for the one in front of it on its lane or
+    link and for its inputs; the pace is the maximum cycle ratio of these waits (Baccelli, Cohen, Olsder and
+    Quadrat 1992, theorem 3.28), to which every run settles, however late.
+    """
+    arcs = [
+        *_lane_arcs(schedule, order, stages),
+        *_link_arcs(schedule, network),
+        *_input_arcs(schedule, stages, network),
+    ]
+    tail, head, weight, tokens = np.array(arcs, np.int64).T
+    return maximum_cycle_ratio(tail, head, weight, tokens)
+
+
+def _ring(entries: list[int], weights: list[int]) -> list[Arc]:
+    """Each entry waits for the one in front of it, the first one for the last one of the period before."""
+    following = [*entries[1:], entries[0]]
+    last = len(entries) - 1
+    return [
+        (entry, after, weight, int(position == last))
+        for position, (entry, after, weight) in enumerate(zip(entries, following, weights, strict=True))
+    ]
+
+
+def _lane_arcs(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> list[Arc]:
+    stage = np.array(schedule.stage, np.int64)
+    length = stages.duration[kinds_of(schedule), stage]
+    arcs: list[Arc] = []
+    for lane in range(len(stages.lanes)):
+        entries = order[stages.lane[stage[order]] == lane]
+        arcs += _ring(entries.tolist(), length[entries].tolist())
+    return arcs
+
+
+def _link_arcs(schedule: PeriodicSchedule, network: FlowTable) -> list[Arc]:
+    operations = len(schedule.kinds)
+    arcs: list[Arc] = []
+    for flows in flow_order(schedule, network):
+        arcs += _ring((operations + flows).tolist(), network.duration[flows].tolist())
+    return arcs
+
+
+def _input_arcs(schedule: PeriodicSchedule, stages: StageTable, network: FlowTable) -> list[Arc]:
+    kind = kinds_of(schedule).tolist()
+    entry = {(stage, kind[position]): position for position, stage in enumerate(schedule.stage)}
+    shift = schedule.shift
+    arcs: list[Arc] = []
+    for stage in range(len(stages.count)):
+        ahead, back = entry[stage, FORWARD], entry[stage, BACKWARD]
+        arcs.append((ahead, back, int(stages.duration[FORWARD, stage]), shift[back] - shift[ahead]))
+    for flow, transfer in enumerate(transfers_of_flows(schedule, network)):
+        passing = BACKWARD if network.backward[flow] else FORWARD
+        source, target = entry[int(network.sender[flow]), passing], entry[int(network.receiver[flow]), passing]
+        length = int(stages.duration[passing, network.sender[flow]])
+        if transfer < 0:
+            arcs.append((source, target, length + int(network.duration[flow]), shift[target] - shift[source]))
+            continue
+        between, hop = len(kind) + flow, schedule.transfer_shift[transfer]
+        arcs.append((source, between, length, hop - shift[source]))
+        arcs.append((between, target, int(network.duration[flow]), shift[target] - hop))
+    return arcs
+
 
 FIRST_RUNS = 16
 MOST_TASKS = 1 << 20
@@ -98,7 +264,7 @@ def _repetitions(
     linked = np.flatnonzero(transfer >= 0)
     ends: list[IntArray] = []
     for stage, letter in zip(schedule.stage, schedule.kinds, strict=True):
-        slot = int(stages.offset[stage]) + (0 if letter == FORWARD else stages.slots)
+        slot = int(stages.offset[stage]) + (0 if letter == FORWARD_LETTER else stages.slots)
         ends.append(row_end[tasks.slot_row[slot : slot + runs]])
     for flow in linked:
         first = int(network.base[flow])

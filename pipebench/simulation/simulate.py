@@ -7,14 +7,13 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
-from pipebench.simulation.build import build_trace
 from pipebench.simulation.deadlock import Standstill
-from pipebench.simulation.loop import run_loop
+from pipebench.simulation.kernel import run_loop
 from pipebench.simulation.network import flow_table
 from pipebench.simulation.periodic import simulate_periodic
-from pipebench.simulation.stages import samples_of_pipeline, stage_table
-from pipebench.simulation.task_times import TaskTimes
+from pipebench.simulation.stages import TaskTimes, samples_of_pipeline, stage_table
 from pipebench.simulation.tasks import columns_of, task_table
+from pipebench.simulation.trace import build_trace
 
 
 def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes | None = None) -> Trace:

@@ -1,4 +1,4 @@
-"""The task table: one row a task, lane after lane, each lane in its static order."""
+"""The task table: one row a task, each lane in its static order; and the schedules that it refuses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,33 @@ from numpy.typing import NDArray
 
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
-from pipebench.simulation.errors import InvalidSchedule
 from pipebench.simulation.stages import StageTable
+
+
+class InvalidSchedule(PipebenchError):
+    """The schedule does not fit its plan: a task is missing, doubled, or on devices that do not hold its stage."""
+
+
+class Deadlock(PipebenchError):
+    """No task can start any more.
+
+    lanes: the devices of the lanes in one cycle of waits. heads: the task at which each of them stands, as
+    (kind, stage, micro-batch).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        lanes: tuple[tuple[int, ...], ...] = (),
+        heads: tuple[tuple[str, int, int], ...] = (),
+    ) -> None:
+        super().__init__(message, hint)
+        self.lanes = lanes
+        self.heads = heads
+
 
 FORWARD, BACKWARD, INPUT, WEIGHT, REDUCE = range(5)
 CODE_OF = np.full(256, -1, np.int64)

@@ -6,10 +6,9 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.topology import topological_order
-from pipebench.simulation.errors import InvalidSchedule
 from pipebench.simulation.network import FlowTable
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import BACKWARD, FORWARD, Columns
+from pipebench.simulation.tasks import BACKWARD, FORWARD, Columns, InvalidSchedule
 
 
 def kinds_of(schedule: PeriodicSchedule) -> IntArray:

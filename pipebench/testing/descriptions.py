@@ -1,7 +1,11 @@
-"""What a descriptor says, in every slot: metadata and options."""
+"""What a descriptor says in every slot, metadata and options, and what finding the plugin costs."""
 
 import inspect
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -9,13 +13,54 @@ import msgspec
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
+from pipebench.hooks.inventory import HEAVY
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, typed_options
-from pipebench.testing.asked import broken, undeclared_call
 from pipebench.testing.calls import Call
-from pipebench.testing.session import answers
-from pipebench.testing.subject import Subject
+from pipebench.testing.sessions import answers, breakdown, undeclared_call
+from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Failed, Waived, first_failure
+
+CODE = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+module, slots = sys.argv[2], json.loads(sys.argv[3])
+import pipebench.hooks.manager
+from importlib import import_module
+before = set(sys.modules)
+found = import_module(module)
+for slot in slots:
+    hook = getattr(found, "pipebench_" + slot, None)
+    list(hook() if hook else ())
+json.dump(sorted(set(sys.modules) - before), sys.stderr)
+"""
+MOST_S = 60.0
+
+
+def discovery(subject: CheckTarget) -> None:
+    """Nothing heavy is imported, nothing printed, while a plugin is found and its hooks are called."""
+    assert subject.point is not None
+    code, printed, imported = _import_fresh(subject.point.module, subject.slot, json.dumps(sys.path))
+    if code != 0:
+        raise Failed(f"{subject.point.module} cannot be imported in a fresh interpreter: {imported[:200]}")
+    if printed:
+        raise Failed(f"{subject.point.module} prints {printed.strip()[:60]!r} while it is imported")
+    heavy = sorted({name.partition(".")[0] for name in json.loads(imported)} & HEAVY)
+    if heavy:
+        raise Failed(f"{subject.point.module} imports {', '.join(heavy)}; import where `load` points to")
+
+
+@lru_cache(maxsize=256)
+def _import_fresh(module: str, slot: str, path: str) -> tuple[int, str, str]:
+    """Exit code, what was printed, and the modules as JSON (or the last line of the error)."""
+    command = [sys.executable, "-c", CODE, path, module, json.dumps([slot])]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
+    except subprocess.TimeoutExpired:
+        return 1, "", f"no end within {MOST_S:g} s"
+    lines = done.stderr.strip().splitlines() or [""]
+    return done.returncode, done.stdout, lines[-1]
+
 
 LONGEST_SUMMARY = 120
 EXTREMES = ("0", "-1")
@@ -81,7 +126,7 @@ def accepted(component: Component, option: str, text: str) -> bool:
     return True
 
 
-def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
+def tried_options(subject: CheckTarget, call_for: Callable[[str], Call]) -> None:
     """Each option is explained, and each value taken without a crash.
 
     call_for: what to call, by label.
@@ -96,7 +141,7 @@ def tried_options(subject: Subject, call_for: Callable[[str], Call]) -> None:
         if accepted(component, option, text)
     ]
     given = answers([call_for(label) for label in labels]).values()
-    first_failure(found for answer in given for found in (broken(answer), undeclared_call(answer)))
+    first_failure(found for answer in given for found in (breakdown(answer), undeclared_call(answer)))
 
 
 def documented(component: Component) -> None:

@@ -1,22 +1,69 @@
-"""The conformance kit: all checks of a plugin."""
+"""The conformance kit: all checks of a plugin, slot by slot."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.hooks.manager import Host
-from pipebench.testing.artefacts import artefact_checks
-from pipebench.testing.descriptions import metadata
-from pipebench.testing.discovery import discovery
-from pipebench.testing.executors.checks import executor_checks
-from pipebench.testing.formats import format_checks
-from pipebench.testing.planners.checks import planner_checks
+from pipebench.testing import cases
+from pipebench.testing.calls import Call
+from pipebench.testing.descriptions import discovery, metadata
+from pipebench.testing.executors import executor_checks
+from pipebench.testing.planners.behaviour import calls, counters, deadline, determinism, options, silence, state
+from pipebench.testing.planners.honesty import capabilities, case, claims, infeasible, memory_edge, pins
+from pipebench.testing.planners.optimality import optimality
+from pipebench.testing.planners.questions import Interview
 from pipebench.testing.schedulers import scheduler_checks
-from pipebench.testing.sources import model_checks, profiler_checks
-from pipebench.testing.subject import Subject, subjects
-from pipebench.testing.verdicts import Check, Outcome, Report, outcome_of
+from pipebench.testing.sessions import RepeatedCalls, breakdown
+from pipebench.testing.sources import format_checks, model_checks, profiler_checks
+from pipebench.testing.targets import CheckTarget, check_targets
+from pipebench.testing.verdicts import Check, CheckOutcome, ConformanceReport, first_failure, outcome_of
 
-SLOT_CHECKS: dict[str, Callable[[Host, Subject], Iterator[tuple[str, Callable[[], None]]]]] = {
+
+def artefact_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Claims, cells, and a judge that gives one finding for each claim even without results."""
+    del host
+    call = Call(name="artefact", slot="artefacts", component=subject.label)
+    asked = RepeatedCalls([call], lambda given, name: replace(given, name=name))
+    yield "judge", partial(_claims_judged, asked)
+    yield "silence", asked.silence
+    yield "state", asked.state
+
+
+def _claims_judged(asked: RepeatedCalls) -> None:
+    """Claims, something to run, and one finding for each claim even where nothing has run."""
+    answer = asked.first["artefact"]
+    first_failure([breakdown(answer), *answer.flaws])
+
+
+CHECKS: dict[str, Callable[[Interview], None]] = {
+    **{f"validity-{name}": partial(case, name=name) for name in cases.PROBLEM_CASES},
+    "infeasible": infeasible,
+    "memory-edge": memory_edge,
+    "pins": pins,
+    "determinism": determinism,
+    "counters": counters,
+    "deadline": deadline,
+    "capabilities": capabilities,
+    "calls": calls,
+    "claims": claims,
+    "optimality": optimality,
+    "silence": silence,
+    "state": state,
+    "options": options,
+}
+
+
+def planner_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Name and work of each; the planner is asked when the first of them runs."""
+    interview = Interview(host, subject)
+    for name, check in CHECKS.items():
+        yield name, partial(check, interview)
+
+
+SLOT_CHECKS: dict[str, Callable[[Host, CheckTarget], Iterator[tuple[str, Callable[[], None]]]]] = {
     "planners": planner_checks,
     "schedulers": scheduler_checks,
     "executors": executor_checks,
@@ -30,13 +77,13 @@ SLOT_CHECKS: dict[str, Callable[[Host, Subject], Iterator[tuple[str, Callable[[]
 def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
     """Every check of what `target` names, with its author's reason where it is waived.
 
-    Nothing of the plugin runs before a check does. Raises PipebenchError as `subjects` does, and for a waiver
+    Nothing of the plugin runs before a check does. Raises PipebenchError as `check_targets` does, and for a waiver
     of a check that there is not.
     """
     found: list[tuple[Check, str | None]] = []
     waived: set[tuple[str, str]] = set()
     names: set[tuple[str, str]] = set()
-    for subject in subjects(host, target):
+    for subject in check_targets(host, target):
         mine = slot_checks(host, subject)
         # A name may stand in several slots, a waiver is of those that have the check.
         names |= {(subject.label, check.name) for check in mine}
@@ -48,8 +95,8 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
 
 
 def check_plugin(
-    host: Host, target: str, told: Callable[[Outcome], None] | None = None, only: Sequence[str] = ()
-) -> Report:
+    host: Host, target: str, told: Callable[[CheckOutcome], None] | None = None, only: Sequence[str] = ()
+) -> ConformanceReport:
     """Run all checks, or `only` those of these names; `told` hears of each outcome as it is known.
 
     Raises PipebenchError as `checks` does, and for a name that no check has.
@@ -59,21 +106,21 @@ def check_plugin(
     for name in only:
         if name not in names:
             raise unknown("check", name, names)
-    outcomes: list[Outcome] = []
+    outcomes: list[CheckOutcome] = []
     for check, waived in listed:
         if not only or check.name in only:
             outcomes.append(outcome_of(check, waived))
             if told is not None:
                 told(outcomes[-1])
-    return Report(target=target, outcomes=tuple(outcomes))
+    return ConformanceReport(target=target, outcomes=tuple(outcomes))
 
 
-def slot_checks(host: Host, subject: Subject) -> list[Check]:
+def slot_checks(host: Host, subject: CheckTarget) -> list[Check]:
     """The checks of one component."""
     return [Check(name, subject.slot.removesuffix("s"), subject.label, work) for name, work in _of(host, subject)]
 
 
-def _of(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:
+def _of(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
     if subject.point is not None:
         yield "discovery", partial(discovery, subject)
         yield "metadata", partial(metadata, host, subject.slot, subject.component)

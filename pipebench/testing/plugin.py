@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pipebench.testing.verdicts import Check, Outcome
+    from pipebench.testing.verdicts import Check, CheckOutcome
 
 MARK, FIXTURE = "pipebench", "pipebench_check"
-OUTCOMES: pytest.StashKey[list[Outcome]] = pytest.StashKey()
+OUTCOMES: pytest.StashKey[list[CheckOutcome]] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,9 +62,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     outcomes = config.stash[OUTCOMES]
     if not outcomes:
         return
-    from pipebench.testing.verdicts import Report
+    from pipebench.testing.verdicts import ConformanceReport
 
-    report = Report(target="", outcomes=tuple(outcomes))
+    report = ConformanceReport(target="", outcomes=tuple(outcomes))
     terminalreporter.write_line(f"pipebench conformance: {report.totals}")
     for outcome in outcomes:
         if outcome.status == "waived":

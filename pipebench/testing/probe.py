@@ -1,14 +1,21 @@
-"""The child's side: make calls one after the other in one process, and send an answer to each."""
+"""The child's side: make calls in one process, and send an answer with what each printed and left behind."""
 
+import os
+import random
 import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.returned import (
+from pipebench.bench.plugin_results import (
     exact_counters,
     exact_graph,
     exact_profile,
@@ -16,8 +23,9 @@ from pipebench.bench.returned import (
     exact_schedule,
     exact_trace,
 )
-from pipebench.bench.searches.compilation import CompilationWatch
+from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
+from pipebench.domain.artefact import Claim, Figure
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -27,9 +35,156 @@ from pipebench.hooks.descriptors import Component, Planner
 from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
-from pipebench.testing.artefact_flaws import artefact_flaws
 from pipebench.testing.calls import Answer, Call, Ending
-from pipebench.testing.observation import fresh_randomness, observed
+
+
+def artefact_flaws(made: Any) -> Iterator[str]:
+    """Without results: claims with quotes, a suite to run, one finding for each claim, a figure."""
+    claims = made.claims
+    if not claims or not all(isinstance(claim, Claim) for claim in claims):
+        yield "it has no claims of the paper"
+    parts = {full: len(made.suite(full)) for full in (False, True)}
+    if not parts[False]:
+        yield "suite(False) has nothing to run"
+    if parts[False] > parts[True]:
+        yield f"suite(False) has {parts[False]} cells, more than all ({parts[True]})"
+    for call in (1, 2):
+        found = len(made.judge([]))
+        if found != len(claims):
+            yield f"judge([]) gives {found} findings for {len(claims)} claims (call {call})"
+    if not isinstance(made.series([]), Figure):
+        yield "series([]) is no Figure"
+
+
+KEPT_LETTERS = 200
+WORKERS_END_S = 0.5
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
+class Observation:
+    """What was seen of one call."""
+
+    def __init__(self) -> None:
+        self.printed = ""
+        self.left: tuple[str, ...] = ()
+        self.wall_s = 0.0
+        self.cpu_s = 0.0
+        self.workers = 0
+
+
+@contextmanager
+def observe(kill_worker: bool) -> Iterator[Observation]:
+    """Watch what happens inside; the result is complete after the block, whatever it raises."""
+    seen = Observation()
+    before = _surroundings()
+    watch = _Workers(kill_worker)
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with TemporaryFile() as output:
+        os.dup2(output.fileno(), 1)
+        watch.start()
+        began, spent = time.monotonic(), _cpu_s()
+        try:
+            yield seen
+        finally:
+            seen.wall_s, seen.cpu_s = time.monotonic() - began, _cpu_s() - spent
+            seen.workers = watch.stop()
+            sys.stdout.flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+            output.seek(0)
+            seen.printed = output.read(KEPT_LETTERS).decode(errors="replace")
+            seen.left = _differences(before)
+
+
+def _cpu_s() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def fresh_randomness() -> None:
+    """Random numbers that nobody seeded differ from process to process, as they do for a user."""
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def children() -> list[int]:
+    """The processes that this one has started; only Linux says."""
+    found: list[int] = []
+    for task in Path("/proc/self/task").glob("*/children"):
+        try:
+            found += [int(word) for word in task.read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _surroundings() -> dict[str, object]:
+    return {
+        "the current folder": os.getcwd(),
+        "environment variables": dict(os.environ),
+        "sys.path": list(sys.path),
+        "signal handlers": [signal.getsignal(number) for number in HANDLED],
+        "sys.stdout": sys.stdout,
+        "the recursion limit": sys.getrecursionlimit(),
+        "files in the current folder": sorted(os.listdir()),
+    }
+
+
+def _differences(before: dict[str, object]) -> tuple[str, ...]:
+    after = _surroundings()
+    found = [f"{name} changed" for name, value in before.items() if after[name] != value]
+    threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    found += [f"thread {thread.name!r} still runs" for thread in threads if not thread.daemon]
+    ended = time.monotonic() + WORKERS_END_S
+    while (alive := _alive()) and time.monotonic() < ended:
+        time.sleep(0.02)
+    found += [f"{len(alive)} process(es) still run"] if alive else []
+    return tuple(found)
+
+
+def _alive() -> list[int]:
+    """Children that are neither gone nor zombies, multiprocessing's resource tracker apart."""
+    found = []
+    for process in children():
+        try:
+            words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if words[0] != "Z" and b"resource_tracker" not in command and b"forkserver" not in command:
+            found.append(process)
+    return found
+
+
+class _Workers:
+    """Counts the processes that a call starts, and kills the first where that is asked."""
+
+    def __init__(self, kill: bool) -> None:
+        self._kill = kill
+        self._seen: set[int] = set()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kit", daemon=True)
+
+    def start(self) -> None:
+        if self._kill:
+            self._thread.start()
+
+    def stop(self) -> int:
+        self._stopped.set()
+        if self._kill:
+            self._thread.join()
+        return len(self._seen)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.002):
+            for process in _alive():
+                if not self._seen:
+                    os.kill(process, signal.SIGKILL)
+                self._seen.add(process)
+
 
 WORK = "pipebench.testing.probe:make_calls"
 
@@ -47,7 +202,7 @@ def make_calls(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
 
 def _answer(host: Host, call: Call) -> Answer:
     try:
-        component, options, work = _loaded(host, call)
+        component, options, work = _component_of(host, call)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a stranger's import may raise anything
@@ -60,7 +215,7 @@ def _answer(host: Host, call: Call) -> Answer:
     context.request = _request(call)
     ending: Ending = "returned"
     reason, returned = "", None
-    with CompilationWatch() as compilation, observed(call.kill_worker) as seen:
+    with CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
             returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included
@@ -68,7 +223,7 @@ def _answer(host: Host, call: Call) -> Answer:
     told: dict[str, Any] = {}
     if ending == "returned":
         try:
-            told = _taken(services, component, call, returned)
+            told = _answer_fields(services, component, call, returned)
         except PipebenchError as error:
             ending = _ending(error) if call.slot == "planners" else "crashed"
             reason = f"{call.slot.removesuffix('s')} {call.component}: {error}"
@@ -84,14 +239,14 @@ def _answer(host: Host, call: Call) -> Answer:
         cpu_s=seen.cpu_s,
         compile_s=compilation.seconds,
         printed=seen.printed,
-        left=seen.left + _spoilt(call),
+        left=seen.left + _changed_inputs(call),
         workers=seen.workers,
         undeclared=tuple(sorted({name for caller, name in undeclared if caller == component.name})),
         **told,
     )
 
 
-def _loaded(host: Host, call: Call) -> tuple[Component, Value, Callable[..., Any]]:
+def _component_of(host: Host, call: Call) -> tuple[Component, Value, Callable[..., Any]]:
     reference = parse_reference(call.component)
     if call.slot == "planners":
         ready = ready_planner(host, reference)
@@ -118,12 +273,12 @@ def _request(call: Call) -> Any:
     return call.request or None
 
 
-def _taken(services: HostServices, component: Component, call: Call, returned: object) -> dict[str, Any]:
+def _answer_fields(services: HostServices, component: Component, call: Call, returned: object) -> dict[str, Any]:
     """What was returned, by the fields of an answer. Raises PipebenchError for what is not of its type."""
     name = call.component
     match call.slot:
         case "planners":
-            return _planned(services, component, call.problem, exact_result(name, returned))
+            return _plan_fields(services, component, call.problem, exact_result(name, returned))
         case "schedulers":
             return {"schedule": exact_schedule(name, returned)}
         case "executors":
@@ -135,7 +290,7 @@ def _taken(services: HostServices, component: Component, call: Call, returned: o
     return {"profile": exact_profile(f"{call.slot.removesuffix('s')} {name!r}", returned)}
 
 
-def _planned(
+def _plan_fields(
     services: HostServices, component: Component, problem: Problem | None, result: PlanResult
 ) -> dict[str, Any]:
     """The result, and the schedule that it brings or that the default scheduler makes."""
@@ -151,7 +306,7 @@ def _planned(
     return {"result": bare, "schedule": services.schedule(name, problem, result.plan)}
 
 
-def _spoilt(call: Call) -> tuple[str, ...]:
+def _changed_inputs(call: Call) -> tuple[str, ...]:
     """Whether the component changed what it was given: values are frozen, mappings inside them are not."""
     given = call.problem
     if given is None:

@@ -12,7 +12,7 @@ import pipebench
 from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.formats.files import write_file
-from pipebench.formats.profile_file import FORMATS
+from pipebench.formats.profiles.files import FORMATS
 from pipebench.hooks import API_VERSION
 
 SLOTS = ("planner", "scheduler", "executor", "profiler", "format")
@@ -25,7 +25,7 @@ RESERVED = {"pipebench": "the suite itself", "best": "what `pipebench plan best`
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class PackageTemplate:
     """A package to be written: files by path inside its folder."""
 
     folder: Path
@@ -34,7 +34,7 @@ class Package:
     contents: dict[str, bytes]
 
 
-def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -> Package:
+def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -> PackageTemplate:
     """The package; nothing is written yet. taken: names of components that there are in the slot.
 
     Raises PipebenchError: a slot that a package cannot be made for, a name that is no name, taken, or shadows a
@@ -42,7 +42,7 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
     """
     if slot not in SLOTS:
         raise unknown("slot", slot, SLOTS)
-    module = _checked(name, set(taken), slot)
+    module = _module_name(name, set(taken), slot)
     target = folder / name
     if target.exists() or target.is_symlink():
         raise PipebenchError(f"{str(target)!r} exists already", "choose another name, or remove it")
@@ -57,11 +57,11 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
         "Title": "".join(word.capitalize() for word in name.split("-")),
     }
     root = files("pipebench.testing") / TEMPLATES
-    contents = {**_filled(root / "common", "", words), **_filled(root / slot, "", words)}
-    return Package(target, name, module, contents)
+    contents = {**_fill_templates(root / "common", "", words), **_fill_templates(root / slot, "", words)}
+    return PackageTemplate(target, name, module, contents)
 
 
-def write_package(package: Package) -> list[str]:
+def write_package(package: PackageTemplate) -> list[str]:
     """Write all files; their paths, sorted. Raises PipebenchError when one cannot be written."""
     try:
         package.folder.mkdir(parents=True)
@@ -74,7 +74,7 @@ def write_package(package: Package) -> list[str]:
     return sorted(package.contents)
 
 
-def _checked(name: str, taken: set[str], slot: str) -> str:
+def _module_name(name: str, taken: set[str], slot: str) -> str:
     """The name of the import package. Raises PipebenchError with a name that would do."""
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise PipebenchError(
@@ -109,19 +109,19 @@ def _next_minor(version: str) -> str:
     return f"{major}.{int(minor) + 1}"
 
 
-def _filled(source: Traversable, prefix: str, words: dict[str, str]) -> dict[str, bytes]:
+def _fill_templates(source: Traversable, prefix: str, words: dict[str, str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for entry in source.iterdir():
         path = f"{prefix}{entry.name}"
         if entry.is_dir():
-            found |= _filled(entry, f"{path}/", words)
+            found |= _fill_templates(entry, f"{path}/", words)
         elif entry.name.endswith(SUFFIX):
-            named = _substituted(path.removesuffix(SUFFIX), words)
-            found[named] = _substituted(entry.read_text(encoding="utf-8"), words).encode()
+            named = _substitute(path.removesuffix(SUFFIX), words)
+            found[named] = _substitute(entry.read_text(encoding="utf-8"), words).encode()
     return found
 
 
-def _substituted(text: str, words: dict[str, str]) -> str:
+def _substitute(text: str, words: dict[str, str]) -> str:
     for word, value in words.items():
         text = text.replace(f"@@{word}@@", value)
     return text

@@ -11,22 +11,22 @@ from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import placements_of, takes
-from pipebench.testing.asked import Asked, broken
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.descriptions import tried_options
-from pipebench.testing.plans import CASES, SHARED, Planned, case
-from pipebench.testing.subject import Subject
+from pipebench.testing.plan_cases import PLAN_CASES, SHARED, PlanCase, plan_case
+from pipebench.testing.sessions import RepeatedCalls, breakdown
+from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Failed, Waived, first_failure
 
 
-def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callable[[], None]]]:
+def scheduler_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
     """Validity of each plan's schedule, its kind, and what holds in every slot."""
     del host
     assert isinstance(subject.component, Scheduler)
     abilities = subject.component.capabilities
     mode: RegimeMode = "async" if abilities.produces == "periodic" else "sync"
     planned = _plans(abilities, mode)
-    asked = Asked([_call(subject.label, name, each) for name, each in planned.items()], _renamed)
+    asked = RepeatedCalls([_call(subject.label, name, each) for name, each in planned.items()], _renamed)
     for name, each in planned.items():
         yield f"validity-{name}", partial(_valid, asked, name, each)
     yield "capabilities", partial(_capable, asked, planned, abilities)
@@ -37,20 +37,20 @@ def scheduler_checks(host: Host, subject: Subject) -> Iterator[tuple[str, Callab
     yield "options", partial(tried_options, subject, lambda label: _call(label, label, _plainest(planned)))
 
 
-def _plans(abilities: ScheduleCapabilities, mode: RegimeMode) -> dict[str, Planned]:
+def _plans(abilities: ScheduleCapabilities, mode: RegimeMode) -> dict[str, PlanCase]:
     """The plans that it meets: those whose placement it takes; the host calls it for no others."""
     placements = placements_of(abilities)
-    plain = {name: case(name, mode) for name in CASES}
+    plain = {name: plan_case(name, mode) for name in PLAN_CASES}
     found = {name: each for name, each in plain.items() if takes(placements, each.plan)}
-    return found | {name: case(name, mode) for kind in placements for name in SHARED.get(kind, ())}
+    return found | {name: plan_case(name, mode) for kind in placements for name in SHARED.get(kind, ())}
 
 
-def _plainest(planned: dict[str, Planned]) -> Planned:
+def _plainest(planned: dict[str, PlanCase]) -> PlanCase:
     """A plan that takes no capability but the placement."""
     return planned.get("chain") or next(each for each in planned.values() if each.needs is None)
 
 
-def _call(label: str, name: str, planned: Planned) -> Call:
+def _call(label: str, name: str, planned: PlanCase) -> Call:
     return Call(name=name, slot="schedulers", component=label, problem=planned.problem, plan=planned.plan)
 
 
@@ -58,10 +58,10 @@ def _renamed(call: Call, name: str) -> Call:
     return replace(call, name=name)
 
 
-def _valid(asked: Asked, name: str, planned: Planned) -> None:
+def _valid(asked: RepeatedCalls, name: str, planned: PlanCase) -> None:
     """A valid schedule of a small plan, or a refusal with a reason."""
     answer = asked.first[name]
-    reason = broken(answer)
+    reason = breakdown(answer)
     if reason or answer.ending == "refused":
         raise Failed(reason or f"{name}: {answer.reason}; raise UnsupportedProblem for what it cannot order")
     if answer.schedule is None:
@@ -72,7 +72,7 @@ def _valid(asked: Asked, name: str, planned: Planned) -> None:
         raise Failed(f"{name}: the schedule is {verdict.status}: {told}")
 
 
-def _capable(asked: Asked, planned: dict[str, Planned], abilities: ScheduleCapabilities) -> None:
+def _capable(asked: RepeatedCalls, planned: dict[str, PlanCase], abilities: ScheduleCapabilities) -> None:
     """It refuses no plan that it declares, and makes schedules of the kind that it declares."""
     if not planned:
         raise Failed("placements is empty: it takes no plan")

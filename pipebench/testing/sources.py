@@ -1,19 +1,99 @@
 """Checks of profilers, models and formats: where problems come from."""
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.resources import files
 
 from msgspec.structs import replace
 
 from pipebench.domain.cluster import DeviceType
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.profile import Profile
+from pipebench.formats.profiles.files import FORMATS
+from pipebench.hooks.descriptors import Format
 from pipebench.hooks.manager import Host
-from pipebench.testing.asked import Asked, broken, left_nothing
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.descriptions import tried_options
-from pipebench.testing.subject import Subject
-from pipebench.testing.verdicts import Failed, Waived
+from pipebench.testing.sessions import RepeatedCalls, breakdown, left_nothing
+from pipebench.testing.targets import CheckTarget
+from pipebench.testing.verdicts import Failed, Waived, first_failure
+
+SAMPLES = "PIPEBENCH_SAMPLES"
+"""Of a plugin's module: name of a format to "package:path" of a small file of that format."""
+GARBAGE = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 4,
+    "json": b'{"kind": "nothing", "values": [1, 2, {"x": null}]}',
+    "text": "zwölf Boxkämpfer\n1,2,3\n\n;;\n".encode(),
+}
+
+
+def format_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The sample whole, cut short, and four files that are something else."""
+    del host
+    assert isinstance(subject.component, Format)
+    name = f"sample{(subject.component.suffixes or ('',))[0]}"
+    sample = _sample(subject)
+
+    def call(label: str, about: str, data: bytes) -> Call:
+        return Call(name=about, slot="formats", component=label, data=data, request=f"{about}-{name}")
+
+    calls = [call(subject.label, about, data) for about, data in GARBAGE.items()]
+    if sample is not None:
+        calls.insert(0, call(subject.label, "sample", sample))
+        calls += [call(subject.label, f"cut to {part}/4", sample[: len(sample) * part // 4]) for part in (1, 2, 3)]
+    asked = RepeatedCalls(calls, lambda given, about: replace(given, name=about))
+    yield "suffixes", partial(_suffixes, subject.component)
+    yield "sample", partial(_read, asked, sample)
+    yield "garbage", partial(_garbage_refused, asked)
+    yield "determinism", asked.determinism
+    yield "silence", asked.silence
+    yield "state", asked.state
+    yield "options", partial(tried_options, subject, lambda label: call(label, label, sample or b""))
+
+
+def _sample(subject: CheckTarget) -> bytes | None:
+    module = sys.modules.get(subject.point.module) if subject.point is not None else None
+    declared = getattr(module, SAMPLES, {})
+    if not isinstance(declared, dict) or subject.component.name not in declared:
+        return None
+    named = str(declared[subject.component.name])
+    package, _, path = named.partition(":")
+    try:
+        return files(package).joinpath(path).read_bytes()
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        what = f"{SAMPLES}: no file {named!r}: {type(error).__name__}"
+        raise PipebenchError(what, 'write {"format": "package:path"}') from None
+
+
+def _suffixes(component: Format) -> None:
+    """Files are found by the end of their name, one that no other format has."""
+    if not component.suffixes:
+        raise Failed("no suffix: files of this format are never found")
+    own = {each.suffix: each.name for each in FORMATS if each.suffix}
+    first_failure(f"suffix {s!r} belongs to the format {own[s]!r}" for s in component.suffixes if s in own)
+
+
+def _read(asked: RepeatedCalls, sample: bytes | None) -> None:
+    """The sample that the plugin names is read."""
+    if sample is None:
+        raise Waived(f'the plugin names no sample: {SAMPLES} = {{"format": "package:path"}}')
+    answer = asked.first["sample"]
+    if answer.ending != "returned":
+        raise Failed(f"its own sample: {answer.ending}: {answer.reason}")
+
+
+def _garbage_refused(asked: RepeatedCalls) -> None:
+    """A file that is cut short or something else is an error that names it, never a crash or a profile."""
+    for about, answer in asked.first.items():
+        reason = breakdown(answer)
+        if reason:
+            raise Failed(f"{reason}; raise PipebenchError that names the file (context.request)")
+        if about in GARBAGE and answer.ending == "returned":
+            raise Failed(f"{about}: a file that is something else is read as a profile")
+
 
 Checks = Iterator[tuple[str, Callable[[], None]]]
 SIZES = (1, 4, 16)
@@ -29,7 +109,7 @@ DEVICES = tuple(
 )
 
 
-def profiler_checks(host: Host, subject: Subject) -> Checks:
+def profiler_checks(host: Host, subject: CheckTarget) -> Checks:
     """Two linear layers and a relu on two device types at three sizes."""
     del host
 
@@ -38,26 +118,26 @@ def profiler_checks(host: Host, subject: Subject) -> Checks:
             name=name, slot="profilers", component=label, graph=graph, devices=DEVICES, micro_batches=SIZES
         )
 
-    asked = Asked(
+    asked = RepeatedCalls(
         [call(subject.label, "layers", layers()), call(subject.label, "unknown kind", layers("no-such-kind"))],
         lambda given, name: replace(given, name=name),
     )
-    yield "profile", partial(_profiled, asked)
+    yield "profile", partial(_profile_complete, asked)
     yield "unknown-kind", partial(_no_crash, asked, "unknown kind")
     yield "determinism", partial(_figures, asked)
     yield "silence", asked.silence
-    yield "state", partial(_left, asked)
+    yield "state", partial(_state_unchanged, asked)
     yield "options", partial(tried_options, subject, lambda label: call(label, label, layers()))
 
 
-def model_checks(host: Host, subject: Subject) -> Checks:
+def model_checks(host: Host, subject: CheckTarget) -> Checks:
     """The model as it is, and with each of its options."""
     del host
 
     def call(label: str, name: str) -> Call:
         return Call(name=name, slot="models", component=label)
 
-    asked = Asked([call(subject.label, "default")], lambda given, name: replace(given, name=name))
+    asked = RepeatedCalls([call(subject.label, "default")], lambda given, name: replace(given, name=name))
     yield "graph", partial(_built, asked)
     yield "determinism", asked.determinism
     yield "silence", asked.silence
@@ -98,36 +178,36 @@ def layers(kind: str = "relu") -> OperatorGraph:
     return OperatorGraph(name="layers", operators=operators, tensors=tensors, parameters=parameters)
 
 
-def _returned(asked: Asked, name: str) -> Answer:
+def _successful_answer(asked: RepeatedCalls, name: str) -> Answer:
     answer = asked.first[name]
     if answer.ending != "returned":
         raise Failed(f"{name}: {answer.ending}: {answer.reason}")
     return answer
 
 
-def _built(asked: Asked) -> None:
+def _built(asked: RepeatedCalls) -> None:
     """A graph whose operators are connected."""
-    graph = _returned(asked, "default").graph
+    graph = _successful_answer(asked, "default").graph
     assert graph is not None
     if len(graph.operators) > 1 and not any(graph.successors):
         raise Failed("no operator reads what another makes")
 
 
-def _left(asked: Asked) -> None:
+def _state_unchanged(asked: RepeatedCalls) -> None:
     """A call leaves everything as it was."""
     left_nothing(asked.everything())
 
 
-def _no_crash(asked: Asked, name: str) -> None:
+def _no_crash(asked: RepeatedCalls, name: str) -> None:
     """An operator of a kind that nobody knows is an error that says so, not a crash."""
-    reason = broken(asked.first[name])
+    reason = breakdown(asked.first[name])
     if reason:
         raise Failed(f"{reason}; raise PipebenchError that says what is missing")
 
 
-def _profiled(asked: Asked) -> None:
+def _profile_complete(asked: RepeatedCalls) -> None:
     """Times for every operator, on every device type and at every size that was asked for; and who measured."""
-    profile = _returned(asked, "layers").profile
+    profile = _successful_answer(asked, "layers").profile
     assert profile is not None
     missing = [device.name for device in DEVICES if device.name not in profile.device_types]
     if missing:
@@ -144,7 +224,7 @@ def _profiled(asked: Asked) -> None:
         raise Failed("provenance.profiler is empty: who measured?")
 
 
-def _figures(asked: Asked) -> None:
+def _figures(asked: RepeatedCalls) -> None:
     """Two processes get the same figures, or provenance.relative_spread says how much they vary."""
     pair = [answers["layers"].profile for answers in (asked.first, asked.second)]
     if not all(isinstance(profile, Profile) for profile in pair):

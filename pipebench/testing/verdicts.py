@@ -30,7 +30,7 @@ class Check:
         return f"{self.component}:{self.name}"
 
 
-class Outcome(Value, frozen=True, kw_only=True):
+class CheckOutcome(Value, frozen=True, kw_only=True):
     """What one check came to."""
 
     check: str
@@ -40,11 +40,11 @@ class Outcome(Value, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Report(Value, frozen=True, kw_only=True):
+class ConformanceReport(Value, frozen=True, kw_only=True):
     """All outcomes of one plugin, in the order of the checks."""
 
     target: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
 
     def count(self, status: Status) -> int:
         """How many checks came to that."""
@@ -57,7 +57,7 @@ class Report(Value, frozen=True, kw_only=True):
         return f"{run} run, {self.count('waived')} waived, {self.count('failed')} failed"
 
 
-def outcome_of(check: Check, waived: str | None = None) -> Outcome:
+def outcome_of(check: Check, waived: str | None = None) -> CheckOutcome:
     """Run one check. waived: the author's own reason not to. An error of the kit itself is raised."""
     status: Status = "passed"
     reason = ""
@@ -69,7 +69,7 @@ def outcome_of(check: Check, waived: str | None = None) -> Outcome:
         status, reason = "waived", str(waiver)
     except Failed as failure:
         status, reason = "failed", str(failure)
-    return Outcome(check=check.name, slot=check.slot, component=check.component, status=status, reason=reason)
+    return CheckOutcome(check=check.name, slot=check.slot, component=check.component, status=status, reason=reason)
 
 
 def first_failure(reasons: Iterable[str | None]) -> None:

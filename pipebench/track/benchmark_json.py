@@ -11,7 +11,7 @@ import msgspec
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.files import read_file
-from pipebench.track.machine import MachineClass
+from pipebench.track.conditions import MachineClass
 from pipebench.track.night import Benchmark
 
 SECONDS = ("min", "median", "iqr", "max")
@@ -49,14 +49,14 @@ class _File(msgspec.Struct, frozen=True):
     datetime: str
 
 
-class Imported(msgspec.Struct, frozen=True):
+class BenchmarkFile(msgspec.Struct, frozen=True):
     """The benchmarks of a file and when they ran (UTC, ISO 8601)."""
 
     benchmarks: tuple[Benchmark, ...]
     at: str
 
 
-def read_benchmarks(path: str | Path, here: MachineClass, now: datetime) -> Imported:
+def read_benchmarks(path: str | Path, here: MachineClass, now: datetime) -> BenchmarkFile:
     """The benchmarks of a file that ran on a machine of this class, at most 36 hours ago.
 
     Raises PipebenchError: not such a file, no benchmark in it, another machine, a date that cannot be.
@@ -72,7 +72,7 @@ def read_benchmarks(path: str | Path, here: MachineClass, now: datetime) -> Impo
         raise PipebenchError(f"{source}: holds no benchmark", "did they run without --benchmark-enable?")
     _check_machine(read.machine_info, here, source)
     at = _moment(read.datetime, now, source)
-    return Imported(tuple(_benchmark(each, source) for each in read.benchmarks), at)
+    return BenchmarkFile(tuple(_benchmark(each, source) for each in read.benchmarks), at)
 
 
 def _check_machine(there: _Machine, here: MachineClass, source: str) -> None:

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from pipebench.bench.difference.operands import PlanSide
 from pipebench.bench.difference.plans import PlanDifference, compare_plans
-from pipebench.bench.difference.sides import PlanSide
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
-from pipebench.track.acknowledged import Acknowledgement, strangers, with_acknowledgements
-from pipebench.track.control import Control, control
-from pipebench.track.event import Event
-from pipebench.track.exact_events import Segment, exact_changes
+from pipebench.track.acknowledgements import Acknowledgement, strangers, with_acknowledgements
+from pipebench.track.conditions import MachineClass
+from pipebench.track.events import Event, Segment, exact_changes
 from pipebench.track.history import GAP, History
-from pipebench.track.information import BenchmarkSeries, benchmark_series, information_notes
-from pipebench.track.machine import MachineClass
 from pipebench.track.night import Night
-from pipebench.track.speeds import Speed, speeds, time_events
+from pipebench.track.ratios import Control, control
+from pipebench.track.speeds import BenchmarkSeries, Speed, benchmark_series, information_notes, speeds, time_events
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 
@@ -75,13 +73,15 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     new_machine = len(journal.nights) == 1 and len(kept) > 1
     notices = [*history.notices, *strangers(events, known), *last.night.notices, *_not_measured(journal.nights)]
     if new_machine:
-        notices.insert(0, _unseen(journal.machine))
+        notices.insert(0, _new_machine_notice(journal.machine))
     if now is not None and now - last.night.at > GAP:
         notices.insert(
             0, f"the last night is of {last.night.date}, {(now - last.night.at) // timedelta(days=1)} days ago"
         )
     if now is not None and last.night.at > now + timedelta(minutes=5):
-        notices.insert(0, f"two clocks: the last night is dated {last.night.recorded_at}, here it is {_said(now)}")
+        notices.insert(
+            0, f"two clocks: the last night is dated {last.night.recorded_at}, here it is {_iso_text(now)}"
+        )
     return Judgement(
         folder=str(history.folder),
         nights=len(kept),
@@ -99,14 +99,14 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     )
 
 
-def _unseen(machine: MachineClass) -> str:
+def _new_machine_notice(machine: MachineClass) -> str:
     return (
         f"a machine not seen before: {machine.words}; exact columns are compared with the last night elsewhere, "
         "times start anew"
     )
 
 
-def _said(moment: datetime) -> str:
+def _iso_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 

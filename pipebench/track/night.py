@@ -9,7 +9,7 @@ Exact = int | float | str | None
 """A column that does not depend on the machine's speed."""
 
 
-class Subject(Value, frozen=True, kw_only=True):
+class TrackedSubject(Value, frozen=True, kw_only=True):
     """What is tracked: a planner on a workload. scheduler: as asked for, empty for the planner's own."""
 
     planner: str
@@ -27,7 +27,7 @@ class Subject(Value, frozen=True, kw_only=True):
         return f"{self.planner}{with_scheduler} on {self.workload}, {self.devices} x {self.cluster}, {self.regime}"
 
 
-class Paired(Value, frozen=True, kw_only=True):
+class PairedRatios(Value, frozen=True, kw_only=True):
     """CPU time of searches over that of the calibration right before each.
 
     rounds: for each flavour of calibration the median of each process, in order. calibration: hash of the code of
@@ -44,7 +44,7 @@ class Paired(Value, frozen=True, kw_only=True):
         require(all(ratio > 0 for ratios in self.rounds.values() for ratio in ratios), "a ratio is not above 0")
 
 
-class Measured(Value, frozen=True, kw_only=True):
+class SubjectNight(Value, frozen=True, kw_only=True):
     """One subject in one night.
 
     fingerprint: what starts a new segment when it changes. exact: the columns of which any change is an event;
@@ -53,13 +53,13 @@ class Measured(Value, frozen=True, kw_only=True):
     measured a second time in the same rounds (A/A). information: wall seconds, CPU seconds, bytes.
     """
 
-    subject: Subject
+    subject: TrackedSubject
     fingerprint: dict[str, str]
     exact: dict[str, Exact]
     unsteady: tuple[str, ...] = ()
-    paired: Paired | None = None
-    again: Paired | None = None
-    twin: Paired | None = None
+    paired: PairedRatios | None = None
+    again: PairedRatios | None = None
+    twin: PairedRatios | None = None
     information: dict[str, float] = {}
 
 
@@ -97,7 +97,7 @@ class Night(Value, frozen=True, kw_only=True):
     budget_s: float
     spent_s: float
     weather: Weather
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[SubjectNight, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     benchmarks_at: str = ""
     notices: tuple[str, ...] = ()
@@ -122,6 +122,6 @@ class Night(Value, frozen=True, kw_only=True):
         """The day, as people say it."""
         return self.recorded_at[:10]
 
-    def of(self, subject: Subject) -> Measured | None:
+    def of(self, subject: TrackedSubject) -> SubjectNight | None:
         """What was found of a subject."""
         return next((each for each in self.measured if each.subject == subject), None)

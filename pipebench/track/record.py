@@ -9,25 +9,24 @@ from pipebench import __version__
 from pipebench.bench.trials.comparison import Request
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
-from pipebench.track import journal
-from pipebench.track.benchmark_json import Imported
+from pipebench.track import history as journal
+from pipebench.track.benchmark_json import BenchmarkFile
+from pipebench.track.conditions import load_counters, machine_load, this_machine
 from pipebench.track.history import History, keep_plan, open_history
-from pipebench.track.machine import this_machine
-from pipebench.track.measure import Measurement, Watcher
-from pipebench.track.night import Measured, Night
+from pipebench.track.measurement import Measurement, NightWatcher
+from pipebench.track.night import Night, SubjectNight
 from pipebench.track.speeds import suspicious
-from pipebench.track.weather import look, weather
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class AddedNight:
     """The night that was added, and where."""
 
     night: Night
     file: Path
 
 
-def prepare(folder: Path, now: datetime, imported: Imported | None = None) -> History:
+def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) -> History:
     """The history that a night is to be added to, checked before anything is measured.
 
     Raises PipebenchError: as `open_history`, a clock behind the last night, benchmarks that are there already.
@@ -51,15 +50,15 @@ def record(
     history: History,
     budget_s: float,
     revision: str = "",
-    imported: Imported | None = None,
-    watcher: Watcher | None = None,
-) -> Recorded:
+    imported: BenchmarkFile | None = None,
+    watcher: NightWatcher | None = None,
+) -> AddedNight:
     """Measure a night (request None: import only) and add it to the history of this machine's class.
 
     Raises PipebenchError when it cannot be written.
     """
-    machine, began = this_machine(), look()
-    measured: tuple[Measured, ...] = ()
+    machine, began = this_machine(), load_counters()
+    measured: tuple[SubjectNight, ...] = ()
     notices: list[str] = []
     spent_s = 0.0
     if request is not None:
@@ -79,16 +78,16 @@ def record(
         seed=request.seed if request else 0,
         budget_s=budget_s,
         spent_s=round(spent_s, 1),
-        weather=weather(began, look()),
+        weather=machine_load(began, load_counters()),
         measured=measured,
         benchmarks=imported.benchmarks if imported else (),
         benchmarks_at=imported.at if imported else "",
         notices=tuple(notices),
     )
-    return Recorded(night, journal.append(history.folder, machine, night).file)
+    return AddedNight(night, journal.append(history.folder, machine, night).file)
 
 
-def _unsteady(measured: Sequence[Measured]) -> list[str]:
+def _unsteady(measured: Sequence[SubjectNight]) -> list[str]:
     """A planner that does not repeat itself cannot be tracked exactly: said."""
     return [
         f"{each.subject.label}: two runs of this night differ in {', '.join(each.unsteady)}"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipebench.track.robust import spread
+from pipebench.track.statistics import spread
 
 WINDOW = 30
 RUNNING = 3
@@ -32,7 +32,7 @@ State = Literal["not enough history", "steady", "suspicious", "slower", "faster"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RatioPoint:
     """The ratio of one night, and that of its confirming rerun."""
 
     ratio: float
@@ -60,7 +60,7 @@ class Reading:
         return self.since is not None
 
 
-def readings(points: Sequence[Point]) -> list[Reading]:
+def readings(points: Sequence[RatioPoint]) -> list[Reading]:
     """The rule for each night of one segment, in order; each is judged by what was known that night."""
     found: list[Reading] = []
     logs = [math.log(point.ratio) for point in points]
@@ -86,7 +86,7 @@ def readings(points: Sequence[Point]) -> list[Reading]:
     return found
 
 
-def needs_rerun(points: Sequence[Point]) -> bool:
+def needs_rerun(points: Sequence[RatioPoint]) -> bool:
     """Whether the last night is far enough off to be measured again at once."""
     last = readings(points)[-1]
     off = math.log1p(last.change)

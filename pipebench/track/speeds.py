@@ -1,4 +1,4 @@
-"""The speed of each subject on one class of machine: where it stands tonight, and the changes that were told."""
+"""The speed of each subject on one class of machine, its changes, and times and memory that are only noted."""
 
 import math
 import statistics
@@ -7,12 +7,72 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from pipebench.domain.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.event import Event, identity
-from pipebench.track.night import Measured, Night
-from pipebench.track.paired import point_of
-from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, Point, Reading, needs_rerun, readings
-from pipebench.track.steps import date_of
+from pipebench.track.events import Event, identity
+from pipebench.track.night import Night, SubjectNight
+from pipebench.track.ratios import point_of
+from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
+from pipebench.track.statistics import date_of
+
+FEWEST = 5
+"""Earlier nights without which nothing is noted."""
+FAR = {"search_wall_s": 1.5, "search_peak_bytes": 1.1}
+
+
+class BenchmarkSeries(Value, frozen=True, kw_only=True):
+    """Median seconds of an imported benchmark, oldest first; the last is tonight's."""
+
+    name: str
+    series: tuple[float, ...]
+
+
+def benchmark_series(nights: Sequence[Night]) -> list[BenchmarkSeries]:
+    """The benchmarks of the last night with what they took before. nights: of one class, oldest first."""
+    series: dict[str, list[float]] = {}
+    for night in nights:
+        for each in night.benchmarks:
+            series.setdefault(each.name, []).append(each.seconds["median"])
+    tonight = nights[-1].benchmarks if nights else ()
+    return [BenchmarkSeries(name=each.name, series=tuple(series[each.name])) for each in tonight]
+
+
+def information_notes(nights: Sequence[Night]) -> list[str]:
+    """What lies over its median of the last nights of the class by more than noise does. nights: oldest first."""
+    if not nights:
+        return []
+    found = []
+    for measured in nights[-1].measured:
+        before = [
+            each.information
+            for night in nights[-1 - WINDOW : -1]
+            if (each := night.of(measured.subject)) is not None and each.fingerprint == measured.fingerprint
+        ]
+        for name, factor in FAR.items():
+            known = [figures[name] for figures in before if name in figures]
+            value = measured.information.get(name)
+            if value is None or len(known) < FEWEST:
+                continue
+            usual = statistics.median(known)
+            if value > factor * usual > 0:
+                found.append(f"{measured.subject.label}: {_words(name, value)}, usually {_words(name, usual)}")
+    return found + _slow_benchmarks(nights)
+
+
+def _slow_benchmarks(nights: Sequence[Night]) -> list[str]:
+    found = []
+    for each in benchmark_series(nights):
+        before, median_s = each.series[-1 - WINDOW : -1], each.series[-1]
+        if len(before) >= FEWEST and median_s > FAR["search_wall_s"] * (usual := statistics.median(before)):
+            found.append(f"{each.name}: {readable_seconds(median_s)}, usually {readable_seconds(usual)}")
+    return found
+
+
+def _words(name: str, value: float) -> str:
+    if name.endswith("_bytes"):
+        return f"{readable_bytes(round(value))} at its largest"
+    return f"{readable_seconds(value)} of wall time"
+
 
 NO_PAIR = "no pair was of use: the machine was too busy"
 
@@ -35,21 +95,23 @@ class Speed(Value, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedRatio:
     """A ratio with the night it belongs to."""
 
     night: Night
-    point: Point
+    point: RatioPoint
 
 
-def segments_of(nights: Sequence[Night]) -> dict[tuple[str, str], list[Dated]]:
+def segments_of(nights: Sequence[Night]) -> dict[tuple[str, str], list[DatedRatio]]:
     """The ratios by subject and fingerprint, calibration included. The label of a subject is its name."""
-    found: dict[tuple[str, str], list[Dated]] = {}
+    found: dict[tuple[str, str], list[DatedRatio]] = {}
     for night in nights:
         for measured in night.measured:
             point = point_of(measured)
             if point is not None:
-                found.setdefault((measured.subject.label, _segment_of(measured)), []).append(Dated(night, point))
+                found.setdefault((measured.subject.label, _segment_of(measured)), []).append(
+                    DatedRatio(night, point)
+                )
     return found
 
 
@@ -69,12 +131,12 @@ def time_events(nights: Sequence[Night], machine: str) -> list[Event]:
     for (label, segment), dated in segments_of(nights).items():
         made = _events(dated, label, planners[label], machine)
         if latest[label] != segment:
-            made = [_ended(event) for event in made]
+            made = [_closed_event(event) for event in made]
         found += made
     return found
 
 
-def suspicious(nights: Sequence[Night], measured: Measured) -> bool:
+def suspicious(nights: Sequence[Night], measured: SubjectNight) -> bool:
     """Whether tonight's ratio of a subject, not yet in the history, is to be measured again at once."""
     point = point_of(measured)
     if point is None:
@@ -83,11 +145,11 @@ def suspicious(nights: Sequence[Night], measured: Measured) -> bool:
     return needs_rerun([*(each.point for each in before), point])
 
 
-def _segment_of(measured: Measured) -> str:
+def _segment_of(measured: SubjectNight) -> str:
     return digest([measured.fingerprint, measured.paired.calibration if measured.paired else ""])
 
 
-def _speed(measured: Measured, segments: dict[tuple[str, str], list[Dated]]) -> Speed:
+def _speed(measured: SubjectNight, segments: dict[tuple[str, str], list[DatedRatio]]) -> Speed:
     label = measured.subject.label
     point = point_of(measured)
     if measured.paired is None:
@@ -114,24 +176,24 @@ def _speed(measured: Measured, segments: dict[tuple[str, str], list[Dated]]) -> 
         imprecise=measured.paired.imprecise,
         discarded=discarded,
         series=tuple(each.ratio for each in series),
-        steps=tuple(_began(series, reading, told) for told, reading in enumerate(found) if reading.alarm),
+        steps=tuple(_first_night(series, reading, told) for told, reading in enumerate(found) if reading.alarm),
     )
 
 
-def _began(series: Sequence[Point], reading: Reading, told: int) -> int:
+def _first_night(series: Sequence[RatioPoint], reading: Reading, told: int) -> int:
     assert reading.since is not None
     logs = [math.log(each.ratio) for each in series]
     return date_of(logs, reading.since, told, up=reading.change > 0)
 
 
-def _events(dated: Sequence[Dated], label: str, planner: str, machine: str) -> list[Event]:
+def _events(dated: Sequence[DatedRatio], label: str, planner: str, machine: str) -> list[Event]:
     series = [each.point for each in dated]
     alarms = [(told, reading) for told, reading in enumerate(readings(series)) if reading.alarm]
     made = []
     for told, reading in alarms:
-        began = _began(series, reading, told)
+        began = _first_night(series, reading, told)
         worse = reading.change > 0
-        over = worse and _back(series, reading, [each for each, _ in alarms if each > told])
+        over = worse and _is_back(series, reading, [each for each, _ in alarms if each > told])
         made.append(
             Event(
                 identity=identity("time", label, machine, dated[told].night.recorded_at),
@@ -152,7 +214,7 @@ def _events(dated: Sequence[Dated], label: str, planner: str, machine: str) -> l
     return made
 
 
-def _back(series: Sequence[Point], reading: Reading, later: Sequence[int]) -> bool:
+def _is_back(series: Sequence[RatioPoint], reading: Reading, later: Sequence[int]) -> bool:
     """Whether a later change took the speed back to where it was before."""
     if not later or reading.since is None:
         return False
@@ -162,7 +224,7 @@ def _back(series: Sequence[Point], reading: Reading, later: Sequence[int]) -> bo
     return now - before < RUN_CHANGE
 
 
-def _ended(event: Event) -> Event:
+def _closed_event(event: Event) -> Event:
     if event.state != "open":
         return event
     return replace(event, state="over", reason="a new segment began: its times compare with nothing before")

@@ -1,22 +1,72 @@
-"""The planner `alpa-inter`: the best cut at each profiled micro-batch, then the micro-batch."""
+"""The planner `alpa-inter`: layers, their best cut at each profiled micro-batch, then the micro-batch."""
+
+from itertools import pairwise
 
 import numpy as np
 
-from pipebench.algorithms.interval_dp import Cut, best_cut
-from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.score import mini_batch_ns
+from pipebench.algorithms.graph_orders import linearise
+from pipebench.algorithms.planning import memory_limits, mini_batch_ns
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
-from pipebench.costs.quantise import NS_PER_S
+from pipebench.costs.quantise import NS_PER_S, FloatArray
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_alpa.layers import layers_of
+from pipebench_alpa.interval_dp import IntervalCut, best_cut
 from pipebench_alpa.plugin import AlpaOptions
-from pipebench_alpa.stage_costs import Shape, interval_costs, shapes, ways
-from pipebench_alpa.submeshes import hosts_of, submesh_sizes
+from pipebench_alpa.stage_costs import LogicalShape, hosts_of, interval_costs, logical_shapes, submesh_sizes, ways
+
+
+def layers_of(graph: OperatorGraph, work: FloatArray, most: int, imbalance: float) -> list[tuple[int, ...]]:
+    """Operators (positions) of each layer, in topological order; one each where there are few enough.
+
+    Least largest number of bytes that cross a cut, ties by their sum, with work at most (1 + imbalance) of the
+    mean (more where one operator has more). Source: Alpa section 5.2 (operator clustering), the released DP.
+    """
+    chain = linearise(graph, "operators")
+    order = [operator for layer in chain.operators for operator in layer]
+    count = len(order)
+    if count <= most:
+        return [(operator,) for operator in order]
+    crossing = np.array(
+        [0.0, *(sum(graph.tensors[t].forward_bytes_per_sample for t in cut) for cut in chain.crossing)]
+    )
+    done = np.concatenate([[0.0], np.cumsum(work[order])])
+    limit = max((1 + imbalance) * done[-1] / most, float(work.max())) * (1 + 1e-9)
+    largest, total = np.full(count + 1, np.inf), np.full(count + 1, np.inf)
+    largest[0] = total[0] = 0.0
+    back = []
+    for _ in range(most):
+        new_largest, new_total = np.full(count + 1, np.inf), np.full(count + 1, np.inf)
+        link = np.zeros(count + 1, np.int64)
+        for end in range(1, count + 1):
+            start = int(np.searchsorted(done, done[end] - limit))
+            if start >= end:
+                continue
+            tops = np.maximum(largest[start:end], crossing[start:end])
+            sums = total[start:end] + crossing[start:end]
+            choice = int(np.lexsort((sums, tops))[0])
+            new_largest[end], new_total[end], link[end] = tops[choice], sums[choice], start + choice
+        back.append(link)
+        largest, total = new_largest, new_total
+    if not np.isfinite(largest[count]):
+        return _even(order, done, most)
+    bounds, end = [count], count
+    for link in reversed(back):
+        end = int(link[end])
+        bounds.append(end)
+    bounds.reverse()
+    return [tuple(order[a:b]) for a, b in pairwise(bounds)]
+
+
+def _even(order: list[int], done: FloatArray, most: int) -> list[tuple[int, ...]]:
+    """As even as operators allow: cut where another share of the work is done."""
+    marks = np.searchsorted(done, done[-1] * np.arange(1, most) / most)
+    bounds = sorted({0, len(order), *(int(mark) for mark in marks)})
+    return [tuple(order[a:b]) for a, b in pairwise(bounds)]
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -31,7 +81,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     sizes = submesh_sizes(hosts, each, options.submeshes == "all")
     candidates = _micro_batches(problem)
     for limit_bytes in memory_limits(problem):
-        best: tuple[int, Plan, Cut, int] | None = None
+        best: tuple[int, Plan, IntervalCut, int] | None = None
         for size in candidates:
             context.check_deadline()
             found = _solve(problem, size, sizes, each, limit_bytes, options, context)
@@ -67,8 +117,8 @@ def _solve(
     limit_bytes: int,
     options: AlpaOptions,
     context: Context,
-) -> tuple[Plan, Cut] | None:
-    offered = shapes(problem, sizes, each, size)
+) -> tuple[Plan, IntervalCut] | None:
+    offered = logical_shapes(problem, sizes, each, size)
     if not offered:
         return None
     forward, backward = CostModel(problem).times.at(size)
@@ -83,7 +133,9 @@ def _solve(
     return None if cut is None else (_plan(problem, cut, layers, offered, size), cut)
 
 
-def _plan(problem: Problem, cut: Cut, layers: list[tuple[int, ...]], offered: list[Shape], size: int) -> Plan:
+def _plan(
+    problem: Problem, cut: IntervalCut, layers: list[tuple[int, ...]], offered: list[LogicalShape], size: int
+) -> Plan:
     operators = problem.profile.graph.operators
     count, micro_batches = len(cut.stages), problem.mini_batch // size
     devices = _placed([offered[option].devices for _, _, option in cut.stages])

@@ -1,4 +1,4 @@
-"""Times and memory of every interval of layers on every submesh and its logical shapes."""
+"""Submeshes of a cluster, and the time and memory of every interval of layers on each of them."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,37 @@ import numpy as np
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
+
+
+def hosts_of(cluster: Cluster) -> tuple[int, int]:
+    """Hosts and devices of each: the groups of the innermost level, one host where there is no other level.
+
+    Raises UnsupportedProblem where they are not alike or not a power of two.
+    """
+    each = min(cluster.levels[0].group, cluster.size)
+    if cluster.size % each or each & (each - 1):
+        raise UnsupportedProblem(
+            f"alpa-inter needs hosts of a power of two of devices, all alike; {cluster.size} devices are in hosts "
+            f"of {each}"
+        )
+    return cluster.size // each, each
+
+
+def submesh_sizes(hosts: int, each: int, every: bool) -> list[int]:
+    """Numbers of devices, ascending; the whole cluster is the last."""
+    sizes = [2**power for power in range(each.bit_length())]
+    rows = range(2, hosts + 1) if every else (2**power for power in range(1, hosts.bit_length()))
+    return sorted({*sizes, *(rows_of * each for rows_of in rows), hosts * each})
+
 
 MOST_BEHIND = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LogicalShape:
     """A logical shape of a submesh."""
 
     data_parallel: int
@@ -25,11 +49,11 @@ class Shape:
         return self.data_parallel * self.tensor_parallel
 
 
-def shapes(problem: Problem, sizes: list[int], most_tensor: int, micro_batch: int) -> list[Shape]:
+def logical_shapes(problem: Problem, sizes: list[int], most_tensor: int, micro_batch: int) -> list[LogicalShape]:
     """Logical shapes of all submeshes that honour the pins; degrees of data parallelism divide the micro-batch."""
     pins = problem.pins
     return [
-        Shape(size // tensor, tensor)
+        LogicalShape(size // tensor, tensor)
         for size in sizes
         for tensor in range(1, min(size, most_tensor) + 1)
         if size % tensor == 0
@@ -39,7 +63,7 @@ def shapes(problem: Problem, sizes: list[int], most_tensor: int, micro_batch: in
     ]
 
 
-def ways(problem: Problem, shape: Shape, micro_batch: int) -> list[str]:
+def ways(problem: Problem, shape: LogicalShape, micro_batch: int) -> list[str]:
     """For each operator the fastest way at that degree that does not recompute; '' is the plain one."""
     costs = problem.profile.on(problem.cluster.devices[0])
     times = OperatorTimes(costs)
@@ -56,7 +80,11 @@ def ways(problem: Problem, shape: Shape, micro_batch: int) -> list[str]:
 
 
 def interval_costs(
-    problem: Problem, layers: list[tuple[int, ...]], offered: list[Shape], micro_batch: int, limit_bytes: int
+    problem: Problem,
+    layers: list[tuple[int, ...]],
+    offered: list[LogicalShape],
+    micro_batch: int,
+    limit_bytes: int,
 ) -> tuple[FloatArray, IntArray]:
     """(layers, layers + 1, shapes) seconds of a micro-batch, and how many stages may come behind (-1: none).
 

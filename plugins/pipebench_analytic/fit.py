@@ -26,7 +26,7 @@ ENDLESS = 2.0**62
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TimedPoint:
     """A measured time of these kernels at a micro-batch size. group: what is left out together with it."""
 
     kernels: tuple[Kernel, ...]
@@ -39,7 +39,7 @@ class Point:
         return sum(rates.seconds(kernel, self.samples) for kernel in self.kernels)
 
 
-def fitted(points: Sequence[Point]) -> Rates:
+def fit_rates(points: Sequence[TimedPoint]) -> Rates:
     """The rates that fit these points best; a bound that none of them shows is as slow as they allow."""
     system = _System(points)
     starts = system.guesses()
@@ -52,7 +52,7 @@ def fitted(points: Sequence[Point]) -> Rates:
     return system.rates(best[1])
 
 
-def scaled(points: Sequence[Point], rates: Rates) -> Rates:
+def scale_rates(points: Sequence[TimedPoint], rates: Rates) -> Rates:
     """These rates, all slower or faster by one factor: for kinds with few points."""
     ratios = [point.seconds / known for point in points if (known := point.predicted(rates)) > 0]
     factor = float(np.median(ratios)) if ratios else 1.0
@@ -63,7 +63,7 @@ def scaled(points: Sequence[Point], rates: Rates) -> Rates:
 class _System:
     """Columns by kernel: FLOP, FLOP at the largest r_half, bytes, one. Coefficients: seconds of each."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[TimedPoint]) -> None:
         rows = [(number, point, kernel) for number, point in enumerate(points) for kernel in point.kernels]
         self.owner = np.array([number for number, _, _ in rows])
         self.count = len(points)

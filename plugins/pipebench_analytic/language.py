@@ -22,8 +22,7 @@ from pipebench.costs.transformer import (
 )
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
-from pipebench_analytic.roofline import Kernel, Roofline
-from pipebench_analytic.rounding import significant
+from pipebench_analytic.roofline import Kernel, Roofline, significant
 from pipebench_analytic.work import Work
 
 LOGIT_BYTES = 4

@@ -4,7 +4,7 @@ from typing import cast
 
 from msgspec import UNSET, UnsetType
 
-from pipebench.costs.precision import in_precision
+from pipebench.costs.rescale import in_precision
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
@@ -18,16 +18,21 @@ from pipebench.domain.profile import (
     Provenance,
 )
 from pipebench.hooks.context import Context, ProfileRequest
-from pipebench_analytic.alternatives import degrees, recomputed, tensor_parallel
-from pipebench_analytic.kinds import KINDS, kind_of
+from pipebench_analytic.alternatives import (
+    Split,
+    degrees,
+    linear_pairs,
+    recompute_alternative,
+    region_split,
+    regions,
+    split_of,
+    tensor_parallel_alternative,
+)
+from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
 from pipebench_analytic.language import DEFINITION as LANGUAGE
 from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
-from pipebench_analytic.regions import regions
-from pipebench_analytic.roofline import Fitted, Roofline
-from pipebench_analytic.rounding import significant
-from pipebench_analytic.saved import DEFINITION, Saved, saved_bytes
-from pipebench_analytic.splits import Split, linear_pairs, region_split, split_of
+from pipebench_analytic.roofline import RatesByKind, Roofline, significant
 from pipebench_analytic.work import Work, graph_work
 
 WHOLE_TENSORS = (
@@ -52,7 +57,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     saved = saved_bytes(graph, element_bytes)
     splits = _splits(graph, work)
     costs = []
-    fitted, said = _fitted(options, request)
+    fitted, said = _calibrated_rates(options, request)
     for device in request.devices:
         roofline = Roofline(device, request.precision, options, fitted)
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
@@ -69,7 +74,9 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     )
 
 
-def _fitted(options: AnalyticOptions, request: ProfileRequest) -> tuple[Fitted | None, Calibration | UnsetType]:
+def _calibrated_rates(
+    options: AnalyticOptions, request: ProfileRequest
+) -> tuple[RatesByKind | None, Calibration | UnsetType]:
     if not options.calibrate:
         return None, UNSET
     from pipebench_analytic.calibration import calibration
@@ -88,7 +95,7 @@ class _Costing:
         self._sizes = sizes
         self._degrees = degrees
 
-    def costs(self, work: Work, saved: Saved, split: Split | None) -> OperatorCosts:
+    def costs(self, work: Work, saved: SavedBytes, split: Split | None) -> OperatorCosts:
         seconds, sizes = self._roofline.seconds, self._sizes
         if is_language(work.operator.kind):
             recompute = self._roofline.options.recompute
@@ -108,15 +115,15 @@ class _Costing:
             alternatives=tuple(self._alternatives(work, saved, split)),
         )
 
-    def _alternatives(self, work: Work, saved: Saved, split: Split | None) -> list[Alternative]:
+    def _alternatives(self, work: Work, saved: SavedBytes, split: Split | None) -> list[Alternative]:
         options = self._roofline.options
         found: list[Alternative] = []
         if split is not None and self._roofline.device.peer_bandwidth_bytes_s > 0:
             found += [
-                tensor_parallel(work, split, saved, self._roofline, self._sizes, ways)
+                tensor_parallel_alternative(work, split, saved, self._roofline, self._sizes, ways)
                 for ways in degrees(work.operator, split, options.max_tensor_parallel)
             ]
-        again = recomputed(work, saved, self._roofline, self._sizes) if options.recompute else None
+        again = recompute_alternative(work, saved, self._roofline, self._sizes) if options.recompute else None
         return [*found, again] if again else found
 
 
@@ -143,7 +150,7 @@ def _provenance(
         made_by="pipebench_analytic",
         device=", ".join(device.name for device in devices),
         versions={"pipebench_analytic": FORMULAS},
-        saved=LANGUAGE if language else DEFINITION,
+        saved=LANGUAGE if language else SAVED_BYTES_DEFINITION,
         notes=(
             "computed from shapes and peak rates, nothing was run"
             if fitted is UNSET

@@ -1,4 +1,4 @@
-"""Seconds of one kernel on one device type."""
+"""Seconds of one kernel on one device type, to twelve significant digits."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,6 +8,11 @@ from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Precision
 from pipebench_analytic.plugin import AnalyticOptions
+
+
+def significant(number: float) -> float:
+    """`number` rounded to twelve significant digits."""
+    return float(f"{number:.12g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Rates:
         return max(compute, memory) + self.launch_s
 
 
-class Fitted(Protocol):
+class RatesByKind(Protocol):
     """Rates of kinds that were fitted to measured times."""
 
     def rates_of(self, kernel: Kernel) -> Rates:
@@ -57,7 +62,7 @@ class Roofline:
     """max(FLOP / reached rate, bytes / memory bandwidth) + launch overhead."""
 
     def __init__(
-        self, device: DeviceType, precision: Precision, options: AnalyticOptions, fitted: Fitted | None = None
+        self, device: DeviceType, precision: Precision, options: AnalyticOptions, fitted: RatesByKind | None = None
     ) -> None:
         """fitted: in place of the device's rates. Raises PipebenchError when it lacks a rate that is needed."""
         self.device = device

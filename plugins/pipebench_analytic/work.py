@@ -7,7 +7,7 @@ from math import prod
 from pipebench.costs.flops import attention_core_flops, attention_projection_flops, forward_flops
 from pipebench.domain.calibration import Direction
 from pipebench.domain.graph import Operator, OperatorGraph
-from pipebench_analytic.kinds import Passes, attention_internal_elements, kind_of
+from pipebench_analytic.kinds import MemoryPasses, attention_internal_elements, kind_of
 from pipebench_analytic.roofline import Kernel
 
 ROW_DIMS = ("sequence", "height", "width")
@@ -70,7 +70,7 @@ class Work:
             return Kernels(each, Kernel(2 * flops / ways, 2 * plain, 0.0, self.rows))
         return Kernels(each, each if self.input_has_gradient else None, each)
 
-    def _passing(self, passes: Passes | None, flops: float) -> Kernel | None:
+    def _passing(self, passes: MemoryPasses | None, flops: float) -> Kernel | None:
         if passes is None:
             return None
         weights = self.weight_bytes if kind_of(self.operator).reads_weights else 0

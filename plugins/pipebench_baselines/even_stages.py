@@ -1,13 +1,28 @@
-"""Stages of equal numbers of layers, each with the same number of replicas."""
+"""The planners `uniform`, `gpipe-hybrid` and `pipedream-2bw`: stages of equal numbers of layers."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pipebench.algorithms.degrees import Way
+from msgspec.structs import replace
+
+from pipebench.algorithms.grouped import grouped, ungrouped
+from pipebench.algorithms.level_cuts import balanced_cuts, layer_groups
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, micro_batch_notices
+from pipebench.algorithms.stage_row import Way, degrees, plain, way
 from pipebench.costs.messages import messages
+from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+from pipebench_baselines.best_plan import best_plan, refuse_unsupported
+
+
+def equal_cuts(items: int, parts: int) -> tuple[int, ...]:
+    """parts + 1 bounds 0 … items; parts differ in size by at most one. Needs 1 <= parts <= items."""
+    return tuple(part * items // parts for part in range(parts + 1))
 
 
 def even_plan(
@@ -48,3 +63,143 @@ def even_plan(
     edges = {(m.source, m.target) for m in messages(graph, Plan(stages=stages))}
     chained = edges == set(pairwise(range(count)))
     return Plan(stages=stages, routing="direct" if chained else "relay")
+
+
+def uniform(problem: Problem, context: Context) -> PlanResult:
+    """Stages of equal numbers of layers, at the micro-batch of the shortest mini-batch.
+
+    Tensor parallelism where it is pinned. One stage a device (a pinned number of replicas: a stage for as many
+    devices), or the pinned number of stages; fewer when there are fewer layers. The frameworks that cut so run
+    stages in sequence, on a multi-branch graph too: order edges tie consecutive stages in sync; in async they
+    form a chain that passes tensors on. Raises InfeasibleProblem when the pins ask for too many devices or
+    layers, or nothing fits.
+    """
+    refuse_unsupported("uniform", problem, tensor_parallel=True)
+    pins, devices = problem.pins, problem.cluster.size
+    replicas, tensor = pins.data_parallel or 1, pins.tensor_parallel or 1
+    if (pins.pipeline or 1) * replicas * tensor > devices:
+        wanted = f"{pins.pipeline or 1} stages of {replicas} replicas" + (f" of {tensor} devices" * (tensor > 1))
+        raise InfeasibleProblem(f"uniform: {wanted} are pinned, there are {devices} devices")
+    groups = layer_groups(problem.profile.graph)
+    if pins.pipeline is not None and pins.pipeline > len(groups):
+        raise InfeasibleProblem(f"uniform: {pins.pipeline} stages are pinned, there are {len(groups)} layers")
+    run = _uniform_way(problem, tensor)
+    stages = pins.pipeline or min(devices // (replicas * tensor), len(groups))
+    cuts = equal_cuts(len(groups), stages)
+    contents = [tuple(op for group in groups[a:b] for op in group) for a, b in pairwise(cuts)]
+    plans = [
+        even_plan(problem, contents, replicas, micro_batch, run)
+        for micro_batch in micro_batch_candidates(problem, (replicas,))
+        if micro_batch >= replicas
+    ]
+    if not plans:
+        raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
+    return best_plan("uniform", problem, plans, context, micro_batch_notices(problem, (replicas,)))
+
+
+def _uniform_way(problem: Problem, tensor: int) -> Way:
+    """How operators run at the pinned degree; where only recomputation is pinned, stages recompute as a whole."""
+    recompute = problem.pins.recompute or "none"
+    if tensor == 1:
+        return plain(problem, recompute)
+    found = way(problem, tensor, recompute == "stage")
+    if found is None:
+        offered = ", ".join(map(str, degrees(problem)))
+        raise UnsupportedProblem(
+            f"uniform: tensor parallelism {tensor} is pinned, the profile offers {offered}",
+            f"use one of {offered}",
+        )
+    return found
+
+
+FEWEST_STAGES = 2
+"""GPipe-Hybrid and PipeDream-2BW do not run a single stage (RaNNC, section IV-B)."""
+
+
+def gpipe_hybrid(problem: Problem, context: Context) -> PlanResult:
+    """The best number of uniform stages under GPipe's schedule (sync)."""
+    return _hybrid_plan("gpipe-hybrid", problem, context, "sync")
+
+
+def pipedream_2bw(problem: Problem, context: Context) -> PlanResult:
+    """The best number of uniform stages under 1F1B*, with two weight versions and one gradient (async)."""
+    return _hybrid_plan("pipedream-2bw", problem, context, "async")
+
+
+def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> PlanResult:
+    """Stages of equal numbers of layers; stages times replicas are all devices; every micro-batch is tried.
+
+    The plan of the shortest mini-batch. Raises UnsupportedProblem, InfeasibleProblem when nothing fits.
+    """
+    refuse_unsupported(name, problem)
+    if problem.regime.mode != regime:
+        raise UnsupportedProblem(f"{name} plans for the {regime} regime only", f"use regime {regime}")
+    layers = layer_groups(problem.profile.graph)
+    shapes = _even_shapes(name, problem, len(layers), context.options.cuts == "layers")
+    recomputes = _recomputes(problem, context.options.checkpointing)
+    sizes = {
+        shape: [size for size in micro_batch_candidates(problem, (shape[1],)) if size >= shape[1]]
+        for shape in shapes
+    }
+    samples = {-(-size // replicas) for (_, replicas), found in sizes.items() for size in found}
+    if not samples:
+        raise InfeasibleProblem(f"{name}: no micro-batch gives each replica a sample")
+    model = CostModel(problem)
+    by_layer = grouped(model, layers, samples)
+    where = by_layer or problem
+    items: Sequence[Sequence[int]] = layers if by_layer is None else [(layer,) for layer in range(len(layers))]
+    plans = []
+    for (stages, replicas), found in sizes.items():
+        for size in found:
+            cuts = equal_cuts(len(layers), stages)
+            if context.options.cuts == "time":
+                cuts = balanced_cuts(_times(model, layers, -(-size // replicas)), stages)
+            contents = [tuple(op for item in items[a:b] for op in item) for a, b in pairwise(cuts)]
+            plans += [
+                even_plan(where, contents, replicas, size, plain(where, recompute), one_f_one_b=False)
+                for recompute in recomputes
+            ]
+    result = best_plan(name, where, plans, context, gpipe=regime == "sync")
+    if by_layer is None:
+        return result
+    return replace(result, plan=_for_operators(problem, result.plan, layers))
+
+
+def _even_shapes(name: str, problem: Problem, layers: int, even: bool) -> list[tuple[int, int]]:
+    """(stages, replicas) that take all devices or what is pinned. even: where any number of stages divides the
+    layers, only those that do.
+    """
+    pins, devices = problem.pins, problem.cluster.size
+    if pins.pipeline is not None or pins.data_parallel is not None:
+        stages = pins.pipeline or min(layers, devices // (pins.data_parallel or 1))
+        replicas = pins.data_parallel or devices // stages
+        if stages > layers or stages * replicas > devices or replicas < 1 or stages < FEWEST_STAGES:
+            raise InfeasibleProblem(
+                f"{name}: {stages} stages of {replicas} replicas are pinned, there are {layers} layers and "
+                f"{devices} devices; it has at least {FEWEST_STAGES} stages"
+            )
+        return [(stages, replicas)]
+    counts = [count for count in divisors(devices, devices) if FEWEST_STAGES <= count <= layers]
+    if not counts:
+        raise InfeasibleProblem(
+            f"{name} has at least {FEWEST_STAGES} stages, there are {layers} layers and {devices} devices"
+        )
+    dividing = [count for count in counts if layers % count == 0 or not even]
+    return [(count, devices // count) for count in dividing or counts]
+
+
+def _times(model: CostModel, layers: Sequence[Sequence[int]], samples: int) -> list[int]:
+    terms = model.terms(samples)
+    both = terms.forward_ns + terms.backward_ns
+    return [int(both[list(layer)].sum()) for layer in layers]
+
+
+def _recomputes(problem: Problem, checkpointing: str) -> tuple[Recompute, ...]:
+    if problem.pins.recompute is not None:
+        return (problem.pins.recompute,)
+    return ("stage",) if checkpointing == "always" else ("none", "stage")
+
+
+def _for_operators(problem: Problem, plan: Plan, layers: Sequence[Sequence[int]]) -> Plan:
+    operators = problem.profile.graph.operators
+    return ungrouped(plan, [[operators[op].name for op in layer] for layer in layers])

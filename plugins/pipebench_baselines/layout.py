@@ -1,19 +1,22 @@
-"""The planner `layout`: what training frameworks run. One set of degrees for all stages, contiguous uneven
-cuts.
-"""
+"""The planner `layout`: what training frameworks run. One set of degrees for all stages, uneven cuts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.degrees import Way
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.layer_groups import cut_items
-from pipebench.algorithms.level_cuts import Bounds
-from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.stage_row import stage_row
+from pipebench.algorithms.level_cuts import (
+    Bounds,
+    Homes,
+    cut_items,
+    equal_bounds,
+    level_devices,
+    loads_of,
+    smallest_bottleneck,
+)
+from pipebench.algorithms.planning import idle_devices, memory_limits
+from pipebench.algorithms.stage_row import Way, stage_row
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
@@ -24,8 +27,89 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import Context
 from pipebench_baselines.chain_items import ItemCosts, Items
-from pipebench_baselines.layout_cuts import busiest_ns, cuts, neighbours, rough
-from pipebench_baselines.shapes import Shape, shapes
+from pipebench_baselines.layout_shapes import LayoutShape, layout_shapes
+
+
+def neighbours(bounds: Bounds) -> Iterator[Bounds]:
+    """Each boundary moved by one either way, those of the last stages first; then runs of boundaries together,
+    which moves an item between stages that are not next to each other. No stage is left empty.
+    """
+    inner = range(len(bounds) - 2, 0, -1)
+    runs = [(boundary, boundary) for boundary in inner]
+    runs += [(first, last) for last in inner for first in range(last - 1, 0, -1)]
+    for first, last in runs:
+        for step in (-1, 1):
+            moved = tuple(bound + step if first <= k <= last else bound for k, bound in enumerate(bounds))
+            if moved[first - 1] < moved[first] and moved[last] < moved[last + 1]:
+                yield moved
+
+
+def rough(problem: Problem, costs: ItemCosts, shape: LayoutShape) -> float:
+    """Nanoseconds of a mini-batch whose work is spread evenly, as far as its largest item lets it, with the
+    bubble.
+    """
+    each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
+    rounds = problem.mini_batch // shape.micro_batch
+    return each * (rounds + (shape.pipeline - 1) / shape.sharers) + shape.sharers * costs.every_update_ns
+
+
+def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, limit: int) -> list[Bounds]:
+    """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
+    every = costs.every
+    if shape.pipelines == 1 and (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
+        return []
+    start = equal_bounds(items, shape.stages)
+    level = level_devices(costs.times_ns, shape.homes, start)
+    if shape.sharers > 1:
+        listed = dict.fromkeys((level, _late(level, shape)))
+        return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
+    micro_batches = problem.mini_batch // shape.micro_batch
+    held, saved = costs.held, costs.saved
+    once = every.held + every.while_live + every.workspace + costs.workspace
+
+    def fits(stage: int, first: int, end: int) -> bool:
+        live = min(shape.stages - stage, micro_batches)
+        each = every.per_micro_batch + saved[end] - saved[first]
+        return bool(once + held[end] - held[first] + live * each <= limit)
+
+    exact = smallest_bottleneck(costs.times_ns, shape.stages, fits)
+    likely = [bounds for bounds in (level,) if all(fits(s, a, b) for s, (a, b) in enumerate(pairwise(bounds)))]
+    return list(dict.fromkeys((*likely, *exact)))
+
+
+def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bounds, limit: int) -> bool:
+    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage.
+
+    That is known of interleaved 1F1B; of stages that stand otherwise the scheduler and the check tell it.
+    """
+    if shape.placement != "in-turn":
+        return True
+    total = problem.mini_batch // shape.micro_batch * shape.virtual
+    for rank in range(shape.pipeline):
+        runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
+        live = min(total, 2 * (shape.pipeline - rank - 1) + (shape.virtual - 1) * shape.pipeline + 1)
+        held = sum(costs.every.held + costs.held[end] - costs.held[first] for first, end in runs)
+        saved = sum(costs.saved[end] - costs.saved[first] for first, end in runs) / shape.virtual
+        if held + live * (costs.every.per_micro_batch + saved) > limit:
+            return False
+    return True
+
+
+def _late(level: Bounds, shape: LayoutShape) -> Bounds:
+    """As `level`, with one item of the last stage in an earlier one of its device: the last one ends sooner."""
+    counts = [end - first for first, end in pairwise(level)]
+    last, homes = len(counts) - 1, shape.homes
+    other = next((k for k in range(last - 1, -1, -1) if homes[k] == homes[last]), last)
+    if counts[last] > 1:
+        counts[last] -= 1
+        counts[other] += 1
+    return (0, *accumulate(counts))
+
+
+def busiest_ns(costs: ItemCosts, bounds: Bounds, homes: Homes) -> int:
+    """Nanoseconds of the busiest device for one micro-batch of each pipeline."""
+    return max(loads_of([0, *accumulate(costs.times_ns)], bounds, homes))
+
 
 INTERLEAVED = "interleaved-1f1b"
 MOST_CUT, MOST_SIMULATED = 48, 10
@@ -33,11 +117,11 @@ MOST_MOVES = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LayoutCandidate:
     """A shape with its cuts, and about how long it takes."""
 
     rough_ns: float
-    shape: Shape
+    shape: LayoutShape
     bounds: Bounds
     plan: Plan
 
@@ -58,7 +142,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if context.services is None:
         raise PipebenchError("layout needs the suite's scheduler and simulator")
     items = cut_items(problem.profile.graph)
-    search = _Search(problem, items, context)
+    search = _LayoutSearch(problem, items, context)
     for limit in memory_limits(problem):
         best = search.best(limit)
         if best is not None:
@@ -80,7 +164,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     )
 
 
-class _Search:
+class _LayoutSearch:
     """All shapes of a problem, the most promising first; costs are shared by shapes that run operators alike."""
 
     def __init__(self, problem: Problem, items: Items, context: Context) -> None:
@@ -91,14 +175,14 @@ class _Search:
         """What the scheduler that the user names says of the first plan that it does not order."""
         self.ordered = 0
         """Plans that were scheduled."""
-        listed = list(enumerate(shapes(problem, len(items), context.placements)))
+        listed = list(enumerate(layout_shapes(problem, len(items), context.placements)))
         self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
 
-    def best(self, limit: int) -> tuple[int, Candidate, Schedule] | None:
+    def best(self, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
         """The fastest of the first batch of candidates of which any fits."""
         left = self._cut(limit)
         while batch := sorted(islice(left, MOST_CUT), key=lambda candidate: candidate.rough_ns):
-            best: tuple[int, Candidate, Schedule] | None = None
+            best: tuple[int, LayoutCandidate, Schedule] | None = None
             tried = 0
             for candidate in batch:
                 if tried >= MOST_SIMULATED or (best is not None and self._context.out_of_time()):
@@ -111,7 +195,9 @@ class _Search:
                 return self._climbed(best, limit)
         return None
 
-    def _climbed(self, best: tuple[int, Candidate, Schedule], limit: int) -> tuple[int, Candidate, Schedule]:
+    def _climbed(
+        self, best: tuple[int, LayoutCandidate, Schedule], limit: int
+    ) -> tuple[int, LayoutCandidate, Schedule]:
         """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
         left, improved = MOST_MOVES, True
         while improved:
@@ -128,7 +214,7 @@ class _Search:
                     break
         return best
 
-    def _simulated(self, candidate: Candidate, limit: int) -> tuple[int, Candidate, Schedule] | None:
+    def _simulated(self, candidate: LayoutCandidate, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
         self._context.check_deadline()
         schedule = self._scheduled(candidate)
         if schedule is None:
@@ -140,7 +226,7 @@ class _Search:
         self._context.count("simulated")
         return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
 
-    def _scheduled(self, candidate: Candidate) -> Schedule | None:
+    def _scheduled(self, candidate: LayoutCandidate) -> Schedule | None:
         """The order of the plan; None where the scheduler that the user names refuses it."""
         name = self._context.scheduler
         if not name:
@@ -154,16 +240,16 @@ class _Search:
             self.refusal = self.refusal or UnsupportedProblem(error.message, error.hint)
         return None
 
-    def _of(self, shape: Shape) -> ItemCosts:
+    def _of(self, shape: LayoutShape) -> ItemCosts:
         key = shape.way, shape.micro_batch // shape.data_parallel, shape.data_parallel
         if key not in self._costs:
             self._costs[key] = ItemCosts(self._model, self._items, *key)
         return self._costs[key]
 
-    def _rough(self, shape: Shape) -> float:
+    def _rough(self, shape: LayoutShape) -> float:
         return rough(self._problem, self._of(shape), shape)
 
-    def _cut(self, limit: int) -> Iterator[Candidate]:
+    def _cut(self, limit: int) -> Iterator[LayoutCandidate]:
         for shape in self._ranked:
             self._context.check_deadline()
             costs = self._of(shape)
@@ -171,7 +257,7 @@ class _Search:
                 self._context.count("cuts")
                 yield self._candidate(shape, bounds)
 
-    def _candidate(self, shape: Shape, bounds: Bounds) -> Candidate:
+    def _candidate(self, shape: LayoutShape, bounds: Bounds) -> LayoutCandidate:
         costs = self._of(shape)
         rounds = self._problem.mini_batch // shape.micro_batch
         ahead = (shape.pipeline - 1) / shape.sharers * costs.total_ns / shape.pipeline
@@ -180,10 +266,10 @@ class _Search:
         if self._context.scheduler not in ("", "1f1b"):
             plan = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
         update = shape.sharers * costs.every_update_ns
-        return Candidate(busiest * rounds / shape.pipelines + ahead + update, shape, bounds, plan)
+        return LayoutCandidate(busiest * rounds / shape.pipelines + ahead + update, shape, bounds, plan)
 
 
-def plan_of(problem: Problem, items: Items, shape: Shape, bounds: Bounds) -> Plan:
+def plan_of(problem: Problem, items: Items, shape: LayoutShape, bounds: Bounds) -> Plan:
     """The stages of these cuts."""
     return stage_row(
         problem,

@@ -49,14 +49,14 @@ def pipebench_planners() -> Iterable[Planner]:
         Planner(
             name="data-parallel",
             summary="one stage on all devices with gradient accumulation; the best micro-batch by its time",
-            load="pipebench_baselines.data_parallel:plan",
+            load="pipebench_baselines.one_stage:data_parallel",
             calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
         ),
         Planner(
             name="uniform",
             summary="as many stages as devices, each with the same number of layers (or operators), run in order",
-            load="pipebench_baselines.uniform:plan",
+            load="pipebench_baselines.even_stages:uniform",
             calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(
                 regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
@@ -89,7 +89,7 @@ def pipebench_planners() -> Iterable[Planner]:
         Planner(
             name="tensor-parallel",
             summary="one stage, all operators split over the same devices, replicated: the best degree",
-            load="pipebench_baselines.tensor_parallel:plan",
+            load="pipebench_baselines.one_stage:tensor_parallel",
             calls=("1f1b", "1f1b*"),
             options=TensorParallelOptions,
             capabilities=Capabilities(
@@ -107,7 +107,7 @@ def pipebench_planners() -> Iterable[Planner]:
         Planner(
             name="gpipe-hybrid",
             summary="stages of as many layers, each with as many replicas, under GPipe: the best number of stages",
-            load="pipebench_baselines.hybrid:gpipe_hybrid",
+            load="pipebench_baselines.even_stages:gpipe_hybrid",
             calls=("gpipe",),
             options=HybridOptions,
             capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
@@ -118,7 +118,7 @@ def pipebench_planners() -> Iterable[Planner]:
         Planner(
             name="pipedream-2bw",
             summary="stages of as many layers, each with as many replicas, no flush, two weight versions",
-            load="pipebench_baselines.hybrid:pipedream_2bw",
+            load="pipebench_baselines.even_stages:pipedream_2bw",
             calls=("1f1b*",),
             options=HybridOptions,
             capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),

@@ -1,4 +1,4 @@
-"""From found stages to a plan: order, devices, samples in flight."""
+"""From the stages of a search to a plan: order, devices, samples in flight, and warm-up beyond 1F1B."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,46 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
+from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Recompute
 from pipebench.domain.topology import topological_order
-from pipebench_graphpipe.target_search import Partition
+from pipebench_graphpipe.target_search import GraphPartition
+
+
+def with_longer_warm_up(problem: Problem, plan: Plan, memory_bytes: int, hop: int = 2) -> Plan | None:
+    """The plan with stages `hop` micro-batches ahead; None where that changes nothing or does not fit."""
+    ahead = with_in_flight(problem, plan, hop)
+    if ahead.stages == with_in_flight(problem, plan, 1).stages or not fits(problem, ahead, memory_bytes):
+        return None
+    return ahead
+
+
+def with_in_flight(problem: Problem, plan: Plan, hop: int = 1) -> Plan:
+    """The plan with the in-flight of the rule, whatever its stages said."""
+    kept = in_flight(
+        [stage.micro_batch for stage in plan.stages],
+        [stage.k for stage in plan.stages],
+        stage_edges(problem.profile.graph, plan),
+        problem.mini_batch // plan.all_pipelines,
+        hop=hop,
+    )
+    return replace(
+        plan, stages=tuple(replace(stage, in_flight=s) for stage, s in zip(plan.stages, kept, strict=True))
+    )
+
+
+def fits(problem: Problem, plan: Plan, memory_bytes: int) -> bool:
+    """Whether every stage holds what it keeps in flight (by the rule where it does not say)."""
+    model = CostModel(problem)
+    messages = model.messages(plan)
+    ruled = with_in_flight(problem, plan)
+    for position, stage in enumerate(plan.stages):
+        live = (stage.in_flight or ruled.stages[position].in_flight) // stage.micro_batch
+        if model.stage_memory(plan, position, messages).peak(live) > memory_bytes:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +59,16 @@ class Draft:
     k: int = 1
 
 
-def plan_of(problem: Problem, partition: Partition, recompute: Recompute) -> Plan:
+def plan_of(problem: Problem, partition: GraphPartition, recompute: Recompute) -> Plan:
     """The plan of a partition at one micro-batch size, 1F1B."""
     costs = partition.costs
     drafts = [
         Draft(stage.operators, costs.replicas[stage.choice], costs.micro_batch) for stage in partition.stages
     ]
-    return assembled(problem, drafts, recompute)
+    return assemble_plan(problem, drafts, recompute)
 
 
-def assembled(problem: Problem, drafts: Sequence[Draft], recompute: Recompute) -> Plan:
+def assemble_plan(problem: Problem, drafts: Sequence[Draft], recompute: Recompute) -> Plan:
     """The plan: stages in topological order on consecutive devices, each with the in-flight of its place.
 
     In-flight goes by the edges between the stages, so it is never more than the search counted; it is less

@@ -1,17 +1,48 @@
-"""Which of the partitions that were found becomes the plan: by the paper's rule, or the best of many."""
+"""Which partition of the search becomes the plan: by the paper's rule, or the best of many plans."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pipebench.algorithms.score import mini_batch_ns
+from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.costs.estimate import estimate
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench_graphpipe.assembly import assembled, plan_of
-from pipebench_graphpipe.mixed_targets import mixed_drafts
-from pipebench_graphpipe.rivals import rival_plans
-from pipebench_graphpipe.search import Search
-from pipebench_graphpipe.target_search import Partition
-from pipebench_graphpipe.warm_up import fits, runs_ahead
+from pipebench.domain.problem import Problem
+from pipebench.hooks.context import Context
+from pipebench_graphpipe.assembly import assemble_plan, fits, plan_of, with_longer_warm_up
+from pipebench_graphpipe.mixed_search import mixed_drafts
+from pipebench_graphpipe.search import GraphPipeSearch
+from pipebench_graphpipe.target_search import GraphPartition
+
+RIVALS = (
+    "data-parallel",
+    "pipedream[execution=graph]",
+    "pipedream[form=bs,execution=graph]",
+    "pipedream[order=level,execution=graph]",
+    "pipedream",
+)
+"""Chains under true dependencies hold stages that mix parts of several branches, which the DP's space lacks."""
+
+
+def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterator[tuple[Plan, int]]:
+    """Their plans that fit, with the ns of a mini-batch. Who is not there, or finds nothing, is left out."""
+    if context.services is None:
+        return
+    seen: list[Plan] = []
+    for name in RIVALS:
+        if context.out_of_time():
+            return
+        try:
+            plan = context.plan(name, problem).plan
+        except PipebenchError:
+            context.count("rivals_without_plan")
+            continue
+        if plan not in seen and fits(problem, plan, memory_bytes):
+            seen.append(plan)
+            time_ns = mini_batch_ns(problem, plan, context)
+            if time_ns is not None:
+                yield plan, time_ns
+
 
 REFINED = 2
 """Micro-batch sizes, the best ones, at which other partitions as good are looked for."""
@@ -24,7 +55,7 @@ AHEAD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PartitionCandidate:
     """A plan. time_ns: of a mini-batch, by the objective. bottleneck_ns, micro_batch: of a partition of the
     search; of a plan made elsewhere the bottleneck is its mini-batch's share of one micro-batch.
     """
@@ -33,7 +64,7 @@ class Candidate:
     time_ns: int
     micro_batch: int
     bottleneck_ns: int
-    partition: Partition | None = None
+    partition: GraphPartition | None = None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -46,31 +77,31 @@ class Candidate:
         return self.bottleneck_ns / self.micro_batch
 
 
-def paper_candidate(search: Search, memory_bytes: int) -> Candidate | None:
+def paper_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
     """The smallest bottleneck at each micro-batch size, and of these the best; None when nothing fits in memory.
 
     Sizes come in the order of what they could do at best, and end where that is worse than what was found.
     """
-    found: list[Candidate] = []
+    found: list[PartitionCandidate] = []
     for partition in _by_size(search, memory_bytes, found):
         found += _candidate(search, partition)
-    found += _mixed(search, found, memory_bytes)
+    found += _mixed_candidates(search, found, memory_bytes)
     return _best(found)
 
 
-def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
+def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
     """The best by simulation of: the smallest bottleneck at each size, those of relaxed targets that the closed
     form likes, others as good as the smallest, those of more replicas, other planners' plans, and the best of all
     with more in flight.
     """
     context = search.context
     found = [
-        Candidate(plan, time_ns, size, -(-time_ns * size // search.problem.mini_batch))
+        PartitionCandidate(plan, time_ns, size, -(-time_ns * size // search.problem.mini_batch))
         for plan, time_ns in (rival_plans(search.problem, context, memory_bytes) if search.options.rivals else ())
         for size in (plan.stages[0].micro_batch,)
     ]
-    relaxed: list[Partition] = []
-    own: list[Candidate] = []
+    relaxed: list[GraphPartition] = []
+    own: list[PartitionCandidate] = []
     for partition in _by_size(search, memory_bytes, found):
         made = _candidate(search, partition)
         own += made
@@ -82,36 +113,38 @@ def best_candidate(search: Search, memory_bytes: int) -> Candidate | None:
         for candidate in own[:REFINED]
         if candidate.partition is not None and len(candidate.plan.stages) > 1
     ]
-    near: list[Partition] = []
-    spread: list[Partition] = []
+    near: list[GraphPartition] = []
+    spread: list[GraphPartition] = []
     for partition in foremost:
         if search.options.near and not context.out_of_time():
             near += search.near(partition, memory_bytes)
         if not context.out_of_time():
             spread += search.spread(partition, memory_bytes)
     for partitions, most in ((near, SIMULATED_NEAR), (spread, SIMULATED_SPREAD), (relaxed, SIMULATED_RELAXED)):
-        found += _simulated(search, partitions, most)
-    found += _mixed(search, own, memory_bytes)
+        found += _simulation_candidates(search, partitions, most)
+    found += _mixed_candidates(search, own, memory_bytes)
     for candidate in _foremost(found):
-        found += _ahead(search, candidate, memory_bytes)
+        found += _warm_up_candidates(search, candidate, memory_bytes)
     return _best(found)
 
 
-def _foremost(found: Sequence[Candidate]) -> list[Candidate]:
+def _foremost(found: Sequence[PartitionCandidate]) -> list[PartitionCandidate]:
     """The best, and the best at each of the sizes that do best: near copies of one plan shall not be all."""
     ordered = sorted(found, key=lambda candidate: candidate.order)
-    by_size: dict[int, Candidate] = {}
+    by_size: dict[int, PartitionCandidate] = {}
     for candidate in ordered:
         by_size.setdefault(candidate.micro_batch, candidate)
     chosen = [*ordered[:AHEAD], *list(by_size.values())[:AHEAD]]
     return list({id(candidate): candidate for candidate in chosen}.values())
 
 
-def _best(found: Sequence[Candidate]) -> Candidate | None:
+def _best(found: Sequence[PartitionCandidate]) -> PartitionCandidate | None:
     return min(found, key=lambda candidate: candidate.order, default=None)
 
 
-def _mixed(search: Search, found: Sequence[Candidate], memory_bytes: int) -> list[Candidate]:
+def _mixed_candidates(
+    search: GraphPipeSearch, found: Sequence[PartitionCandidate], memory_bytes: int
+) -> list[PartitionCandidate]:
     """Plans whose stages have sizes and ks of their own, where the options ask for them."""
     problem, options, offered = search.problem, search.options, sorted(search.least_ns)
     ks = [k for k in (1, 2, 4, 8, 16) if k <= options.k]
@@ -124,18 +157,22 @@ def _mixed(search: Search, found: Sequence[Candidate], memory_bytes: int) -> lis
     ):
         at = offered.index(micro_batch)
         plans = [
-            assembled(problem, drafts, search.recompute)
+            assemble_plan(problem, drafts, search.recompute)
             for drafts in mixed_drafts(search, offered[max(0, at - reach) : at + reach + 1], ks, memory_bytes)
         ]
         fitting = [plan for plan in plans if fits(problem, plan, memory_bytes)]
         for plan in sorted(fitting, key=lambda plan: estimate(problem, plan))[:SIMULATED_RELAXED]:
             time_ns = mini_batch_ns(problem, plan, search.context)
             if time_ns is not None:
-                made.append(Candidate(plan, time_ns, micro_batch, -(-time_ns * micro_batch // problem.mini_batch)))
+                made.append(
+                    PartitionCandidate(plan, time_ns, micro_batch, -(-time_ns * micro_batch // problem.mini_batch))
+                )
     return made
 
 
-def _by_size(search: Search, memory_bytes: int, found: Sequence[Candidate]) -> Iterator[Partition]:
+def _by_size(
+    search: GraphPipeSearch, memory_bytes: int, found: Sequence[PartitionCandidate]
+) -> Iterator[GraphPartition]:
     """The partition of the smallest bottleneck at each size that could still win."""
     context = search.context
     for done, (micro_batch, least_ns) in enumerate(search.least_ns.items()):
@@ -153,7 +190,9 @@ def _by_size(search: Search, memory_bytes: int, found: Sequence[Candidate]) -> I
             yield partition
 
 
-def _simulated(search: Search, partitions: Iterable[Partition], most: int) -> list[Candidate]:
+def _simulation_candidates(
+    search: GraphPipeSearch, partitions: Iterable[GraphPartition], most: int
+) -> list[PartitionCandidate]:
     """Those that the closed form likes best."""
     problem, context = search.problem, search.context
     plans = [(partition, plan_of(problem, partition, search.recompute)) for partition in partitions]
@@ -163,20 +202,26 @@ def _simulated(search: Search, partitions: Iterable[Partition], most: int) -> li
             break
         time_ns = mini_batch_ns(problem, plan, context)
         if time_ns is not None:
-            found.append(Candidate(plan, time_ns, partition.costs.micro_batch, partition.bottleneck_ns, partition))
+            found.append(
+                PartitionCandidate(plan, time_ns, partition.costs.micro_batch, partition.bottleneck_ns, partition)
+            )
     return found
 
 
-def _ahead(search: Search, candidate: Candidate, memory_bytes: int) -> Iterator[Candidate]:
+def _warm_up_candidates(
+    search: GraphPipeSearch, candidate: PartitionCandidate, memory_bytes: int
+) -> Iterator[PartitionCandidate]:
     """The plan with stages further ahead of one another, where that fits in memory."""
-    plan = runs_ahead(search.problem, candidate.plan, memory_bytes)
+    plan = with_longer_warm_up(search.problem, candidate.plan, memory_bytes)
     if plan is not None and not search.context.out_of_time():
         time_ns = mini_batch_ns(search.problem, plan, search.context)
         if time_ns is not None and time_ns < candidate.time_ns:
-            yield Candidate(plan, time_ns, candidate.micro_batch, candidate.bottleneck_ns, candidate.partition)
+            yield PartitionCandidate(
+                plan, time_ns, candidate.micro_batch, candidate.bottleneck_ns, candidate.partition
+            )
 
 
-def _candidate(search: Search, partition: Partition) -> list[Candidate]:
+def _candidate(search: GraphPipeSearch, partition: GraphPartition) -> list[PartitionCandidate]:
     """The partition as a plan, or nothing where no schedule of it fits."""
     problem = search.problem
     plan = plan_of(problem, partition, search.recompute)
@@ -187,4 +232,4 @@ def _candidate(search: Search, partition: Partition) -> list[Candidate]:
         time_ns = mini_batch_ns(problem, plan, search.context)
     if time_ns is None:
         return []
-    return [Candidate(plan, time_ns, costs.micro_batch, partition.bottleneck_ns, partition)]
+    return [PartitionCandidate(plan, time_ns, costs.micro_batch, partition.bottleneck_ns, partition)]

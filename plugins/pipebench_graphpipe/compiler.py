@@ -1,54 +1,210 @@
 """From a series-parallel tree to the space of stages and the program that measures them."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from pipebench.algorithms.isomorphism import Signatures
-from pipebench.algorithms.sp_tree import Node, Parallel, leaves, parts
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import OperatorCosts
-from pipebench_graphpipe.layout import lay_out
-from pipebench_graphpipe.program import NOT_A_STAGE, Program
+from pipebench_graphpipe.program import NOT_A_STAGE, StageProgram
+from pipebench_graphpipe.series_parallel import LeafNode, Node, ParallelNode, SeriesNode, leaves, parts
 from pipebench_graphpipe.space import (
     PLAIN,
     Branch,
-    Chain,
     Fork,
+    Head,
+    OperatorChain,
     Operators,
     Tail,
     absorbed_branches,
     agree,
     left_out,
+    whole,
 )
-from pipebench_graphpipe.stage_sets import whole
+
+LIGHT = 1 / 20
+"""Share of a fork's work below which a branch counts as light."""
+MOST_OWNERS = 8
+"""Owners offered at either end of a fork: of more, half from the heaviest and half from the lightest branches."""
+
+Choice = tuple[int | None, int]
+"""Owner, number of whole branches absorbed."""
+
+
+def tail_choices(fork: Fork, level: int, is_last: bool) -> list[tuple[int | None, int, bool]]:
+    """Who may own the operators behind a fork: the last stage of one branch, or a group of whole branches.
+
+    GraphPipe leaves open to which stage a shared operator belongs; the other branches then lead to the owner.
+    The owner may take the lightest other branches along, and then need not own anything behind the fork.
+    is_last: nothing stands there. The third of each choice says whether the stage goes on behind the fork.
+    """
+    choices = _choices(fork, level, [b for b, branch in enumerate(fork.branches) if branch.alike == 1])
+    joining = [] if is_last else [(owner, absorbed, True) for owner, absorbed in choices]
+    return joining + [(owner, absorbed, False) for owner, absorbed in choices if owner is not None and absorbed]
+
+
+def head_choices(fork: Fork, level: int) -> list[Choice]:
+    """Who may own operators before a fork, by the same rules.
+
+    Of branches that are alike the second is offered too: the first may own a tail.
+    """
+    owners = [b for b, branch in enumerate(fork.branches) if branch.alike <= 2]
+    return _choices(fork, level, owners)
+
+
+def _choices(fork: Fork, level: int, owners: list[int]) -> list[Choice]:
+    if len(owners) > MOST_OWNERS:
+        owners = owners[: MOST_OWNERS // 2] + owners[-(MOST_OWNERS // 2) :]
+    whole: list[Choice] = [(None, absorbed) for absorbed in range(1, len(fork.branches))]
+    return whole + [(owner, absorbed) for owner in owners for absorbed in _branches_to_absorb(fork, owner, level)]
+
+
+def _branches_to_absorb(fork: Fork, owner: int, level: int) -> list[int]:
+    """Numbers of branches that an owner may take along; level 0: none, 1: the light ones or all, 2: any."""
+    others = [branch.work for number, branch in enumerate(fork.branches) if number != owner]
+    if level == 0:
+        return [0]
+    if level == 1:
+        total = sum(branch.work for branch in fork.branches)
+        return sorted({0, sum(work < LIGHT * total for work in others), len(others)})
+    return list(range(len(others) + 1))
+
+
+LARGEST_TABLE = 200_000
+"""Stages of one chain up to which owners are offered more ways to take whole branches along."""
+LEVELS = (2, 1, 0)
+"""What owners may take along (ownership._absorbed), the most first."""
+
+
+def lay_out(chain: OperatorChain) -> None:
+    """Set the heads and tails of a chain's forks, its ends and its width; rows are left to the program."""
+    for level in LEVELS:
+        _lay_out(chain, level)
+        if _starts(chain) * chain.width <= 2 * LARGEST_TABLE:
+            break
+
+
+def _lay_out(chain: OperatorChain, level: int) -> None:
+    width = 0
+    ends = []
+    for position in range(chain.length + 1):
+        ends.append(width)
+        width += 1
+        if position not in chain.forks:
+            continue
+        fork = chain.forks[position]
+        heads = []
+        for owner, absorbed in head_choices(fork, level) if position > 0 else ():
+            heads.append(Head(owner, absorbed, width, _pieces(chain, position, owner)))
+            width += heads[-1].count
+        fork.heads = tuple(heads)
+    for position, fork in chain.forks.items():
+        behind = ends[position + 1]
+        fork.tails = tuple(
+            Tail(owner, absorbed, joins, behind + joins, width if joins else behind + 1, [])
+            for owner, absorbed, joins in tail_choices(fork, level, position == chain.length - 1)
+        )
+    chain.ends = np.array(ends, np.int64)
+    chain.width = width
+
+
+def _pieces(chain: OperatorChain, position: int, owner: int | None) -> int:
+    return 1 if owner is None else len(chain.forks[position].branches[owner].elements)
+
+
+def _starts(chain: OperatorChain) -> int:
+    tails = (_pieces(chain, position, tail.owner) for position, fork in chain.forks.items() for tail in fork.tails)
+    return chain.length + sum(tails)
+
+
+class Signatures:
+    """Signatures of subtrees of one graph's series-parallel tree.
+
+    Equal signatures: the operators, from left to right, cost the same, hold parameters and tensors of the
+    same bytes in the same places, and share parameters and tensors with the same operators outside. So a
+    stage in one branch costs what its image in the other costs, whatever else the stage holds outside of both.
+    Branches that list their own branches in another order are not recognised.
+    """
+
+    def __init__(self, graph: OperatorGraph, costs: Sequence[OperatorCosts]) -> None:
+        self._graph = graph
+        self._costs = costs
+        self._users: dict[str, set[int]] = {}
+        for position, operator in enumerate(graph.operators):
+            for name in operator.parameters:
+                self._users.setdefault(name, set()).add(position)
+
+    def of(self, node: Node) -> Hashable:
+        """The signature of a subtree."""
+        order = tuple(leaves(node))
+        place = {operator: at for at, operator in enumerate(order)}
+        local: dict[str, int] = {}
+        return _shape(node), tuple(
+            (self._cost(operator), self._parameters(operator, place, local), self._tensors(operator, place))
+            for operator in order
+        )
+
+    def _cost(self, operator: int) -> Hashable:
+        costs = self._costs[operator]
+        return costs.forward_s, costs.backward_s, costs.saved_bytes_per_sample, costs.workspace_bytes
+
+    def _parameters(self, operator: int, place: dict[int, int], local: dict[str, int]) -> Hashable:
+        """Bytes of each parameter, with its name where an operator outside uses it too, else with a number."""
+        sizes = self._graph.parameter_bytes
+        return tuple(
+            (local.setdefault(name, len(local)) if self._users[name] <= place.keys() else name, sizes[name])
+            for name in self._graph.operators[operator].parameters
+        )
+
+    def _tensors(self, operator: int, place: dict[int, int]) -> Hashable:
+        graph = self._graph
+        read = []
+        for name in graph.operators[operator].inputs:
+            tensor = graph.tensor_index[name]
+            producer = graph.producers[tensor]
+            if producer >= 0:
+                inside = producer in place
+                read.append((place[producer], graph.outputs[producer].index(tensor)) if inside else (-1, tensor))
+        made = []
+        for tensor in graph.outputs[operator]:
+            sent = graph.tensors[tensor]
+            outside = tuple(reader for reader in graph.consumers[tensor] if reader not in place)
+            sizes = (sent.forward_bytes_per_sample, sent.gradient_bytes_per_sample, sent.fixed_bytes)
+            made.append((sizes, outside))
+        return tuple(sorted(read)), tuple(made)
+
+
+def _shape(node: Node) -> Hashable:
+    if isinstance(node, LeafNode):
+        return ""
+    return "S" if isinstance(node, SeriesNode) else "P", tuple(map(_shape, node.children))
 
 
 class Compiler:
     """Compiles trees of one graph. memo: branches that are alike share one chain."""
 
     def __init__(self, graph: OperatorGraph, costs: Sequence[OperatorCosts], memo: bool) -> None:
-        self.program = Program()
+        self.program = StageProgram()
         self._signatures = Signatures(graph, costs)
         self._memo = memo
         self._work = [sum(c.forward_s) + sum(c.backward_s) for c in costs]
 
-    def chain(self, node: Node) -> Chain:
+    def chain(self, node: Node) -> OperatorChain:
         """The chain of a tree, its stages written to the program."""
         children = parts(node)
-        chain = Chain(
+        chain = OperatorChain(
             elements=tuple(tuple(leaves(child)) for child in children),
-            forks={at: self._fork(child) for at, child in enumerate(children) if isinstance(child, Parallel)},
+            forks={at: self._fork(child) for at, child in enumerate(children) if isinstance(child, ParallelNode)},
         )
         lay_out(chain)
         self._write(chain)
         return chain
 
-    def _fork(self, node: Parallel) -> Fork:
+    def _fork(self, node: ParallelNode) -> Fork:
         listed = [(sum(self._work[o] for o in leaves(child)), child) for child in node.children]
         listed.sort(key=lambda entry: -entry[0])
-        alike: dict[object, list[Chain]] = {}
+        alike: dict[object, list[OperatorChain]] = {}
         branches = []
         for number, (work, child) in enumerate(listed):
             chains = alike.setdefault(self._signatures.of(child) if self._memo else number, [])
@@ -64,7 +220,7 @@ class Compiler:
             )
         return Fork(tuple(branches))
 
-    def _write(self, chain: Chain) -> None:
+    def _write(self, chain: OperatorChain) -> None:
         """Steps that walk along the chain, into each head on the way; then a row for each start."""
         program = self.program
         begins = []

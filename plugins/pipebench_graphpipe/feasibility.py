@@ -1,16 +1,93 @@
-"""Is there a plan within the limits on each stage, and how deep is it? The DP over chains and forks.
+"""Is there a plan within the limits on each stage, and how deep is it? The DP over chains and forks."""
 
-Depths (see algorithms.chain_dp) are those of the source stage: the in-flight that GraphPipe's DP subproblem
-minimises, in micro-batches.
-"""
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from pipebench.algorithms.chain_dp import UNREACHED, Depths, extend_chain
-from pipebench_graphpipe.closings import Closing, closings
-from pipebench_graphpipe.merge import merge, side_by_side
-from pipebench_graphpipe.solved import Solved
-from pipebench_graphpipe.space import Chain, Fork, Head, left_out
+from pipebench_graphpipe.chain_dp import UNREACHED, Depths, extend, extend_chain, merge, side_by_side
+from pipebench_graphpipe.space import PLAIN, Fork, Head, OperatorChain, Tail, left_out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainDepths:
+    """A chain and, for each of its solution rows and number of devices at most used, the depth.
+
+    seeds: what stands behind the chain, (length + 1, devices + 1): the depth of a stage outside that takes the
+    elements from that position on, and all that follows it; UNREACHED where there is none.
+    """
+
+    chain: OperatorChain
+    seeds: Depths
+    reached: Depths
+
+    def at(self, position: int) -> Depths:
+        """Depths of the stages from an element on."""
+        row: Depths = self.reached[self.chain.ends[position]]
+        return row
+
+
+class ChainSolver(Protocol):
+    """The DP as its parts see it. limits, replicas, devices: of the question that is asked."""
+
+    limits: Depths
+    replicas: Depths
+    devices: int
+    transitions: int
+
+    def solve(self, chain: OperatorChain, seeds: Depths) -> ChainDepths:
+        """The chain with those seeds behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closing:
+    """A tail and the depth that the branches have behind them, except for the tail's owner.
+
+    lead: depths of the owner's branch without its tail (of nothing, where there is no owner) with all that
+    follows the fork on the same devices, (devices + 1,). owner: the owner's branch, its tail as seeds.
+    """
+
+    tail: Tail
+    depth: int
+    lead: Depths
+    owner: ChainDepths | None
+
+
+def closings(search: ChainSolver, solved: ChainDepths, position: int) -> Iterator[Closing]:
+    """Every closing of the fork at a position whose following rows are solved, for each depth that occurs."""
+    fork = solved.chain.forks[position]
+    for tail in (PLAIN, *fork.tails):
+        starts = tail_depths(search, solved, position, tail)
+        for start in np.unique(starts[starts < UNREACHED]).tolist():
+            depth = start if tail.joins else start - 1
+            seeds = np.where(starts <= start, start, UNREACHED).astype(np.int32)
+            if tail.owner is None:
+                yield Closing(tail, depth, seeds[0], None)
+            else:
+                owner = search.solve(fork.branches[tail.owner].chain, _with_end(seeds))
+                yield Closing(tail, depth, owner.at(0), owner)
+
+
+def tail_depths(search: ChainSolver, solved: ChainDepths, position: int, tail: Tail) -> Depths:
+    """Depths of the stage that a tail starts, one row for each of its starts, (starts, devices + 1).
+
+    The plain tail: of the stages behind the fork.
+    """
+    if tail is PLAIN:
+        return solved.at(position + 1)[None]
+    depths = np.full((len(tail.rows), search.devices + 1), UNREACHED, np.int32)
+    for start, row in enumerate(tail.rows):
+        search.transitions += extend(
+            depths[start], solved.reached[: tail.last_end], tail.first_end, row, search.limits, search.replicas
+        )
+    return depths
+
+
+def _with_end(seeds: Depths) -> Depths:
+    """Seeds of a branch: its end itself is none, because a tail takes at least one element."""
+    nothing = np.full((1, seeds.shape[1]), UNREACHED, np.int32)
+    return np.concatenate((seeds, nothing))
 
 
 class Feasibility:
@@ -22,10 +99,10 @@ class Feasibility:
         self.devices = devices
         self.transitions = 0
         self.states = 0
-        self._behind: dict[tuple[Chain, int], Solved] = {}
+        self._behind: dict[tuple[OperatorChain, int], ChainDepths] = {}
         self._others: dict[tuple[Fork, frozenset[int], int], Depths] = {}
 
-    def behind(self, chain: Chain, depth: int) -> Solved:
+    def behind(self, chain: OperatorChain, depth: int) -> ChainDepths:
         """The chain with a stage of that depth behind it, 0 for none."""
         key = (chain, depth)
         if key not in self._behind:
@@ -34,11 +111,11 @@ class Feasibility:
             self._behind[key] = self.solve(chain, seeds)
         return self._behind[key]
 
-    def solve(self, chain: Chain, seeds: Depths) -> Solved:
+    def solve(self, chain: OperatorChain, seeds: Depths) -> ChainDepths:
         """The chain with those seeds."""
         reached = np.full((chain.width, self.devices + 1), UNREACHED, np.int32)
         reached[chain.ends] = seeds
-        solved = Solved(chain, seeds, reached)
+        solved = ChainDepths(chain, seeds, reached)
         high = chain.length
         for position in sorted(chain.forks, reverse=True):
             self._extend(solved, position + 1, high)
@@ -49,13 +126,13 @@ class Feasibility:
         self.states += reached.size
         return solved
 
-    def _extend(self, solved: Solved, low: int, high: int) -> None:
+    def _extend(self, solved: ChainDepths, low: int, high: int) -> None:
         chain = solved.chain
         self.transitions += extend_chain(
             solved.reached, chain.ends, low, high, chain.rows, self.limits, self.replicas
         )
 
-    def _open(self, solved: Solved, position: int, closing: Closing) -> None:
+    def _open(self, solved: ChainDepths, position: int, closing: Closing) -> None:
         """Depths in front of a fork whose end is settled: no stage reaches in, or one of its heads does."""
         own = solved.chain.ends[position]
         fork = solved.chain.forks[position]

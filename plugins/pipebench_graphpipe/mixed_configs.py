@@ -1,16 +1,14 @@
-"""Stage configurations: micro-batch size and k; and what one asks of a stage in front of it.
+"""Stages with micro-batch sizes and k of their own: configurations, and what a chain needs of them by devices."""
 
-A front is the predecessor of a group of stages. Fronts 0 … C - 1: a stage of that configuration. Front C: none.
-Front C + 1 + c: none, and the first stages must have configuration c. The need of a front is the least number of
-samples that it has to keep in flight; without a predecessor, the most that the stages behind it keep.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipebench.costs.quantise import IntArray
+from pipebench_graphpipe.space import OperatorChain, Operators
 from pipebench_graphpipe.stage_costs import StageCosts
 
 NEVER = 1 << 40
@@ -76,3 +74,147 @@ def all_configs(costs: Sequence[StageCosts], ks: Sequence[int], mini_batch: int)
     """Every size with every k."""
     pairs = [(each, k) for each in costs for k in ks]
     return Configs(tuple(each for each, _ in pairs), tuple(k for _, k in pairs), mini_batch)
+
+
+Trees = NDArray[Any]
+"""Objects: None for no stage, a MixedStage, a Renamed, or a pair of trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixedStage:
+    """A stage: its operators, slot, configuration and choice of replicas; samples in flight."""
+
+    operators: Operators
+    slot: int
+    config: int
+    choice: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStages:
+    """Stages of one branch, for a branch that is alike: operators `theirs[i]` are `own[i]` here."""
+
+    tree: object
+    theirs: Operators
+    own: Operators
+
+
+@dataclass(slots=True)
+class NeedTable:
+    """needs and trees of shape (fronts, rows, devices + 1), for at most so many devices."""
+
+    needs: IntArray
+    trees: Trees
+
+    @classmethod
+    def empty(cls, fronts: int, rows: int, width: int) -> "NeedTable":
+        """Nothing reached."""
+        return cls(np.full((fronts, rows, width), NEVER, np.int64), np.full((fronts, rows, width), None, object))
+
+    def row(self, number: int) -> "NeedTable":
+        """One row, (fronts, 1, devices + 1)."""
+        return NeedTable(self.needs[:, number : number + 1], self.trees[:, number : number + 1])
+
+    def lower(self, row: int, other: "NeedTable", at: int = 0) -> None:
+        """Take over what is less in a row of another table."""
+        better = other.needs[:, at] < self.needs[:, row]
+        self.needs[:, row][better] = other.needs[:, at][better]
+        self.trees[:, row][better] = other.trees[:, at][better]
+
+
+def merge_tables(one: NeedTable, other: NeedTable) -> NeedTable:
+    """Single rows side by side: the least larger need over all splits of the devices."""
+    fronts, _, width = one.needs.shape
+    found = NeedTable.empty(fronts, 1, width)
+    for devices in range(width):
+        larger = np.maximum(one.needs[:, 0, : devices + 1], other.needs[:, 0, devices::-1])
+        best = larger.argmin(axis=1)
+        for front in range(fronts):
+            left = int(best[front])
+            if larger[front, left] < NEVER:
+                found.needs[front, 0, devices] = larger[front, left]
+                found.trees[front, 0, devices] = (
+                    one.trees[front, 0, left],
+                    other.trees[front, 0, devices - left],
+                )
+    return found
+
+
+def stages_of(tree: object, names: dict[int, int] | None = None) -> list[MixedStage]:
+    """All stages of a tree."""
+    found: list[MixedStage] = []
+    todo: list[tuple[object, dict[int, int] | None]] = [(tree, names)]
+    while todo:
+        node, renamed = todo.pop()
+        if isinstance(node, MixedStage):
+            found.append(node if renamed is None else _rename_stage(node, renamed))
+        elif isinstance(node, BranchStages):
+            own = node.own if renamed is None else [renamed.get(o, o) for o in node.own]
+            todo.append((node.tree, {**(renamed or {}), **dict(zip(node.theirs, own, strict=True))}))
+        elif isinstance(node, tuple):
+            todo.extend((part, renamed) for part in node)
+    return found
+
+
+def _rename_stage(stage: MixedStage, names: dict[int, int]) -> MixedStage:
+    operators = tuple(names.get(operator, operator) for operator in stage.operators)
+    return MixedStage(operators, stage.slot, stage.config, stage.choice, stage.samples)
+
+
+def rename_operators(table: NeedTable, theirs: Operators, own: Operators) -> NeedTable:
+    """The table of a branch for one that is alike."""
+    if theirs == own:
+        return table
+    trees = np.full(table.trees.shape, None, object)
+    for index in np.argwhere(table.needs < NEVER):
+        trees[tuple(index)] = BranchStages(table.trees[tuple(index)], theirs, own)
+    return NeedTable(table.needs, trees)
+
+
+StageOperators = Callable[[int], Operators]
+"""The operators of a stage by the solution row that it ends before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """What takes over from positions of a chain: needs (fronts,), and where it does: trees (positions,
+    devices + 1), `here` of the same shape.
+    """
+
+    needs: IntArray
+    here: IntArray
+    trees: Trees
+
+    def one(self, position: int) -> "Seeds":
+        """Of one position."""
+        return Seeds(self.needs, self.here[position : position + 1], self.trees[position : position + 1])
+
+    def table(self) -> NeedTable:
+        """Needs of every front at every position."""
+        needs = np.where(self.here[None] > 0, self.needs[:, None, None], NEVER)
+        return NeedTable(needs, np.broadcast_to(self.trees[None], needs.shape).copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainNeeds:
+    """A chain with its seeds, and needs by solution row."""
+
+    chain: OperatorChain
+    seeds: Seeds
+    table: NeedTable
+
+
+class ChainNeedsSolver(Protocol):
+    """The DP as its parts see it. limits: for each configuration, (slots, choices)."""
+
+    configs: Configs
+    limits: list[IntArray]
+
+    def solve(self, chain: OperatorChain, seeds: Seeds) -> ChainNeeds:
+        """The chain with those seeds behind it."""
+
+    def stage(
+        self, solved: ChainNeeds, config: int, row: int, ends: range, operators: StageOperators
+    ) -> tuple[IntArray, Trees]:
+        """Least samples of a stage of a configuration that ends before one of the rows, by devices."""

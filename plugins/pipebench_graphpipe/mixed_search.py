@@ -1,21 +1,152 @@
-"""The DP over chains and forks where every stage has its own micro-batch size and k.
+"""The search where every stage has its own micro-batch size and k: DP over chains and forks, bisection."""
 
-As feasibility.Feasibility, but the value of a state is kept for every configuration that may stand in front:
-branches that meet the same stage ask it for in-flight of its own size, and the one that asks most decides.
-Source: GraphPipe section 5 (source and sink configurations of a subproblem), reconstructed.
-"""
-
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
-from pipebench_graphpipe.mixed_closings import MixedClosing, closings
-from pipebench_graphpipe.mixed_configs import NEVER, Configs
-from pipebench_graphpipe.mixed_solved import MixedSolved, Seeds, StageOperators
-from pipebench_graphpipe.mixed_tables import MixedStage, Table, Trees, merged, renamed, stages_of
-from pipebench_graphpipe.space import Chain, Fork, Head, Operators, left_out
-from pipebench_graphpipe.stage_sets import stage_operators, whole
+from pipebench_graphpipe.assembly import Draft
+from pipebench_graphpipe.mixed_configs import (
+    NEVER,
+    ChainNeeds,
+    ChainNeedsSolver,
+    Configs,
+    MixedStage,
+    NeedTable,
+    Seeds,
+    StageOperators,
+    Trees,
+    all_configs,
+    merge_tables,
+    rename_operators,
+    stages_of,
+)
+from pipebench_graphpipe.search import WIDEST_TARGET, GraphPipeSearch
+from pipebench_graphpipe.space import (
+    PLAIN,
+    Fork,
+    Head,
+    OperatorChain,
+    Operators,
+    Tail,
+    left_out,
+    stage_operators,
+    tail_operators,
+    whole,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MixedClosing:
+    """A tail; needs of what the other branches have behind them; what the owner leads, one row."""
+
+    tail: Tail
+    needs: IntArray
+    lead: NeedTable
+    owner: ChainNeeds | None
+
+
+def mixed_closings(search: ChainNeedsSolver, solved: ChainNeeds, position: int) -> Iterator[MixedClosing]:
+    """Every closing of the fork at a position whose following rows are solved."""
+    fork = solved.chain.forks[position]
+    behind = list(_behind(search, solved, position))
+    for following in behind:
+        yield MixedClosing(PLAIN, following.needs, _free(following), None)
+    for tail in fork.tails:
+        if tail.joins:
+            for started in _joining(search, solved, position, tail):
+                yield _closing(search, solved, position, tail, started.needs, started)
+            continue
+        for following in behind:
+            for started in _beside(search, solved, position, tail, following):
+                yield _closing(search, solved, position, tail, following.needs, started)
+
+
+def _closing(
+    search: ChainNeedsSolver,
+    solved: ChainNeeds,
+    position: int,
+    tail: Tail,
+    needs: IntArray,
+    started: Seeds,
+) -> MixedClosing:
+    if tail.owner is None:
+        return MixedClosing(tail, needs, started.table(), None)
+    ends_nowhere = np.zeros((1, started.here.shape[1]), np.int64)
+    nothing = np.full(ends_nowhere.shape, None, object)
+    seeds = Seeds(
+        started.needs, np.concatenate((started.here, ends_nowhere)), np.concatenate((started.trees, nothing))
+    )
+    branch = solved.chain.forks[position].branches[tail.owner]
+    owner = search.solve(branch.chain, seeds)
+    return MixedClosing(tail, needs, owner.table.row(0), owner)
+
+
+def _free(seeds: Seeds) -> NeedTable:
+    """Stages without a predecessor: they impose no need on what is in flight."""
+    table = seeds.table()
+    table.needs[:] = np.where(seeds.here[None] > 0, 0, NEVER)
+    return table
+
+
+def _behind(search: ChainNeedsSolver, solved: ChainNeeds, position: int) -> Iterator[Seeds]:
+    """What may stand behind a fork: the seeds, or stages that start there, by configuration and samples."""
+    seeds = solved.seeds.one(position + 1)
+    if seeds.here.any():
+        yield seeds
+    row = int(solved.chain.ends[position + 1])
+    if position + 1 < solved.chain.length:
+        for config in range(search.configs.count):
+            front = search.configs.count + 1 + config
+            kept, trees = solved.table.needs[front, row], solved.table.trees[front, row]
+            yield from _each(search, config, kept[None], trees[None])
+
+
+def _joining(search: ChainNeedsSolver, solved: ChainNeeds, position: int, tail: Tail) -> Iterator[Seeds]:
+    """Stages that start with a tail and go on behind the fork."""
+    ends = range(tail.first_end, tail.last_end)
+    for config in range(search.configs.count):
+        started = [
+            search.stage(solved, config, row, ends, partial(tail_operators, solved.chain, position, tail, start))
+            for start, row in enumerate(tail.rows)
+        ]
+        kept = np.stack([each[0] for each in started])
+        yield from _each(search, config, kept, np.stack([each[1] for each in started]))
+
+
+def _beside(
+    search: ChainNeedsSolver, solved: ChainNeeds, position: int, tail: Tail, following: Seeds
+) -> Iterator[Seeds]:
+    """Stages of a tail that do not go on, with something behind them and the other branches."""
+    end = int(solved.chain.ends[position + 1])
+    width = following.here.shape[1]
+    for config, costs in enumerate(search.configs.costs):
+        samples = int(following.needs[config])
+        if samples >= NEVER:
+            continue
+        here = np.zeros((len(tail.rows), width), np.int64)
+        trees = np.full(here.shape, None, object)
+        for start, row in enumerate(tail.rows):
+            operators = tail_operators(solved.chain, position, tail, start, end)
+            for choice, used in enumerate(costs.replicas):
+                if samples > search.limits[config][row + end, choice]:
+                    continue
+                stage = MixedStage(operators, row + end, config, choice, samples)
+                for devices in range(used, width):
+                    if following.here[0, devices - used] and not here[start, devices]:
+                        here[start, devices] = 1
+                        trees[start, devices] = (stage, following.trees[0, devices - used])
+        if here.any():
+            yield Seeds(search.configs.needs(config, np.array(samples)), here, trees)
+
+
+def _each(search: ChainNeedsSolver, config: int, kept: IntArray, trees: Trees) -> Iterator[Seeds]:
+    """One for every number of samples that occurs; with fewer it may be done as well."""
+    for samples in np.unique(kept[kept < NEVER]).tolist():
+        yield Seeds(search.configs.needs(config, np.array(samples)), (kept <= samples).astype(np.int64), trees)
 
 
 class MixedFeasibility:
@@ -24,10 +155,10 @@ class MixedFeasibility:
     def __init__(self, configs: Configs, limits: list[IntArray], devices: int) -> None:
         self.configs, self.limits, self.devices = configs, limits, devices
         self.states = 0
-        self._behind: dict[tuple[Chain, bytes], MixedSolved] = {}
-        self._others: dict[tuple[Fork, frozenset[int], bytes], list[Table]] = {}
+        self._behind: dict[tuple[OperatorChain, bytes], ChainNeeds] = {}
+        self._others: dict[tuple[Fork, frozenset[int], bytes], list[NeedTable]] = {}
 
-    def stages(self, chain: Chain) -> list[MixedStage] | None:
+    def stages(self, chain: OperatorChain) -> list[MixedStage] | None:
         """Stages for the whole chain; None where nothing fits."""
         solved = self.behind(chain, self.configs.nothing_behind())
         front = self.configs.count
@@ -35,7 +166,7 @@ class MixedFeasibility:
             return None
         return stages_of(solved.table.trees[front, 0, self.devices])
 
-    def behind(self, chain: Chain, needs: IntArray) -> MixedSolved:
+    def behind(self, chain: OperatorChain, needs: IntArray) -> ChainNeeds:
         """The chain with what asks `needs` of its last stage behind it."""
         key = chain, needs.tobytes()
         if key not in self._behind:
@@ -44,10 +175,10 @@ class MixedFeasibility:
             self._behind[key] = self.solve(chain, Seeds(needs, here, np.full(here.shape, None, object)))
         return self._behind[key]
 
-    def solve(self, chain: Chain, seeds: Seeds) -> MixedSolved:
+    def solve(self, chain: OperatorChain, seeds: Seeds) -> ChainNeeds:
         """The chain with those seeds."""
-        table = Table.empty(self.configs.fronts, chain.width, self.devices + 1)
-        solved = MixedSolved(chain, seeds, table)
+        table = NeedTable.empty(self.configs.fronts, chain.width, self.devices + 1)
+        solved = ChainNeeds(chain, seeds, table)
         seeded = seeds.table()
         for position in range(chain.length, -1, -1):
             row = int(chain.ends[position])
@@ -55,14 +186,14 @@ class MixedFeasibility:
             if position == chain.length:
                 continue
             if position in chain.forks:
-                for closing in closings(self, solved, position):
+                for closing in mixed_closings(self, solved, position):
                     self._open(solved, position, closing)
             self._extend(solved, position)
         self.states += table.needs.size
         return solved
 
     def stage(
-        self, solved: MixedSolved, config: int, row: int, ends: range, operators: StageOperators
+        self, solved: ChainNeeds, config: int, row: int, ends: range, operators: StageOperators
     ) -> tuple[IntArray, Trees]:
         """Least samples of a stage of a configuration that ends before one of the rows, by devices."""
         width = self.devices + 1
@@ -85,7 +216,7 @@ class MixedFeasibility:
                 trees[used + devices] = (made, solved.table.trees[config, end, devices])
         return best, trees
 
-    def _extend(self, solved: MixedSolved, position: int) -> None:
+    def _extend(self, solved: ChainNeeds, position: int) -> None:
         """Stages that start at an element."""
         chain = solved.chain
         row = int(chain.rows[position])
@@ -93,19 +224,19 @@ class MixedFeasibility:
         for config in range(self.configs.count):
             kept, trees = self.stage(solved, config, row, ends, partial(stage_operators, chain, position))
             needs = self.configs.needs(config, kept)[:, None]
-            found = Table(needs, np.broadcast_to(trees, needs.shape))
+            found = NeedTable(needs, np.broadcast_to(trees, needs.shape))
             solved.table.lower(int(chain.ends[position]), found)
 
-    def _open(self, solved: MixedSolved, position: int, closing: MixedClosing) -> None:
+    def _open(self, solved: ChainNeeds, position: int, closing: MixedClosing) -> None:
         fork = solved.chain.forks[position]
         own = int(solved.chain.ends[position])
-        solved.table.lower(own, merged(closing.lead, self._rest(fork, closing)))
+        solved.table.lower(own, merge_tables(closing.lead, self._rest(fork, closing)))
         for head in fork.agreeing[closing.tail]:
             rest = self._rest(fork, closing, head)
             for at, lead in enumerate(self._leads(fork, closing, head)):
-                solved.table.lower(head.end + at, merged(lead, rest))
+                solved.table.lower(head.end + at, merge_tables(lead, rest))
 
-    def _leads(self, fork: Fork, closing: MixedClosing, head: Head) -> list[Table]:
+    def _leads(self, fork: Fork, closing: MixedClosing, head: Head) -> list[NeedTable]:
         """Of the parts that a head leaves, its own branch and what the closing leads; for each of its ends."""
         if head.owner is None:
             return [closing.lead]
@@ -116,48 +247,116 @@ class MixedFeasibility:
         behind = self.behind(branch.chain, closing.needs)
         theirs = branch.chain.operators
         return [
-            merged(renamed(behind.table.row(int(end)), theirs, branch.operators), closing.lead)
+            merge_tables(rename_operators(behind.table.row(int(end)), theirs, branch.operators), closing.lead)
             for end in behind.chain.ends[1:]
         ]
 
-    def _rest(self, fork: Fork, closing: MixedClosing, head: Head | None = None) -> Table:
+    def _rest(self, fork: Fork, closing: MixedClosing, head: Head | None = None) -> NeedTable:
         owners = left_out(closing.tail, head)
         listed, _ = fork.others[owners]
         absorbed = closing.tail.absorbed + (head.absorbed if head else 0)
         return self._side_by_side(fork, owners, closing.needs)[len(listed) - absorbed]
 
-    def _side_by_side(self, fork: Fork, owners: frozenset[int], needs: IntArray) -> list[Table]:
+    def _side_by_side(self, fork: Fork, owners: frozenset[int], needs: IntArray) -> list[NeedTable]:
         """The heaviest branches but the owners, `needs` behind them: none of them, one, two …"""
         key = fork, owners, needs.tobytes()
         if key not in self._others:
             listed, rows = fork.others[owners]
-            none = Table.empty(self.configs.fronts, 1, self.devices + 1)
+            none = NeedTable.empty(self.configs.fronts, 1, self.devices + 1)
             none.needs[:] = 0
             found = [none]
             for end in range(1, len(listed) + 1):
                 branch = fork.branches[listed[end - 1]]
                 alone = self.behind(branch.chain, needs).table.row(0)
-                alone = renamed(alone, branch.chain.operators, branch.operators)
-                together = merged(alone, found[end - 1])
+                alone = rename_operators(alone, branch.chain.operators, branch.operators)
+                together = merge_tables(alone, found[end - 1])
                 for first in range(end - 1):
                     operators = whole(fork, listed[first:end])
                     run = self._one_stage(int(rows[first]) + end, operators, needs)
-                    together.lower(0, merged(run, found[first]))
+                    together.lower(0, merge_tables(run, found[first]))
                 found.append(together)
             self._others[key] = found
         return self._others[key]
 
-    def _one_stage(self, slot: int, operators: Operators, needs: IntArray) -> Table:
+    def _one_stage(self, slot: int, operators: Operators, needs: IntArray) -> NeedTable:
         """One stage alone between a front and what is behind."""
-        found = Table.empty(self.configs.fronts, 1, self.devices + 1)
+        found = NeedTable.empty(self.configs.fronts, 1, self.devices + 1)
         for config, costs in enumerate(self.configs.costs):
             samples = int(needs[config])
             for choice, used in enumerate(costs.replicas):
                 if used > self.devices or samples > self.limits[config][slot, choice]:
                     continue
-                made = Table.empty(self.configs.fronts, 1, self.devices + 1)
+                made = NeedTable.empty(self.configs.fronts, 1, self.devices + 1)
                 made.needs[:, 0, used:] = self.configs.needs(config, np.array(samples))[:, None]
                 for devices in range(used, self.devices + 1):
                     made.trees[:, 0, devices].fill(MixedStage(operators, slot, config, choice, samples))
                 found.lower(0, made)
         return found
+
+
+STEPS = 12
+"""Bisection steps at most: the search is slow, and the plans are compared by simulation."""
+
+
+def mixed_drafts(
+    search: GraphPipeSearch, sizes: list[int], ks: list[int], memory_bytes: int
+) -> Iterator[list[Draft]]:
+    """Stages of the smallest time per sample among these sizes and ks, then those of relaxed targets.
+
+    What a message of a neighbour's micro-batch takes in buffers is not known to a stage: plans have to be checked.
+    """
+    problem = search.problem
+    costs = [search.costs(size) for size in sizes]
+    configs = all_configs(costs, ks, problem.mini_batch)
+    best = _within(search, configs, memory_bytes, None)
+    if best is None:
+        return
+    low = 0.0
+    for _ in range(STEPS):
+        high = _sample_ns(configs, best)
+        if high <= low * (1 + search.options.tolerance) or search.context.out_of_time():
+            break
+        target = (low * high) ** 0.5 if low else high / 2
+        found = _within(search, configs, memory_bytes, target)
+        if found is None:
+            low = target
+        else:
+            best = found
+    yield _drafts(configs, best)
+    least, count = _sample_ns(configs, best), search.options.targets
+    factors = (WIDEST_TARGET ** (number / count) for number in range(1, count))
+    for factor in islice(factors, None if search.options.variant == "best" else 0):
+        found = _within(search, configs, memory_bytes, least * factor)
+        if found is not None:
+            yield _drafts(configs, found)
+
+
+def _within(
+    search: GraphPipeSearch, configs: Configs, memory_bytes: int, sample_ns: float | None
+) -> list[MixedStage] | None:
+    question = MixedFeasibility(configs, configs.limits(memory_bytes, sample_ns), search.problem.cluster.size)
+    found = question.stages(search.chain)
+    search.context.count("mixed_calls")
+    search.context.count("mixed_states", question.states)
+    return found
+
+
+def _sample_ns(configs: Configs, stages: list[MixedStage]) -> float:
+    """Of the slowest stage."""
+    return max(
+        float(configs.costs[stage.config].period_ns[stage.slot, stage.choice])
+        / configs.costs[stage.config].micro_batch
+        for stage in stages
+    )
+
+
+def _drafts(configs: Configs, stages: list[MixedStage]) -> list[Draft]:
+    return [
+        Draft(
+            stage.operators,
+            configs.costs[stage.config].replicas[stage.choice],
+            configs.costs[stage.config].micro_batch,
+            configs.k[stage.config],
+        )
+        for stage in stages
+    ]

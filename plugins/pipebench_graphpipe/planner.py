@@ -1,18 +1,26 @@
 """The planner `graphpipe`: the best stages at each micro-batch size, then the size."""
 
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.memory_limit import memory_limits
 from pipebench.algorithms.micro_batches import micro_batch_notices
+from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.candidates import best_candidate, paper_candidate
-from pipebench_graphpipe.notices import linearised
-from pipebench_graphpipe.pins import all_counts, refuse_unsupported
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.search import GraphPipeSearch, all_counts, refuse_unsupported
+from pipebench_graphpipe.series_parallel import Decomposition
+
+
+def linear_region_notices(problem: Problem, decomposition: Decomposition) -> tuple[str, ...]:
+    """One notice for each region that is not series-parallel."""
+    names = [operator.name for operator in problem.profile.graph.operators]
+    return tuple(
+        f"not series-parallel between {names[region[0]]!r} and {names[region[-1]]!r}: "
+        f"{len(region)} operators put in a line"
+        for region in decomposition.linearised
+    )
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -25,7 +33,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     options = context.options
     assert isinstance(options, GraphPipeOptions)
     refuse_unsupported(problem)
-    search = Search(problem, options, context)
+    search = GraphPipeSearch(problem, options, context)
     choose = paper_candidate if options.variant == "paper" else best_candidate
     for memory_bytes in memory_limits(problem):
         best = choose(search, memory_bytes)
@@ -37,7 +45,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 claimed_unit="s/sample",
                 termination="limit" if context.out_of_time() else "heuristic",
                 notices=(
-                    *linearised(problem, search.decomposition),
+                    *linear_region_notices(problem, search.decomposition),
                     *micro_batch_notices(problem, all_counts(problem)),
                     *idle_devices(problem, best.plan),
                 ),
@@ -45,7 +53,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     raise _infeasible(search)
 
 
-def _infeasible(search: Search) -> InfeasibleProblem:
+def _infeasible(search: GraphPipeSearch) -> InfeasibleProblem:
     """The error, with the least memory that would do at the smallest micro-batch."""
     problem = search.problem
     memory, pins = problem.cluster.memory_bytes, problem.pins

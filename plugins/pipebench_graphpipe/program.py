@@ -1,15 +1,15 @@
-"""The sets of operators of all stages in the space, as a program of additions to and removals from one set.
-
-Stages that share a start differ by what is added to it, so each is one step away from another one.
-"""
+"""The stages of the space as a program of changes to one set of operators, and its kernel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipebench.algorithms.jit import assign, kernel
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.graph import OperatorGraph
 
 NOT_A_STAGE = -1
 
@@ -36,7 +36,7 @@ class ProgramArrays(NamedTuple):
 
 
 @dataclass(slots=True)
-class Program:
+class StageProgram:
     """A program being written. slots: how many stages it has so far."""
 
     slots: int = 0
@@ -99,3 +99,153 @@ def _starts(lists: Sequence[Sequence[int]]) -> IntArray:
 
 def _flat(lists: Sequence[Sequence[int]]) -> IntArray:
     return np.array([item for each in lists for item in each], np.int64)
+
+
+class GraphArrays(NamedTuple):
+    """An operator graph as lists laid end to end: those of item i are at start[i] … start[i + 1] - 1.
+
+    reads, makes: tensors of an operator; uses: its parameters. producer: of each tensor, -1 for an input of
+    the model. readers: how many operators read each tensor.
+    """
+
+    reads_start: IntArray
+    reads: IntArray
+    makes_start: IntArray
+    makes: IntArray
+    uses_start: IntArray
+    uses: IntArray
+    producer: IntArray
+    readers: IntArray
+    parameter_count: int
+
+
+class Values(NamedTuple):
+    """What each item adds to each column of a stage's sums, shape (items, columns).
+
+    operators: while it is in the stage. parameters: once, however many of its operators use it. received: a
+    tensor that comes in, or an input of the model that is read, once, however many read it. sent: a tensor that
+    goes out, once. workspace: (operators,), the largest counts.
+    """
+
+    operators: IntArray
+    parameters: IntArray
+    received: IntArray
+    sent: IntArray
+    workspace: IntArray
+
+
+def graph_arrays(graph: OperatorGraph) -> GraphArrays:
+    """The arrays of a graph; parameters are numbered as listed."""
+    number = {parameter.name: at for at, parameter in enumerate(graph.parameters)}
+    reads = [[graph.tensor_index[name] for name in operator.inputs] for operator in graph.operators]
+    uses = [sorted({number[name] for name in operator.parameters}) for operator in graph.operators]
+    return GraphArrays(
+        *end_to_end(reads),
+        *end_to_end(graph.outputs),
+        *end_to_end(uses),
+        producer=np.array(graph.producers, np.int64),
+        readers=np.array([len(readers) for readers in graph.consumers], np.int64),
+        parameter_count=len(graph.parameters),
+    )
+
+
+def end_to_end(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """Where each list starts, with the end of the last; and all lists in one."""
+    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    return starts, np.array([item for each in lists for item in each], np.int64)
+
+
+@kernel
+def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: int) -> tuple[IntArray, IntArray]:
+    """Sums (slots, columns) and largest workspace (slots,) of every stage of the program."""
+    columns = values.operators.shape[1]
+    sums = np.zeros((slots, columns), np.int64)
+    workspaces = np.zeros(slots, np.int64)
+    inside = np.zeros(values.operators.shape[0], np.bool_)
+    read = np.zeros(graph.producer.shape[0], np.int64)
+    used = np.zeros(graph.parameter_count, np.int64)
+    total = np.zeros(columns, np.int64)
+    depth = program.group_start.shape[0] + 1
+    added = np.zeros(depth, np.int64)
+    workspace = np.zeros(depth + 1, np.int64)
+    for row in range(program.row_slot.shape[0]):
+        top = 0
+        prelude = program.prelude_start[row + 1] - program.prelude_start[row]
+        for step in range(prelude + program.last[row] - program.first[row]):
+            if step < prelude:
+                group = program.prelude[program.prelude_start[row] + step]
+                end = program.row_end[row] if step == prelude - 1 else -1
+            else:
+                group = program.step_group[program.first[row] + step - prelude]
+                end = program.step_end[program.first[row] + step - prelude]
+            sign = 1
+            if group < 0:
+                sign = -1
+                top -= 1
+                group = added[top]
+            largest = change(graph, values, program, group, sign, inside, read, used, total)
+            if sign > 0:
+                added[top] = group
+                workspace[top + 1] = max(workspace[top], largest)
+                top += 1
+            if end >= 0:
+                assign(sums[program.row_slot[row] + end], total)
+                workspaces[program.row_slot[row] + end] = workspace[top]
+        inside[:] = False
+        read[:] = 0
+        used[:] = 0
+        total[:] = 0
+    return sums, workspaces
+
+
+@kernel
+def shift(total: IntArray, sign: int, amounts: IntArray) -> None:
+    """Add amounts to the total, or take them away."""
+    for column in range(total.shape[0]):
+        total[column] += sign * amounts[column]
+
+
+@kernel
+def change(
+    graph: GraphArrays,
+    values: Values,
+    program: ProgramArrays,
+    group: int,
+    sign: int,
+    inside: NDArray[np.bool_],
+    read: IntArray,
+    used: IntArray,
+    total: IntArray,
+) -> int:
+    """Add (sign 1) or remove (-1) a group of operators; the largest workspace among them."""
+    largest = 0
+    for at in range(program.group_start[group], program.group_start[group + 1]):
+        operator = program.group_operators[at]
+        largest = max(largest, values.workspace[operator])
+        shift(total, sign, values.operators[operator])
+        for use in range(graph.uses_start[operator], graph.uses_start[operator + 1]):
+            parameter = graph.uses[use]
+            if used[parameter] == (0 if sign > 0 else 1):
+                shift(total, sign, values.parameters[parameter])
+            used[parameter] += sign
+        # A tensor comes in while its producer is outside (a model's input has none) and a reader inside, and
+        # goes out while its producer is inside and a reader outside. `before` and `after` are readers inside
+        # without and with this operator.
+        for use in range(graph.reads_start[operator], graph.reads_start[operator + 1]):
+            tensor = graph.reads[use]
+            producer = graph.producer[tensor]
+            before = read[tensor] if sign > 0 else read[tensor] - 1
+            read[tensor] += sign
+            if producer >= 0 and inside[producer]:
+                if before + 1 == graph.readers[tensor]:
+                    shift(total, -sign, values.sent[tensor])
+            elif before == 0:
+                shift(total, sign, values.received[tensor])
+        for make in range(graph.makes_start[operator], graph.makes_start[operator + 1]):
+            tensor = graph.makes[make]
+            if read[tensor] > 0:
+                shift(total, -sign, values.received[tensor])
+            if read[tensor] < graph.readers[tensor]:
+                shift(total, sign, values.sent[tensor])
+        inside[operator] = sign > 0
+    return largest

@@ -1,22 +1,59 @@
-"""The search at every micro-batch size of one problem."""
+"""The search at every micro-batch size of one problem, and which replicas it may use."""
 
 import numpy as np
 
-from pipebench.algorithms.chain_dp import Depths
-from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.micro_batches_bound import least_period_ns
-from pipebench.algorithms.series_parallel import Decomposition, decompose
+from pipebench.algorithms.micro_batches import (
+    least_period_ns,
+    micro_batch_candidates,
+    near_profiled,
+    replica_counts,
+)
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
+from pipebench_graphpipe.chain_dp import Depths
 from pipebench_graphpipe.compiler import Compiler
-from pipebench_graphpipe.measure import graph_arrays
-from pipebench_graphpipe.operator_values import Size, columns_of
-from pipebench_graphpipe.pins import all_counts, replica_choices
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.stage_costs import StageCosts, stage_costs
-from pipebench_graphpipe.target_search import Partition, TargetSearch
+from pipebench_graphpipe.program import graph_arrays
+from pipebench_graphpipe.series_parallel import Decomposition, decompose
+from pipebench_graphpipe.stage_costs import Size, StageCosts, columns_of, stage_costs
+from pipebench_graphpipe.target_search import GraphPartition, TargetSearch
+
+
+def refuse_unsupported(problem: Problem) -> None:
+    """Raise UnsupportedProblem for a regime, a pin or a cluster that these plans cannot express."""
+    pins = problem.pins
+    if problem.regime.mode != "sync":
+        raise UnsupportedProblem("graphpipe plans for the sync regime only", "use regime sync")
+    if (pins.tensor_parallel or 1) > 1:
+        raise UnsupportedProblem(f"graphpipe has no tensor parallelism, {pins.tensor_parallel} is pinned")
+    if (pins.virtual_stages or 1) > 1:
+        raise UnsupportedProblem(f"graphpipe has no virtual stages, {pins.virtual_stages} are pinned")
+    if (pins.pipeline or 1) > 1:
+        raise UnsupportedProblem(
+            f"graphpipe chooses the number of stages, {pins.pipeline} are pinned", "pin pipeline to 1, or leave it"
+        )
+    kinds = sorted(set(problem.cluster.devices))
+    if len(kinds) > 1:
+        raise UnsupportedProblem(f"graphpipe plans for devices of one type, these are {', '.join(kinds)}")
+
+
+def all_counts(problem: Problem) -> tuple[int, ...]:
+    """Numbers of replicas that some stage may have at some micro-batch, ascending."""
+    pinned = problem.pins.data_parallel
+    return replica_counts(problem.cluster.size) if pinned is None else (pinned,)
+
+
+def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:
+    """Numbers of replicas for a stage, ascending; empty where the pinned one is too many.
+
+    Powers of two and divisors of the number of devices that leave each replica at least one sample and, where
+    there are any such, no more samples than were profiled.
+    """
+    most = min(problem.cluster.size, micro_batch)
+    return near_profiled(problem, micro_batch, [count for count in all_counts(problem) if count <= most])
+
 
 MOST_STAGES = 5_000_000
 """A larger space would not fit in memory."""
@@ -28,7 +65,7 @@ WIDEST_TARGET = 6.0
 """Relaxed targets go up to so many times the smallest."""
 
 
-class Search:
+class GraphPipeSearch:
     """What does not depend on the memory limit: the decomposition, the space, the costs at each size.
 
     least_ns: for each micro-batch size the least ns of a mini-batch that any plan could take (proven), the most
@@ -77,7 +114,7 @@ class Search:
             self._measured = {costs.micro_batch: costs for costs in made}
         return self._measured[micro_batch]
 
-    def smallest(self, micro_batch: int, memory_bytes: int) -> Partition | None:
+    def smallest(self, micro_batch: int, memory_bytes: int) -> GraphPartition | None:
         """The partition of the smallest bottleneck; None when nothing fits."""
         search = self._target_search(micro_batch, memory_bytes)
         least_ns = self._least_period_ns(micro_batch)
@@ -85,19 +122,19 @@ class Search:
         self._count(search)
         return best
 
-    def near(self, best: Partition, memory_bytes: int) -> list[Partition]:
+    def near(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
         """Other partitions at its size whose bottleneck is as small, within the option `near`."""
         search = self._target_search(best.costs.micro_batch, memory_bytes)
         found = search.near(best, self.options.near)
         self._count(search)
         return found
 
-    def spread(self, best: Partition, memory_bytes: int) -> list[Partition]:
+    def spread(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
         """The partitions of the smallest bottleneck at its size whose stages have at least 2, or 4, replicas.
 
         A large micro-batch on few replicas has a small bottleneck, and long stages to fill and drain.
         """
-        costs, found = best.costs, list[Partition]()
+        costs, found = best.costs, list[GraphPartition]()
         live, devices = self._live(costs, memory_bytes), self.problem.cluster.size
         for fewest in FEWEST_REPLICAS:
             few = np.array(costs.replicas) < fewest
@@ -111,10 +148,10 @@ class Search:
             self._count(search)
         return found
 
-    def relaxed(self, best: Partition, memory_bytes: int) -> list[Partition]:
+    def relaxed(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
         """The partitions of relaxed targets at its size, as many as the option `targets` asks for."""
         search = self._target_search(best.costs.micro_batch, memory_bytes)
-        found: list[Partition] = []
+        found: list[GraphPartition] = []
         for number in range(1, self.options.targets):
             factor = WIDEST_TARGET ** (number / (self.options.targets - 1))
             within = search.within(int(best.bottleneck_ns * factor))

@@ -1,10 +1,6 @@
-"""The stages that the search may choose from, as a compiled tree of chains and forks.
+"""The stages that the search may choose from: a compiled tree of chains and forks."""
 
-A chain is a row of elements, each an operator or a fork. A stage starts before an element, or inside a fork
-whose join it owns (with the tail of a branch), and ends before an element, or inside a fork (with the head of
-a branch). Every such stage has a slot in the tables of costs.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +11,7 @@ Operators = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Chain:
+class OperatorChain:
     """elements: operators of each element. forks: those elements that are forks, by position.
 
     ends[i]: the row of a solution for the stages from element i on, i = 0 … length. The rows behind that of a
@@ -52,7 +48,7 @@ class Branch:
     elements: tuple[Operators, ...]
     operators: Operators
     work: float
-    chain: Chain
+    chain: OperatorChain
     alike: int
 
 
@@ -129,3 +125,41 @@ def agree(fork: Fork, tail: Tail, head: Head) -> bool:
         return False
     whole = absorbed_branches(fork, tail) + absorbed_branches(fork, head)
     return tail.owner not in whole and head.owner not in whole
+
+
+def stage_operators(chain: OperatorChain, first: int, end: int) -> Operators:
+    """Of a stage that starts before element `first` and ends before a solution row."""
+    position = position_of(chain, end)
+    operators = [o for element in chain.elements[first:position] for o in element]
+    if chain.ends[position] != end:
+        fork = chain.forks[position]
+        head, at = head_of(fork, end)
+        operators += whole(fork, absorbed_branches(fork, head))
+        if head.owner is not None:
+            operators += [o for element in fork.branches[head.owner].elements[: at + 1] for o in element]
+    return tuple(operators)
+
+
+def tail_operators(chain: OperatorChain, position: int, tail: Tail, start: int, end: int) -> Operators:
+    """Of a stage that starts in the fork at a position, with the tail's start, and ends before a solution row."""
+    fork = chain.forks[position]
+    operators = list(whole(fork, absorbed_branches(fork, tail)))
+    if tail.owner is not None:
+        operators += [o for element in fork.branches[tail.owner].elements[start:] for o in element]
+    return (*operators, *stage_operators(chain, position + 1, end))
+
+
+def whole(fork: Fork, branches: Iterable[int]) -> Operators:
+    """Of whole branches."""
+    return tuple(operator for branch in branches for operator in fork.branches[branch].operators)
+
+
+def position_of(chain: OperatorChain, end: int) -> int:
+    """The position whose rows hold a solution row."""
+    return int(np.searchsorted(chain.ends, end, side="right")) - 1
+
+
+def head_of(fork: Fork, end: int) -> tuple[Head, int]:
+    """The head that a solution row belongs to, and which of its ends it is."""
+    head = next(head for head in fork.heads if head.end <= end < head.end + head.count)
+    return head, end - head.end

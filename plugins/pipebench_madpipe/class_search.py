@@ -1,19 +1,56 @@
 """The best plan of MadPipe's class on one chain: contiguous, or with one GPU that runs several stages."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
-from pipebench.algorithms.stage_table import stage_table
 from pipebench.costs.quantise import IntArray
-from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.coarse import around, spread
-from pipebench_madpipe.estimate import Estimate, estimated_period
+from pipebench_madpipe.allocation import Allocation, Estimate, estimated_period
 from pipebench_madpipe.label_search import Class, LabelSearch, allocations_at, estimated_optimum, proven_bound
 from pipebench_madpipe.moves import improve, schedule_below
+from pipebench_madpipe.stage_table import CUT_HELD, WORK, RunTable, run_table
+
+SHARES, FEW_SHARES = 48, 16
+NEAR = 4
+"""Cuts on either side of one that is refined."""
+
+
+def spread(of: Class, also: Iterable[int]) -> Class:
+    """Only the cuts `also`, and of each share of the work the one with the smallest buffers."""
+    return _restrict_cuts(of, {*also, *_shares(of.table, SHARES)})
+
+
+def around(of: Class, bounds: Iterable[int]) -> Class:
+    """Only cuts close to `bounds`, and a few spread over the chain."""
+    close = {bound + by for bound in bounds for by in range(-NEAR, NEAR + 1)}
+    return _restrict_cuts(of, close | _shares(of.table, FEW_SHARES))
+
+
+def restricted_table(table: RunTable, cuts: IntArray) -> RunTable:
+    """The table of the same chain cut only at `cuts`, which ascend from 0 to L: all costs stay exact."""
+    return RunTable(
+        np.ascontiguousarray(table.layers[:, cuts]), np.ascontiguousarray(table.stages[np.ix_(cuts, cuts)])
+    )
+
+
+def _restrict_cuts(of: Class, wanted: set[int]) -> Class:
+    cuts = np.array(sorted({0, of.length} | {cut for cut in wanted if 0 < cut < of.length}), np.int64)
+    return replace(of, table=restricted_table(of.table, cuts), cuts=cuts)
+
+
+def _shares(table: RunTable, count: int) -> set[int]:
+    """The cut with the smallest buffers in each of `count` equal shares of the work."""
+    work = table.layers[WORK]
+    share = work[1:-1] * count // max(1, int(work[-1]))
+    best: dict[int, int] = {}
+    for cut, number in enumerate(map(int, share), 1):
+        if number not in best or table.layers[CUT_HELD][cut] < table.layers[CUT_HELD][best[number]]:
+            best[number] = cut
+    return set(best.values())
+
 
 BOUND = Estimate(tight=True, in_place=True)
 BOTH_WAYS = Estimate(tight=True, in_place=True, both_ways=True)
@@ -46,7 +83,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class PeriodicAllocation:
     """An allocation that runs at period_ns; instants of allocation_pattern's operations, None: under 1F1B*."""
 
     allocation: Allocation
@@ -70,12 +107,12 @@ class ClassSearch:
     stop: Callable[[], bool]
     both_ways: bool = False
     effort: Effort = Effort()
-    best: Scheduled | None = None
+    best: PeriodicAllocation | None = None
     lower_ns: int = 1
     met_ns: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
-    def run(self, below_ns: int | None = None, start: Scheduled | None = None) -> None:
+    def run(self, below_ns: int | None = None, start: PeriodicAllocation | None = None) -> None:
         """Look for plans of a period below `below_ns`; start: one that is known, of that period."""
         self.lower_ns = shortest_period(self.chain, self.stages)
         contiguous = contiguous_optimum(self.chain, self.stages, self.memory, below_ns=below_ns, stop=self.stop)
@@ -84,11 +121,11 @@ class ClassSearch:
         self.best = start
         if contiguous.best is not None:
             bounds, below = contiguous.best.bounds, contiguous.best.period_ns
-            self.best = Scheduled(Allocation(bounds, (False,) * (len(bounds) - 1)), below)
+            self.best = PeriodicAllocation(Allocation(bounds, (False,) * (len(bounds) - 1)), below)
         if not self.non_contiguous:
             self.lower_ns = contiguous.lower_ns
             return
-        of = Class(stage_table(self.chain), self.memory, self.stages.least, self.stages.most)
+        of = Class(run_table(self.chain), self.memory, self.stages.least, self.stages.most)
         near = of
         firsts: list[Allocation] = []
         if of.length > self.effort.short_chain:
@@ -184,7 +221,7 @@ class ClassSearch:
         self._count(nodes=visited)
         if period < 0:
             return below
-        self.best = Scheduled(allocation, period, instants)
+        self.best = PeriodicAllocation(allocation, period, instants)
         return period
 
     def _moves(self, of: Class, starts: list[Allocation], below: int) -> int:
@@ -208,7 +245,7 @@ class ClassSearch:
             if len(instants):
                 below = period
                 moved = Allocation(tuple(map(int, bounds)), tuple(map(bool, np.asarray(special))))
-                self.best = Scheduled(moved, period, instants)
+                self.best = PeriodicAllocation(moved, period, instants)
         return below
 
     def _count(self, **work: int) -> None:

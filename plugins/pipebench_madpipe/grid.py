@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.assign import assign
-from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.stage_table import (
+from pipebench.algorithms.jit import assign, kernel
+from pipebench.costs.quantise import IntArray
+from pipebench_madpipe.allocation import BoolArray
+from pipebench_madpipe.stage_table import (
     CUT_BACKWARD,
     CUT_FORWARD,
     CUT_HELD,
@@ -16,17 +17,15 @@ from pipebench.algorithms.stage_table import (
     WEIGHTS,
     WORK,
     WORKSPACE,
-    StageTable,
+    RunTable,
     stage_ns,
 )
-from pipebench.costs.quantise import IntArray
-from pipebench_madpipe.allocation import BoolArray
 
 UP, NEAREST, DOWN = 0, 1, 2
 FAR = 2**62
 
 
-class Grid(NamedTuple):
+class ValueGrid(NamedTuple):
     """Equally spaced values from 0: `loads` of t_P up to U(1, L), `memories` of m_P up to M, `delays` of V up to
     U(1, L) + the sum of C; rounding: UP, NEAREST or DOWN. U(1, L) is that of `most_work`.
     """
@@ -38,7 +37,7 @@ class Grid(NamedTuple):
 
 
 @kernel
-def most_work(table: StageTable) -> int:
+def most_work(table: RunTable) -> int:
     """ns of all layers, each a stage of its own: no partition takes longer. U(1, L) where stages add nothing."""
     length = table.layers.shape[1] - 1
     return int(table.layers[WORK, length] + length * table.layers[EVERY_WORK, 0])
@@ -75,7 +74,7 @@ def _find(slots: IntArray, keys: IntArray, key: int) -> int:
 
 @kernel
 def grid_dp(
-    table: StageTable, memory: int, period: int, gpus: int, grid: Grid
+    table: RunTable, memory: int, period: int, gpus: int, grid: ValueGrid
 ) -> tuple[int, int, IntArray, BoolArray]:
     """MadPipe-DP(period): its value (-1: infinite), states, and the bounds and special stages of an allocation.
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipebench.algorithms.stage_table import StageTable
 from pipebench.costs.quantise import IntArray
-from pipebench_madpipe.allocation import Allocation, BoolArray
-from pipebench_madpipe.estimate import Estimate, estimated_period
+from pipebench_madpipe.allocation import Allocation, BoolArray, Estimate, estimated_period
 from pipebench_madpipe.labels import reach
+from pipebench_madpipe.stage_table import RunTable
 
 MOST_LABELS = 400_000
 """Labels for one target period, after which it counts as met: the bound is then what was proven by then."""
@@ -20,7 +19,7 @@ class Class:
     cuts: the table is of a longer chain with fewer cuts, and these are where they lie in it.
     """
 
-    table: StageTable
+    table: RunTable
     memory: int
     least: int
     most: int

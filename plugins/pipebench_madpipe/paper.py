@@ -4,13 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import StageRange
-from pipebench.algorithms.contiguous_class import stage_range
-from pipebench.algorithms.linearise import linearise
-from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.contiguous import StageRange, stage_range
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.plan_pattern import periodic_schedule, plan_pattern
-from pipebench.algorithms.stage_table import CUT_BACKWARD, CUT_FORWARD, EVERY_WORK, WORK, StageTable, stage_table
+from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -18,10 +15,12 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp, most_work
-from pipebench_madpipe.periodic_ilp import answered
+from pipebench_madpipe.grid import DOWN, NEAREST, UP, ValueGrid, grid_dp, most_work
+from pipebench_madpipe.pattern import periodic_schedule, plan_pattern
+from pipebench_madpipe.periodic_ilp import ilp_answer
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import allocation_plan
+from pipebench_madpipe.stage_table import CUT_BACKWARD, CUT_FORWARD, EVERY_WORK, WORK, RunTable, run_table
 
 NS = 1e-9
 ROUNDING = {"up": UP, "nearest": NEAREST, "down": DOWN}
@@ -37,10 +36,10 @@ class FirstPhase:
 
 
 def algorithm_1(
-    table: StageTable,
+    table: RunTable,
     memory: int,
     gpus: int,
-    grid: Grid,
+    grid: ValueGrid,
     iterations: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> FirstPhase:
@@ -125,8 +124,8 @@ def _stages(problem: Problem) -> StageRange:
 def _first_phase(chain: Chain, memory: int, gpus: int, context: Context) -> FirstPhase:
     options = context.options
     assert isinstance(options, MadPipeOptions)
-    grid = Grid(options.loads, options.memories, options.delays, ROUNDING[options.rounding])
-    found = algorithm_1(stage_table(chain), memory, gpus, grid, options.iterations, context.out_of_time)
+    grid = ValueGrid(options.loads, options.memories, options.delays, ROUNDING[options.rounding])
+    found = algorithm_1(run_table(chain), memory, gpus, grid, options.iterations, context.out_of_time)
     context.count("states", found.states)
     return found
 
@@ -138,7 +137,7 @@ def _second_phase(
     problem, options = model.problem, context.options
     plan = allocation_plan(model, chain, allocation)
     described = plan_pattern(model, plan, within_reserve=False)
-    answer = answered(described, options.ilp_seconds, options.ilp_nodes, context)
+    answer = ilp_answer(described, options.ilp_seconds, options.ilp_nodes, context)
     repeats = problem.mini_batch // chain.micro_batch
     notices = [f"first phase: {first.period_ns} ns a micro-batch; schedule: {answer.period_ns} ns"]
     if answer.status != "optimal":

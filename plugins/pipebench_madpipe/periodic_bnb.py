@@ -1,8 +1,5 @@
 """The scheduler `periodic-bnb`: branch and bound for the shortest periodic schedule of a plan."""
 
-from pipebench.algorithms.busiest import busiest_ns
-from pipebench.algorithms.pattern_search import shortest_pattern
-from pipebench.algorithms.plan_pattern import PlanPattern, periodic_schedule, plan_pattern
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem
@@ -10,6 +7,8 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
+from pipebench_madpipe.pattern import PlanPattern, busiest_ns, periodic_schedule, plan_pattern
+from pipebench_madpipe.pattern_search import shortest_pattern
 from pipebench_madpipe.plugin import BranchOptions
 
 

@@ -7,18 +7,17 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.chain import Chain
 from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
-from pipebench.algorithms.periodic import groups
-from pipebench.algorithms.plan_pattern import PlanPattern, periodic_schedule, plan_pattern
+from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
 from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.class_search import Scheduled
+from pipebench_madpipe.class_search import PeriodicAllocation
+from pipebench_madpipe.pattern import PlanPattern, periodic_schedule, plan_pattern
 
 
-def scheduled_plan(model: CostModel, chain: Chain, found: Scheduled) -> tuple[Plan, PeriodicSchedule]:
+def scheduled_plan(model: CostModel, chain: Chain, found: PeriodicAllocation) -> tuple[Plan, PeriodicSchedule]:
     """The plan and its schedule: 1F1B*, or the instants that the search found."""
     if found.instants is None:
         live = groups(chain.items(found.allocation.bounds), found.period_ns)[::2]
@@ -27,7 +26,7 @@ def scheduled_plan(model: CostModel, chain: Chain, found: Scheduled) -> tuple[Pl
     lived = live_micro_batches(found.allocation, found.instants, chain, found.period_ns)
     plan = allocation_plan(model, chain, found.allocation, lived)
     described = plan_pattern(model, plan, within_reserve=False)
-    return plan, periodic_schedule(described, _reordered(described, found), found.period_ns)
+    return plan, periodic_schedule(described, _instants_of_plan(described, found), found.period_ns)
 
 
 def allocation_plan(model: CostModel, chain: Chain, allocation: Allocation, live: list[int] | None = None) -> Plan:
@@ -72,7 +71,7 @@ def live_micro_batches(allocation: Allocation, instants: IntArray, chain: Chain,
     return live
 
 
-def _reordered(described: PlanPattern, found: Scheduled) -> IntArray:
+def _instants_of_plan(described: PlanPattern, found: PeriodicAllocation) -> IntArray:
     assert found.instants is not None
     at = dict(zip(operations_of(found.allocation), map(int, found.instants), strict=True))
     return np.array([at[operation] for operation in described.operations], np.int64)

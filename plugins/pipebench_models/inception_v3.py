@@ -5,19 +5,122 @@ from typing import cast
 from pipebench.domain.graph import OperatorGraph
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import Activation, GraphBuilder
-from pipebench_models.image_operators import (
+from pipebench_models.operators import (
+    Pair,
     average_pool,
+    batch_norm,
+    concat_channels,
+    conv2d,
     dropout,
     flatten,
     global_average_pool,
+    linear,
     max_pool,
+    relu,
 )
-from pipebench_models.image_options import InceptionOptions
-from pipebench_models.inception_blocks import basic_conv, block_a, block_b, block_c, block_d, block_e
-from pipebench_models.shared_operators import linear
+from pipebench_models.options import InceptionOptions
+
+ROW, COLUMN = (1, 7), (7, 1)
 
 
-def build(context: Context) -> OperatorGraph:
+def basic_conv(
+    graph: GraphBuilder,
+    name: str,
+    x: Activation,
+    channels: int,
+    *,
+    kernel: int | Pair = 1,
+    stride: int = 1,
+    padding: int | None = None,
+) -> Activation:
+    """Convolution, batch norm, relu; padding None: such that stride 1 keeps the size."""
+    y = conv2d(graph, f"{name}.conv", x, channels, kernel=kernel, stride=stride, padding=padding)
+    return relu(graph, f"{name}.relu", batch_norm(graph, f"{name}.bn", y), path=name)
+
+
+class _Block:
+    """One block: branches that start at its input and meet in a concat."""
+
+    def __init__(self, graph: GraphBuilder, name: str, x: Activation) -> None:
+        assert graph.layer is not None
+        graph.layer += 1
+        self.graph, self.name, self.x = graph, name, x
+
+    def conv(self, branch: str, channels: int, x: Activation | None = None, kernel: int | Pair = 1) -> Activation:
+        return basic_conv(self.graph, f"{self.name}.{branch}", x or self.x, channels, kernel=kernel)
+
+    def halving(self, branch: str, channels: int, x: Activation | None = None) -> Activation:
+        name = f"{self.name}.{branch}"
+        return basic_conv(self.graph, name, x or self.x, channels, kernel=3, stride=2, padding=0)
+
+    def pooled(self, channels: int) -> Activation:
+        pooled = average_pool(self.graph, f"{self.name}.pool", self.x, kernel=3, stride=1, padding=1)
+        return self.conv("branch_pool", channels, pooled)
+
+    def halved(self) -> Activation:
+        return max_pool(self.graph, f"{self.name}.pool", self.x, kernel=3, stride=2)
+
+    def joined(self, *parts: Activation, name: str = "concat") -> Activation:
+        return concat_channels(self.graph, f"{self.name}.{name}", parts)
+
+    def split(self, branch: str, x: Activation) -> Activation:
+        """1x3 and 3x1 side by side."""
+        wide = self.conv(f"{branch}a", 384, x, kernel=(1, 3))
+        return self.joined(wide, self.conv(f"{branch}b", 384, x, kernel=(3, 1)), name=f"{branch}.concat")
+
+
+def block_a(graph: GraphBuilder, name: str, x: Activation, pooled: int) -> Activation:
+    """35 x 35 at image size 299: 1x1, 5x5, two 3x3, pooling."""
+    block = _Block(graph, name, x)
+    one = block.conv("branch1x1", 64)
+    five = block.conv("branch5x5_2", 64, block.conv("branch5x5_1", 48), kernel=5)
+    three = block.conv("branch3x3dbl_2", 96, block.conv("branch3x3dbl_1", 64), kernel=3)
+    three = block.conv("branch3x3dbl_3", 96, three, kernel=3)
+    return block.joined(one, five, three, block.pooled(pooled))
+
+
+def block_b(graph: GraphBuilder, name: str, x: Activation) -> Activation:
+    """Halves the side, 35 to 17."""
+    block = _Block(graph, name, x)
+    three = block.halving("branch3x3", 384)
+    double = block.conv("branch3x3dbl_2", 96, block.conv("branch3x3dbl_1", 64), kernel=3)
+    double = block.halving("branch3x3dbl_3", 96, double)
+    return block.joined(three, double, block.halved())
+
+
+def block_c(graph: GraphBuilder, name: str, x: Activation, inner: int) -> Activation:
+    """17 x 17: 1x1, one and two 7x7 in rows and columns, pooling."""
+    block = _Block(graph, name, x)
+    one = block.conv("branch1x1", 192)
+    seven = block.conv("branch7x7_2", inner, block.conv("branch7x7_1", inner), kernel=ROW)
+    seven = block.conv("branch7x7_3", 192, seven, kernel=COLUMN)
+    double = block.conv("branch7x7dbl_2", inner, block.conv("branch7x7dbl_1", inner), kernel=COLUMN)
+    double = block.conv("branch7x7dbl_3", inner, double, kernel=ROW)
+    double = block.conv("branch7x7dbl_4", inner, double, kernel=COLUMN)
+    double = block.conv("branch7x7dbl_5", 192, double, kernel=ROW)
+    return block.joined(one, seven, double, block.pooled(192))
+
+
+def block_d(graph: GraphBuilder, name: str, x: Activation) -> Activation:
+    """Halves the side, 17 to 8."""
+    block = _Block(graph, name, x)
+    three = block.halving("branch3x3_2", 320, block.conv("branch3x3_1", 192))
+    seven = block.conv("branch7x7x3_2", 192, block.conv("branch7x7x3_1", 192), kernel=ROW)
+    seven = block.conv("branch7x7x3_3", 192, seven, kernel=COLUMN)
+    seven = block.halving("branch7x7x3_4", 192, seven)
+    return block.joined(three, seven, block.halved())
+
+
+def block_e(graph: GraphBuilder, name: str, x: Activation) -> Activation:
+    """8 x 8: 1x1, 3x3 and two 3x3 whose last part is a row beside a column, pooling."""
+    block = _Block(graph, name, x)
+    one = block.conv("branch1x1", 320)
+    three = block.split("branch3x3_2", block.conv("branch3x3_1", 384))
+    double = block.conv("branch3x3dbl_2", 384, block.conv("branch3x3dbl_1", 448), kernel=3)
+    return block.joined(one, three, block.split("branch3x3dbl_3", double), block.pooled(192))
+
+
+def build_inception_v3(context: Context) -> OperatorGraph:
     """314 operators, 324 with the auxiliary classifier; `layer` counts the stem, the eleven blocks, the head."""
     options = cast(InceptionOptions, context.options)
     graph = GraphBuilder("inception_v3")

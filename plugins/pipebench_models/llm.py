@@ -9,7 +9,7 @@ from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS,
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import ELEMENT_BYTES
-from pipebench_models.llm_options import LLMOptions
+from pipebench_models.options import LLMOptions
 
 ID_BYTES = 8
 PATHS = {
@@ -21,7 +21,7 @@ PATHS = {
 """Module of the embedding, of the positions, of the layers (their number follows), of the norm and of the head."""
 
 
-def build(context: Context) -> OperatorGraph:
+def build_llm(context: Context) -> OperatorGraph:
     """embedding, positions (gpt2 and bert), layers.0 …, norm, head; the loss runs inside the head.
 
     bert's `norm` is the dense layer, activation and norm before its masked-language-model head.

@@ -2,25 +2,24 @@
 
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Model
-from pipebench_models.bert_options import BertOptions
-from pipebench_models.branch_options import (
+from pipebench_models.options import (
+    AlexNetOptions,
+    BertOptions,
     CandleUnoOptions,
     CaseStudyOptions,
     CLIPOptions,
     DLRMOptions,
-    MMTOptions,
-    TinyMMTOptions,
-)
-from pipebench_models.image_options import (
-    AlexNetOptions,
     InceptionOptions,
+    LLMOptions,
+    MMTOptions,
     PlainInceptionOptions,
     PooledImageOptions,
     ResNetOptions,
+    RNNLMOptions,
+    TinyMMTOptions,
+    TransformerOptions,
+    TranslationOptions,
 )
-from pipebench_models.llm_options import LLMOptions
-from pipebench_models.pase_options import RNNLMOptions, TranslationOptions
-from pipebench_models.transformer_options import TransformerOptions
 
 PIPEBENCH_API = 1
 
@@ -46,7 +45,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="bert",
             summary="BERT with its pre-training losses, an operator for each task of the traced program",
-            load="pipebench_models.bert:build",
+            load="pipebench_models.bert:build_bert",
             options=BertOptions,
             reference="Devlin et al., BERT, NAACL 2019; enlarged as in Tanaka et al., RaNNC, IPDPS 2021",
             deviations=(
@@ -61,7 +60,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="mmt",
             summary="Multi-Modal Transformer: parallel branches of layers, concatenated at the end",
-            load="pipebench_models.mmt:build",
+            load="pipebench_models.branch_models:build_mmt",
             options=MMTOptions,
             reference=f"{GRAPHPIPE}, appendix A.2",
             deviations=TOKENS_ONLY,
@@ -69,7 +68,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="tiny-mmt",
             summary="the Multi-Modal Transformer small enough to run on CPU processes in a moment",
-            load="pipebench_models.mmt:build",
+            load="pipebench_models.branch_models:build_mmt",
             options=TinyMMTOptions,
             reference=f"{GRAPHPIPE}, appendix A.2",
             deviations=("two branches of two layers of width 64", *TOKENS_ONLY),
@@ -77,7 +76,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="transformer",
             summary="sequential Transformer with the configuration of the Multi-Modal Transformer",
-            load="pipebench_models.transformer:build",
+            load="pipebench_models.branch_models:build_transformer",
             options=TransformerOptions,
             reference=f"{GRAPHPIPE}, appendix A.3",
             deviations=TOKENS_ONLY,
@@ -85,7 +84,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="case-study",
             summary="two branches of four Transformer layers, concatenated: one stage a layer on 8 devices",
-            load="pipebench_models.mmt:build",
+            load="pipebench_models.branch_models:build_mmt",
             options=CaseStudyOptions,
             reference=f"{GRAPHPIPE}, section 7.5",
             deviations=("sizes of a layer are those of appendix A.2; the section gives none", *TOKENS_ONLY),
@@ -93,7 +92,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="dlrm",
             summary="recommendation: branches of dense features and of embedding tables meet in one interaction",
-            load="pipebench_models.dlrm:build",
+            load="pipebench_models.branch_models:build_dlrm",
             options=DLRMOptions,
             reference=f"{GRAPHPIPE}, appendix A.2; Naumov et al., DLRM, 2019",
             deviations=(
@@ -106,7 +105,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="candle-uno",
             summary="drug response: branches of feed-forward layers, concatenated before the output",
-            load="pipebench_models.candle_uno:build",
+            load="pipebench_models.branch_models:build_candle_uno",
             options=CandleUnoOptions,
             reference=f"{GRAPHPIPE}, appendix A.2",
             deviations=(
@@ -117,7 +116,7 @@ def pipebench_models() -> tuple[Model, ...]:
         Model(
             name="clip",
             summary="CLIP ViT-B/32: an image and a text branch of different size, compared at the end",
-            load="pipebench_models.clip:build",
+            load="pipebench_models.branch_models:build_clip",
             options=CLIPOptions,
             reference="Radford et al., Learning Transferable Visual Models From Natural Language Supervision",
             deviations=(
@@ -134,7 +133,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="resnet50",
             summary=f"ResNet-50 {TORCHVISION}",
-            load="pipebench_models.resnet:build_resnet50",
+            load="pipebench_models.image_networks:build_resnet50",
             options=ResNetOptions,
             reference=RESNET,
             deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
@@ -142,7 +141,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="resnet101",
             summary=f"ResNet-101 {TORCHVISION}",
-            load="pipebench_models.resnet:build_resnet101",
+            load="pipebench_models.image_networks:build_resnet101",
             options=ResNetOptions,
             reference=RESNET,
             deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
@@ -150,7 +149,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="resnet152",
             summary=f"ResNet-152 {TORCHVISION}",
-            load="pipebench_models.resnet:build_resnet152",
+            load="pipebench_models.image_networks:build_resnet152",
             options=ResNetOptions,
             reference=RESNET,
             deviations=("stride in the 3x3 convolution, as in torchvision (v1.5)", "no loss"),
@@ -158,7 +157,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="inception_v3",
             summary=f"Inception v3 {TORCHVISION}",
-            load="pipebench_models.inception_v3:build",
+            load="pipebench_models.inception_v3:build_inception_v3",
             options=InceptionOptions,
             reference="Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016",
             deviations=("no auxiliary classifier unless auxiliary=true", "no loss"),
@@ -166,7 +165,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="densenet121",
             summary=f"DenseNet-121 {TORCHVISION}",
-            load="pipebench_models.densenet121:build",
+            load="pipebench_models.image_networks:build_densenet121",
             options=PooledImageOptions,
             reference="Huang et al., Densely Connected Convolutional Networks, CVPR 2017",
             deviations=(
@@ -178,7 +177,7 @@ def image_models() -> tuple[Model, ...]:
         Model(
             name="vgg16",
             summary=f"VGG-16 {TORCHVISION}",
-            load="pipebench_models.vgg16:build",
+            load="pipebench_models.image_networks:build_vgg16",
             options=PooledImageOptions,
             reference="Simonyan, Zisserman, Very Deep Convolutional Networks, ICLR 2015, configuration D",
             deviations=("no loss",),
@@ -192,7 +191,7 @@ def pase_models() -> tuple[Model, ...]:
         Model(
             name="pase-alexnet",
             summary="AlexNet with the iteration spaces of PaSE's prototype: a chain of 14 operators",
-            load="pipebench_models.pase_alexnet:build",
+            load="pipebench_models.pase_models:build_pase_alexnet",
             options=AlexNetOptions,
             reference=PASE,
             deviations=(PROTOTYPE, "1024 classes, as the prototype has", "no local response normalisation"),
@@ -200,7 +199,7 @@ def pase_models() -> tuple[Model, ...]:
         Model(
             name="pase-inception_v3",
             summary="Inception v3 with the vertices of PaSE's prototype: no activation functions, a loss",
-            load="pipebench_models.pase_inception_v3:build",
+            load="pipebench_models.pase_models:build_pase_inception_v3",
             options=PlainInceptionOptions,
             reference=PASE,
             deviations=(PROTOTYPE, "activation functions, dropout and flattening are no operators"),
@@ -208,7 +207,7 @@ def pase_models() -> tuple[Model, ...]:
         Model(
             name="pase-rnnlm",
             summary="language model of two LSTM layers, all their steps in one operator",
-            load="pipebench_models.pase_rnnlm:build",
+            load="pipebench_models.pase_models:build_rnnlm",
             options=RNNLMOptions,
             reference=PASE,
             deviations=(PROTOTYPE, "LSTM cells without bias"),
@@ -216,7 +215,7 @@ def pase_models() -> tuple[Model, ...]:
         Model(
             name="pase-transformer",
             summary="encoder and decoder for translation, every product of attention an operator",
-            load="pipebench_models.pase_transformer:build",
+            load="pipebench_models.pase_models:build_translation_transformer",
             options=TranslationOptions,
             reference=PASE,
             deviations=(PROTOTYPE, "query, key and value are one product, as in the prototype"),
@@ -229,7 +228,7 @@ def language_model() -> Model:
     return Model(
         name="llm",
         summary="language model from a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
-        load="pipebench_models.llm:build",
+        load="pipebench_models.llm:build_llm",
         options=LLMOptions,
         reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",
         deviations=(

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from pipebench_pase.ordering import Sequenced
+from pipebench_pase.ordering import EliminationOrder
 from pipebench_pase.space import FloatArray
 
 AT_ONCE = 1 << 21
@@ -39,7 +39,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestStrategy:
     """cost: of the strategy, one configuration for each vertex. reused: eliminations equal to one done before."""
 
     cost: float
@@ -56,7 +56,7 @@ class _Table:
     key: int
 
 
-def find_best(costs: Costs, sequenced: Sequenced, check: Callable[[], None] = lambda: None) -> Best:
+def find_best(costs: Costs, sequenced: EliminationOrder, check: Callable[[], None] = lambda: None) -> BestStrategy:
     """The strategy of the least cost; the first of equals for each vertex, given those eliminated later.
 
     Equal parts of a graph (the layers of a Transformer) are eliminated once. check: called before each vertex.
@@ -105,14 +105,14 @@ def find_best(costs: Costs, sequenced: Sequenced, check: Callable[[], None] = la
     strategy = [0] * len(costs.vertices)
     for vertex, dependent, choices in reversed(kept):
         strategy[vertex] = int(choices[tuple(strategy[other] for other in dependent)])
-    return Best(total, tuple(strategy), reused)
+    return BestStrategy(total, tuple(strategy), reused)
 
 
 def _least(
     tables: Sequence[_Table], place: Mapping[int, int], shape: tuple[int, ...]
 ) -> tuple[FloatArray, Choices]:
     """The sum of the tables at its least over the configurations of the vertex, and which one that is."""
-    operands = sorted((_aligned(table, place, len(shape)) for table in tables), key=lambda each: each.size)
+    operands = sorted((_align_axes(table, place, len(shape)) for table in tables), key=lambda each: each.size)
     own = operands[0].shape[0]
     if own * prod(shape) <= AT_ONCE:
         whole = _sum(operands)
@@ -133,7 +133,7 @@ def _least(
     return least, choices
 
 
-def _aligned(table: _Table, place: Mapping[int, int], dependent: int) -> FloatArray:
+def _align_axes(table: _Table, place: Mapping[int, int], dependent: int) -> FloatArray:
     """The table with one axis for the vertex and each of its dependent set, of length 1 where it lacks one."""
     axes = sorted(range(len(table.scope)), key=lambda axis: place[table.scope[axis]])
     values = table.values.transpose(axes)

@@ -1,17 +1,83 @@
 """The planner `mcmc`: a random walk over the configurations that PaSE searches, from the expert strategy."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
 
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_pase.elimination import Costs
+from pipebench_pase.expert import expert_splits, strategy_of
 from pipebench_pase.plugin import MCMCOptions
-from pipebench_pase.pricing import priced
-from pipebench_pase.space import Space
-from pipebench_pase.strategies import expert_splits, strategy_of
-from pipebench_pase.strategy_plan import refuse_unsupported
-from pipebench_pase.strategy_result import strategy_result
-from pipebench_pase.walk import walk
+from pipebench_pase.space import ConfigurationSpace, FloatArray
+from pipebench_pase.strategy_plan import refuse_unsupported, strategy_result
+from pipebench_pase.tables import price_problem
+
+BATCH = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class WalkResult:
+    """The best strategy of a walk. stopped: why it ended."""
+
+    strategy: tuple[int, ...]
+    cost: float
+    iterations: int
+    accepted: int
+    stopped: str
+
+
+def walk(
+    costs: Costs,
+    start: Sequence[int],
+    iterations: int,
+    beta: float,
+    seed: int,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> WalkResult:
+    """FlexFlow's search (Jia et al. 2019, section 6.2): Metropolis-Hastings with a symmetric proposal.
+
+    A worse strategy is taken with probability exp(-beta x loss / cost of the start). Ends after `iterations`, or
+    when half of so many have not improved the best.
+    """
+    rng = np.random.default_rng(seed)
+    near: list[list[tuple[int, FloatArray]]] = [[] for _ in costs.vertices]
+    for (u, v), both in costs.pairs.items():
+        near[u].append((v, both))
+        near[v].append((u, both.T))
+    at = list(start)
+    cost = best_cost = costs.of(at)
+    scale = beta / cost if cost else 0.0
+    best, found, accepted = tuple(at), 0, 0
+    sizes = np.array([len(each) for each in costs.vertices])
+    for step in range(1, iterations + 1):
+        if step % BATCH == 1:
+            if out_of_time():
+                return WalkResult(best, best_cost, step - 1, accepted, "limit")
+            vertices = rng.integers(len(sizes), size=BATCH)
+            proposals = (rng.random(BATCH) * sizes[vertices]).astype(np.int64).tolist()
+            chances = rng.random(BATCH).tolist()
+            vertices = vertices.tolist()
+        slot = (step - 1) % BATCH
+        vertex, new = vertices[slot], proposals[slot]
+        old = at[vertex]
+        own = costs.vertices[vertex]
+        change = own[new] - own[old]
+        for other, both in near[vertex]:
+            column = at[other]
+            change += both[new, column] - both[old, column]
+        if change <= 0 or chances[slot] < exp(-scale * change):
+            accepted += 1
+            at[vertex] = new
+            cost += change
+            if cost < best_cost * (1 - 1e-12):
+                best, best_cost, found = tuple(at), cost, step
+        if 2 * (step - found) >= iterations:
+            return WalkResult(best, costs.of(best), step, accepted, "half the search without improvement")
+    return WalkResult(best, costs.of(best), iterations, accepted, "iterations")
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -22,7 +88,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     options = context.options
     assert isinstance(options, MCMCOptions)
     refuse_unsupported("mcmc", problem)
-    prices = priced(problem, options)
+    prices = price_problem(problem, options)
     graph, devices = problem.profile.graph, problem.cluster.size
     tables = prices.pricing.searched(devices, prices.cutoff)
     name = strategy_of(graph) if options.start == "auto" else options.start
@@ -49,7 +115,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     )
 
 
-def _nearest(space: Space, split: Mapping[str, int]) -> int:
+def _nearest(space: ConfigurationSpace, split: Mapping[str, int]) -> int:
     """The configuration that cuts so, or else the one of the most parts that cuts no dim finer."""
     wanted = [split.get(dim, 1) for dim in space.sizes]
     below = (space.configurations <= wanted).all(axis=1)

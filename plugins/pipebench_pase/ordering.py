@@ -10,7 +10,7 @@ Adjacency = Sequence[frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sequenced:
+class EliminationOrder:
     """order: vertices. dependent: for each vertex in that order its dependent set (PaSE, section III-B)."""
 
     order: tuple[int, ...]
@@ -29,7 +29,7 @@ class Sequenced:
         ]
 
 
-def sequenced(adjacency: Adjacency, ordering: Ordering) -> Sequenced:
+def elimination_order(adjacency: Adjacency, ordering: Ordering) -> EliminationOrder:
     """The vertices in the order of this rule.
 
     generate-seq: the fewest dependent vertices first (PaSE, figure 3), the first of equals. min-fill: the one that
@@ -53,17 +53,17 @@ def sequenced(adjacency: Adjacency, ordering: Ordering) -> Sequenced:
             changed = changed.union(*(near[v] for v in changed))
         for v in changed:
             weights[v] = weigh(near, v)
-    return Sequenced(tuple(order), tuple(dependent))
+    return EliminationOrder(tuple(order), tuple(dependent))
 
 
-def in_order(adjacency: Adjacency, order: Sequence[int]) -> Sequenced:
+def in_order(adjacency: Adjacency, order: Sequence[int]) -> EliminationOrder:
     """The dependent sets of vertices eliminated in this order."""
     near = [set(each) for each in adjacency]
     dependent = []
     for vertex in order:
         dependent.append(tuple(sorted(near[vertex])))
         _eliminate(near, vertex)
-    return Sequenced(tuple(order), tuple(dependent))
+    return EliminationOrder(tuple(order), tuple(dependent))
 
 
 def _eliminate(near: list[set[int]], vertex: int) -> set[int]:

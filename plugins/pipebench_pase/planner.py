@@ -1,19 +1,16 @@
 """The planner `pase`: the best split of every operator."""
 
-from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.planning import memory_limits
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
-from pipebench_pase.elimination import Best, find_best
-from pipebench_pase.limited import find_best_within
-from pipebench_pase.memory_tables import every_stage, memory_tables, workspace_bytes
-from pipebench_pase.ordering import Sequenced, sequenced
+from pipebench_pase.elimination import BestStrategy, find_best
+from pipebench_pase.memory_limit import every_stage, find_best_within, memory_tables, workspace_bytes
+from pipebench_pase.ordering import EliminationOrder, elimination_order
 from pipebench_pase.plugin import PaSEOptions
-from pipebench_pase.pricing import Priced, priced
-from pipebench_pase.strategy_plan import refuse_unsupported
-from pipebench_pase.strategy_result import strategy_result
-from pipebench_pase.tables import Tables
+from pipebench_pase.strategy_plan import refuse_unsupported, strategy_result
+from pipebench_pase.tables import PricedProblem, StrategyTables, price_problem
 
 ENTRY_BYTES = 8
 GIGA = 1e9
@@ -28,9 +25,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     options = context.options
     assert isinstance(options, PaSEOptions)
     refuse_unsupported("pase", problem)
-    prices = priced(problem, options)
+    prices = price_problem(problem, options)
     tables = prices.pricing.searched(problem.cluster.size, prices.cutoff)
-    order = sequenced(tables.costs.adjacency, options.ordering)
+    order = elimination_order(tables.costs.adjacency, options.ordering)
     sizes = [len(space.configurations) for space in tables.spaces]
     _count(context, order, sizes, len(tables.costs.pairs))
     _refuse_large(order, sizes, options)
@@ -41,7 +38,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     return strategy_result(problem, prices, tables.splits(best.strategy), best.cost, options.describe, "optimal")
 
 
-def _within(problem: Problem, prices: Priced, tables: Tables, order: Sequenced, context: Context) -> PlanResult:
+def _within(
+    problem: Problem, prices: PricedProblem, tables: StrategyTables, order: EliminationOrder, context: Context
+) -> PlanResult:
     """The best strategy that fits: in memory less the reserve, else in all of it."""
     options = context.options
     assert isinstance(options, PaSEOptions)
@@ -52,7 +51,7 @@ def _within(problem: Problem, prices: Priced, tables: Tables, order: Sequenced, 
         found = find_best_within(tables.costs, memory, usable, order, options.nodes, context.check_deadline)
         context.count("eliminations", found.solved)
         if found.strategy is not None:
-            best = Best(found.cost, found.strategy)
+            best = BestStrategy(found.cost, found.strategy)
             splits = tables.splits(best.strategy)
             ended: Termination = "optimal" if found.proven else "limit"
             said = (
@@ -71,7 +70,7 @@ def _within(problem: Problem, prices: Priced, tables: Tables, order: Sequenced, 
     )
 
 
-def _count(context: Context, order: Sequenced, sizes: list[int], pairs: int) -> None:
+def _count(context: Context, order: EliminationOrder, sizes: list[int], pairs: int) -> None:
     combinations = order.table_sizes(sizes)
     context.count("vertices", len(sizes))
     context.count("edges", pairs)
@@ -82,7 +81,7 @@ def _count(context: Context, order: Sequenced, sizes: list[int], pairs: int) -> 
     context.count("combinations", sum(combinations))
 
 
-def _refuse_large(order: Sequenced, sizes: list[int], options: PaSEOptions) -> None:
+def _refuse_large(order: EliminationOrder, sizes: list[int], options: PaSEOptions) -> None:
     """Tables are kept over the dependent set: 8 bytes an entry, and 4 for the choice."""
     largest = max(
         total // sizes[vertex] for vertex, total in zip(order.order, order.table_sizes(sizes), strict=True)

@@ -1,4 +1,4 @@
-"""Configurations: into how many parts each dim of an operator's iteration space is cut."""
+"""Configurations: into how many parts each dim of an operator's iteration space is cut, if at all."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pipebench.domain.graph import Operator, OperatorGraph
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Space:
+class ConfigurationSpace:
     """sizes: dims, `batch` first. configurations: parts of each dim, shape (configurations, dims)."""
 
     sizes: Mapping[str, int]
@@ -61,7 +63,9 @@ def divisors(size: int) -> list[int]:
     return sorted({*small, *(size // d for d in small)})
 
 
-def configurations(sizes: Mapping[str, int], whole: Collection[str], devices: int, cutoff: int) -> Space:
+def configurations(
+    sizes: Mapping[str, int], whole: Collection[str], devices: int, cutoff: int
+) -> ConfigurationSpace:
     """All configurations on at most `devices` (PaSE, section II; devices may stay idle, as in the prototype).
 
     A dim is cut into a divisor of its size that leaves at least `cutoff` to each part; those of `whole` and those
@@ -80,9 +84,66 @@ def configurations(sizes: Mapping[str, int], whole: Collection[str], devices: in
             if count * cut <= devices
         ]
         found, used = [each for each, _ in both], [count for _, count in both]
-    return Space(sizes, np.array(found, np.int64).reshape(len(found), len(sizes)))
+    return ConfigurationSpace(sizes, np.array(found, np.int64).reshape(len(found), len(sizes)))
 
 
-def one_configuration(sizes: Mapping[str, int], split: Mapping[str, int]) -> Space:
+def one_configuration(sizes: Mapping[str, int], split: Mapping[str, int]) -> ConfigurationSpace:
     """The space of this configuration alone, whatever the cutoff says of it."""
-    return Space(sizes, np.array([[split.get(dim, 1) for dim in sizes]], np.int64))
+    return ConfigurationSpace(sizes, np.array([[split.get(dim, 1) for dim in sizes]], np.int64))
+
+
+WINDOW = frozenset({"kernel_height", "kernel_width"})
+
+
+def whole_dims(graph: OperatorGraph, operator: Operator) -> frozenset[str]:
+    """What the prototype keeps whole: images of convolutions (their halos), windows of poolings, steps of an LSTM,
+    the axis that tensors are joined or taken apart along. Attention as one operator is cut by samples and heads.
+    """
+    dims = frozenset(operator.dims)
+    match operator.kind:
+        case "conv2d":
+            return dims & {"height", "width"}
+        case "max_pool" | "average_pool":
+            return dims & WINDOW if "height" in dims else frozenset()
+        case "lstm":
+            return dims & {"sequence"}
+        case "stack" | "unstack":
+            return dims & {"parts"}
+        case "concat":
+            return dims - frozenset.intersection(
+                *(_dims_to_keep(graph, operator, name) for name in operator.inputs)
+            )
+        case "attention":
+            return dims - {"heads"}
+        case _:
+            return frozenset()
+
+
+def _dims_to_keep(graph: OperatorGraph, operator: Operator, name: str) -> frozenset[str]:
+    """Dims of a concat that an input has in their full size."""
+    producer = graph.producers[graph.tensor_index[name]]
+    axes = operator.axes.get(name, ())
+    if producer < 0:
+        return frozenset(axes)
+    source = graph.operators[producer]
+    made = source.axes.get(name, ())
+    if len(made) != len(axes):
+        return frozenset()
+    sizes = [source.dims.get(dim) for dim in made]
+    return frozenset(dim for dim, size in zip(axes, sizes, strict=True) if size == operator.dims.get(dim))
+
+
+def contiguous(operator: Operator, space: ConfigurationSpace) -> ConfigurationSpace:
+    """Of a view that merges or parts axes the configurations that cut it into contiguous pieces."""
+    if operator.kind != "flatten":
+        return space
+    sizes = list(space.sizes.values())
+    kept = [row for row in range(len(space.configurations)) if _is_contiguous(sizes, space.configurations[row])]
+    return ConfigurationSpace(space.sizes, space.configurations[kept])
+
+
+def _is_contiguous(sizes: list[int], parts: object) -> bool:
+    """Axes cut to single elements, then one cut in any way, then axes that are whole."""
+    cuts = [int(cut) for cut in parts]  # type: ignore[attr-defined]
+    first = next((axis for axis, cut in enumerate(cuts) if cut != sizes[axis]), len(cuts))
+    return all(cut == 1 for cut in cuts[first + 1 :])

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench_pipedream.level_search import solve_level
+from pipebench_pipedream.paper_costs import fits, slower_of_cuts, stage_s
 from pipebench_pipedream.states import States
 
 WHOLE, FEWER = -1, -2
@@ -21,7 +24,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ModelRules:
     """released: the formulas of the published code, else the paper's. charged: cuts cost time. idle: devices may
     stay idle. counts: replicas to choose from. limit_bytes: of each device, inf for none.
     """
@@ -34,7 +37,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LevelPart:
     """A stage: state `end` without state `start - 1`. replicas: of each level, the innermost first. first: the
     number of its first machine on the innermost level, counted in one replica of each outer level.
     """
@@ -46,16 +49,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LevelSolution:
     """The best partition, the stages in order, and the work."""
 
     bottleneck_s: float
-    parts: tuple[Part, ...]
+    parts: tuple[LevelPart, ...]
     states: int
     transitions: int
 
 
-def solve(states: States, levels: Sequence[Level], rules: Rules) -> Found | None:
+def solve(states: States, levels: Sequence[Level], rules: ModelRules) -> LevelSolution | None:
     """The smallest bottleneck; None where nothing fits. levels: the innermost first."""
     base = _differences(states)
     tables: list[tuple[FloatArray, IntArray, IntArray]] = []
@@ -87,8 +90,8 @@ def solve(states: States, levels: Sequence[Level], rules: Rules) -> Found | None
     bottleneck = float(tables[-1][0][0, -1, levels[-1].machines])
     if not np.isfinite(bottleneck):
         return None
-    parts = _walk(tables, levels, len(levels) - 1, 0, states.count - 1)
-    return Found(bottleneck, tuple(parts), reached, transitions)
+    parts = _walk_levels(tables, levels, len(levels) - 1, 0, states.count - 1)
+    return LevelSolution(bottleneck, tuple(parts), reached, transitions)
 
 
 def _differences(states: States) -> FloatArray:
@@ -100,13 +103,13 @@ def _differences(states: States) -> FloatArray:
     return made
 
 
-def _walk(
+def _walk_levels(
     tables: Sequence[tuple[FloatArray, IntArray, IntArray]],
     levels: Sequence[Level],
     level: int,
     start: int,
     end: int,
-) -> list[Part]:
+) -> list[LevelPart]:
     """The stages of [start, end] on all machines of a level, in order."""
     _, split, last = tables[level]
     machines = levels[level].machines
@@ -122,14 +125,125 @@ def _walk(
             break
         m -= pieces[-1][2]
         j = k
-    parts: list[Part] = []
+    parts: list[LevelPart] = []
     first = 0
     for piece_start, piece_end, replicas in reversed(pieces):
         inner = (
-            _walk(tables, levels, level - 1, piece_start, piece_end)
+            _walk_levels(tables, levels, level - 1, piece_start, piece_end)
             if level
-            else [Part(piece_start, piece_end, (), ())]
+            else [LevelPart(piece_start, piece_end, (), ())]
         )
-        parts += [Part(part.start, part.end, (*part.replicas, replicas), (*part.offsets, first)) for part in inner]
+        parts += [
+            LevelPart(part.start, part.end, (*part.replicas, replicas), (*part.offsets, first)) for part in inner
+        ]
         first += replicas
     return parts
+
+
+NONE = 2**40
+PRECISION = 1e-13
+
+
+@kernel
+def within(  # pragma: no cover - compiled
+    target: float,
+    compute: FloatArray,
+    activations: FloatArray,
+    parameters: FloatArray,
+    sent: FloatArray,
+    before: NDArray[np.bool_],
+    counts: IntArray,
+    machines: int,
+    bandwidth: float,
+    released: bool,
+    charged: bool,
+    limit: float,
+) -> tuple[IntArray, IntArray, IntArray, FloatArray, int, int]:
+    """fewest[j, m]: least number of stages for state j on exactly m machines, none slower than `target`.
+
+    Arrays of shape (states,), before (states, states), counts ascending. Returns fewest, the state before the last
+    stage (-1: one stage), its replicas, its time (each (states, machines+1)), states reached, transitions tried.
+    """
+    n = before.shape[0]
+    fewest = np.full((n, machines + 1), NONE)
+    split = np.full((n, machines + 1), -1)
+    last = np.zeros((n, machines + 1), dtype=np.int64)
+    slowest = np.zeros((n, machines + 1))
+    reached = 0
+    transitions = 0
+    for j in range(n):
+        for k in range(-1, j):
+            if k >= 0 and not before[k, j]:
+                continue
+            stage_parameters = parameters[j] - (parameters[k] if k >= 0 else 0.0)
+            stage_compute = compute[j] - (compute[k] if k >= 0 else 0.0)
+            held = activations[j] - (activations[k] if k >= 0 else 0.0) + stage_parameters
+            for d in counts:
+                if d > machines:
+                    break
+                stage = stage_s(stage_compute, stage_parameters, d, bandwidth, 1, released)
+                if charged and k >= 0:
+                    leaving = sent[j] if j < n - 1 else 0.0
+                    stage = slower_of_cuts(stage, sent[k], leaving, d, bandwidth, released)
+                if stage > target:
+                    continue
+                for m in range(d, machines + 1):
+                    if (k < 0) != (m == d) or not fits(held, machines - m, d, released, limit):
+                        continue
+                    transitions += 1
+                    stages = 1 if k < 0 else fewest[k, m - d] + 1
+                    if stages < fewest[j, m]:
+                        fewest[j, m] = stages
+                        split[j, m] = k
+                        last[j, m] = d
+                        slowest[j, m] = stage
+        for m in range(machines + 1):
+            if fewest[j, m] < NONE:
+                reached += 1
+    return fewest, split, last, slowest, reached, transitions
+
+
+def bisect(states: States, level: Level, rules: ModelRules) -> LevelSolution | None:
+    """The smallest bottleneck within one part in 10^13; each success lowers the top to what it reached."""
+    counts = np.array([count for count in rules.counts if count <= level.machines], dtype=np.int64)
+    reached = transitions = 0
+    found: tuple[float, tuple[LevelPart, ...]] | None = None
+    low, high, target = 0.0, np.inf, np.inf
+    while low < high * (1 - PRECISION):
+        fewest, split, last, slowest, states_reached, tried = within(
+            target,
+            states.compute_s,
+            states.activation_bytes,
+            states.parameter_bytes,
+            states.sent_bytes,
+            states.before,
+            counts,
+            level.machines,
+            level.bandwidth_bytes_s,
+            rules.released,
+            rules.charged,
+            rules.limit_bytes,
+        )
+        reached, transitions = reached + states_reached, transitions + tried
+        if fewest[-1, level.machines] < NONE:
+            found = _walk_target(split, last, slowest, level.machines)
+            high = found[0]
+        elif found is None:
+            return None
+        else:
+            low = target
+        target = (low + high) / 2
+    return LevelSolution(high, found[1], reached, transitions) if found else None
+
+
+def _walk_target(
+    split: IntArray, last: IntArray, slowest: FloatArray, machines: int
+) -> tuple[float, tuple[LevelPart, ...]]:
+    bottleneck, end, parts = 0.0, len(split) - 1, []
+    while end >= 0:
+        before, replicas = int(split[end, machines]), int(last[end, machines])
+        bottleneck = max(bottleneck, float(slowest[end, machines]))
+        machines -= replicas
+        parts.append(LevelPart(before + 1, end, (replicas,), (machines,)))
+        end = before
+    return bottleneck, tuple(reversed(parts))

@@ -10,11 +10,10 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.paper_model import Found, Level, Part, Rules, solve
-from pipebench_pipedream.paper_units import Units, join_branches, operator_units
+from pipebench_pipedream.paper_costs import Units, join_branches, operator_units
+from pipebench_pipedream.paper_model import Level, LevelPart, LevelSolution, ModelRules, bisect, solve
 from pipebench_pipedream.plugin import PipeDreamOptions
 from pipebench_pipedream.states import Sent, States, states_of
-from pipebench_pipedream.target import bisect
 
 
 def plan(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
@@ -36,7 +35,7 @@ def plan(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanR
     context.report(0.5, f"{states.count} states")
     context.check_deadline()
     levels = nested_levels(problem.cluster) if options.levels == "nested" else [_flat(problem.cluster)]
-    rules = Rules(
+    rules = ModelRules(
         released=released,
         charged=charged,
         idle=options.idle,
@@ -135,13 +134,13 @@ def _plan(
     units: Units,
     states: States,
     levels: list[Level],
-    found: Found,
+    found: LevelSolution,
     micro_batch: int,
 ) -> Plan:
     graph = problem.profile.graph
     rank = {operator: place for place, operator in enumerate(graph.topological)}
     placed = [False] * units.count
-    chosen: list[tuple[tuple[str, ...], Part]] = []
+    chosen: list[tuple[tuple[str, ...], LevelPart]] = []
     for part in found.parts:
         own = [unit for unit in range(units.count) if states.holds[part.end, unit] and not placed[unit]]
         for unit in own:
@@ -169,7 +168,7 @@ def _plan(
     )
 
 
-def _devices(part: Part, levels: list[Level]) -> tuple[int, ...]:
+def _devices(part: LevelPart, levels: list[Level]) -> tuple[int, ...]:
     """Ids of all replicas: on every level those machines that the part has there."""
     devices, size = [0], 1
     for level, replicas, first in zip(levels, part.replicas, part.offsets, strict=True):

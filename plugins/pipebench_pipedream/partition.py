@@ -6,14 +6,12 @@ from typing import Literal
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
-from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.memory import MemoryReading, room
-from pipebench_pipedream.stage_count import UNREACHED, smallest_bottleneck
-from pipebench_pipedream.target_search import NONE, within_target
+from pipebench_pipedream.intervals import IntervalCosts, MemoryReading, room
+from pipebench_pipedream.suffix_dp import NONE, UNREACHED, smallest_bottleneck, within_target
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class IntervalPartition:
     """Stages along the order: where each ends and its replicas; the largest stage period in ns."""
 
     ends: tuple[int, ...]
@@ -22,7 +20,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class IntervalSearch:
     """One search: for one micro-batch size and one memory limit, over at most `devices` devices.
 
     stages: exactly so many (None: any number, only form `k` can fix it). memory: how the micro-batches that a
@@ -36,9 +34,9 @@ class Search:
     stages: int | None = None
     memory: MemoryReading = "decreasing"
 
-    def run(self, form: Literal["k", "bs"]) -> tuple[Partition | None, int, int]:
+    def run(self, form: Literal["k", "bs"]) -> tuple[IntervalPartition | None, int, int]:
         """The partition of the smallest bottleneck, None where none fits; states reached, transitions tried."""
-        tables = _Tables(
+        tables = _IntervalTables(
             self.costs.period_ns(self.micro_batch),
             self.costs.compute_ns(self.micro_batch),
             room(self.costs, self.memory, self.micro_batch, self.limit_bytes, self.devices),
@@ -54,7 +52,7 @@ class Search:
     def _counts_stages(self) -> bool:
         return self.costs.problem.regime.mode == "sync"
 
-    def _by_stage_count(self, tables: "_Tables") -> tuple[Partition | None, int, int]:
+    def _by_stage_count(self, tables: "_IntervalTables") -> tuple[IntervalPartition | None, int, int]:
         longest = min(self.devices, self.costs.places)
         if self.stages is not None:
             fewest, most = self.stages, self.stages
@@ -87,12 +85,12 @@ class Search:
             replicas.append(count)
             devices -= count
             k = max(0, k - 1)
-        return Partition(tuple(ends), tuple(replicas), int(whole[layer, used])), states, transitions
+        return IntervalPartition(tuple(ends), tuple(replicas), int(whole[layer, used])), states, transitions
 
-    def _by_target(self, tables: "_Tables") -> tuple[Partition | None, int, int]:
+    def _by_target(self, tables: "_IntervalTables") -> tuple[IntervalPartition | None, int, int]:
         """Bisection in whole nanoseconds, so the bottleneck is the smallest; each success lowers the top to it."""
         states = transitions = 0
-        found: Partition | None = None
+        found: IntervalPartition | None = None
         low, high = 0, int(tables.period.max()) + 1
         target = high
         while low < high:
@@ -117,7 +115,7 @@ class Search:
             target = (low + high) // 2
         return found, states, transitions
 
-    def _walk(self, tables: "_Tables", end: IntArray, chosen: IntArray, devices: int) -> Partition:
+    def _walk(self, tables: "_IntervalTables", end: IntArray, chosen: IntArray, devices: int) -> IntervalPartition:
         place = bottleneck = 0
         ends: list[int] = []
         replicas: list[int] = []
@@ -127,11 +125,11 @@ class Search:
             ends.append(until)
             replicas.append(self.costs.replicas[choice])
             place, devices = until, devices - self.costs.replicas[choice]
-        return Partition(tuple(ends), tuple(replicas), bottleneck)
+        return IntervalPartition(tuple(ends), tuple(replicas), bottleneck)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
+class _IntervalTables:
     period: IntArray
     compute: IntArray
     room: IntArray

@@ -1,33 +1,129 @@
-"""The planner `pipedream`: the best partition for each micro-batch, then the micro-batch."""
+"""The planner `pipedream`: what it may choose, the best partition for each micro-batch, then the micro-batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
-from pipebench.algorithms.micro_batches_bound import least_period_ns
-from pipebench.algorithms.score import mini_batch_ns
+from pipebench.algorithms.micro_batches import (
+    least_period_ns,
+    micro_batch_candidates,
+    micro_batch_notices,
+    near_profiled,
+    replica_counts,
+)
+from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 from pipebench_pipedream import paper_plan
 from pipebench_pipedream.inner import split_further
-from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.memory import reading_notices, refuse_reading
+from pipebench_pipedream.intervals import IntervalCosts, reading_notices, refuse_reading
 from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.partition import Partition, Search
-from pipebench_pipedream.plans import plan_of
+from pipebench_pipedream.partition import IntervalPartition, IntervalSearch
 from pipebench_pipedream.plugin import PipeDreamOptions, Replication
-from pipebench_pipedream.space import all_counts, refuse_unsupported, replica_choices
+
+OWN_MODEL_ONLY = {
+    "states": "chain",
+    "branches": "kept",
+    "communication": None,
+    "levels": "flat",
+    "idle": False,
+}
+"""Options that only cost=paper and cost=released have, with their defaults."""
+
+
+def refuse_unsupported(problem: Problem, options: PipeDreamOptions) -> None:
+    """Raise UnsupportedProblem for a pin, a cluster or a set of options that these plans cannot express."""
+    pins = problem.pins
+    if options.replication == "none" and (pins.data_parallel or 1) > 1:
+        raise UnsupportedProblem(f"pipedream[replication=none], but {pins.data_parallel} replicas are pinned")
+    if options.cost == "suite":
+        for name, plain in OWN_MODEL_ONLY.items():
+            if getattr(options, name) != plain:
+                raise UnsupportedProblem(
+                    f"pipedream[{name}={getattr(options, name)}] is for PipeDream's own cost models",
+                    "add cost=paper or cost=released",
+                )
+    if (pins.tensor_parallel or 1) > 1:
+        raise UnsupportedProblem(f"pipedream has no tensor parallelism, {pins.tensor_parallel} is pinned")
+    if (pins.virtual_stages or 1) > 1:
+        raise UnsupportedProblem(f"pipedream has no virtual stages, {pins.virtual_stages} are pinned")
+    if pins.recompute == "stage":
+        raise UnsupportedProblem("pipedream does not recompute, recompute=stage is pinned")
+    if pins.pipeline is not None and options.form == "bs":
+        raise UnsupportedProblem(
+            f"pipedream[form=bs] chooses the number of stages, {pins.pipeline} are pinned", "use form=k"
+        )
+    kinds = sorted(set(problem.cluster.devices))
+    if len(kinds) > 1:
+        raise UnsupportedProblem(f"pipedream plans for devices of one type, these are {', '.join(kinds)}")
+
+
+def all_counts(problem: Problem, replication: Replication = "any") -> tuple[int, ...]:
+    """Numbers of replicas that some stage may have at some micro-batch, ascending.
+
+    async: every number. sync: powers of two and divisors of the number of devices. replication `none`: one.
+    """
+    devices, pinned = problem.cluster.size, problem.pins.data_parallel
+    if pinned is not None:
+        return (pinned,)
+    if replication == "none":
+        return (1,)
+    return tuple(range(1, devices + 1)) if problem.regime.mode == "async" else replica_counts(devices)
+
+
+def replica_choices(problem: Problem, micro_batch: int, replication: Replication = "any") -> tuple[int, ...]:
+    """Numbers of replicas for a stage at that micro-batch, ascending; empty where the pinned one is too many.
+
+    Those of all_counts that compute at least one sample each, in sync all devices and such as divide the
+    micro-batch; where there are any, those that leave a replica no more samples than were profiled.
+    """
+    devices = problem.cluster.size
+    counts = [count for count in all_counts(problem, replication) if count <= min(devices, micro_batch)]
+    if problem.pins.data_parallel is None and problem.regime.mode == "sync":
+        counts = [count for count in counts if micro_batch % count == 0 or count == devices]
+    return near_profiled(problem, micro_batch, counts)
+
+
+def plan_of(
+    costs: IntervalCosts, partition: IntervalPartition, micro_batch: int, execution: Literal["sequential", "graph"]
+) -> Plan:
+    """The plan with one stage for each interval, on consecutive devices.
+
+    sync, sequential: order edges between consecutive stages, the k-th stage from the end holds k
+    micro-batches. sync, graph: data dependencies only, in-flight left to the scheduler. async: a chain, relayed
+    unless every tensor goes to the next stage and every stage sends one there.
+    """
+    problem, graph = costs.problem, costs.model.graph
+    count = len(partition.ends)
+    micro_batches = problem.mini_batch // micro_batch
+    sequential = problem.regime.mode == "sync" and execution == "sequential"
+    devices = place(partition.replicas, problem.cluster.size)
+    starts = (0, *partition.ends[:-1])
+    stages = tuple(
+        Stage(
+            operators=tuple(graph.operators[operator].name for operator in costs.order[start:end]),
+            devices=devices[position],
+            data_parallel=partition.replicas[position],
+            micro_batch=micro_batch,
+            in_flight=min(count - position, micro_batches) * micro_batch if sequential else 0,
+        )
+        for position, (start, end) in enumerate(zip(starts, partition.ends, strict=True))
+    )
+    return Plan(
+        stages=stages,
+        order_edges=tuple((i, i + 1) for i in range(count - 1)) if sequential else (),
+        routing="relay" if problem.regime.mode == "async" and costs.needs_relay(partition.ends) else "direct",
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _IntervalCandidate:
     time_ns: int
     plan: Plan
     bottleneck_ns: int
@@ -46,11 +142,11 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         if options.inner:
             raise UnsupportedProblem("pipedream[inner] is for cost=suite", "leave cost out")
         return paper_plan.plan(problem, options, context)
-    found = _found(problem, options, context)
+    found = _best_candidate(problem, options, context)
     return split_further(problem, found, options.inner, context) if options.inner else found
 
 
-def _found(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
+def _best_candidate(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
     refuse_reading(problem, options.memory)
     order = linear_order(problem.profile.graph, options.order)
     sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
@@ -58,7 +154,7 @@ def _found(problem: Problem, options: PipeDreamOptions, context: Context) -> Pla
     costs: dict[int, IntervalCosts] = {}
     unscheduled: list[int] = []
     for limit_bytes in memory_limits(problem):
-        best: _Candidate | None = None
+        best: _IntervalCandidate | None = None
         for done, (bound_ns, size) in enumerate(bounds):
             if best is None:
                 context.check_deadline()
@@ -78,7 +174,7 @@ def _found(problem: Problem, options: PipeDreamOptions, context: Context) -> Pla
             if time_ns is None:
                 unscheduled.append(_claim_ns(problem, size, partition.bottleneck_ns))
             elif best is None or (time_ns, size) < (best.time_ns, best.plan.stages[0].micro_batch):
-                best = _Candidate(time_ns, made, partition.bottleneck_ns)
+                best = _IntervalCandidate(time_ns, made, partition.bottleneck_ns)
         if best is not None:
             return _result(problem, best, "heuristic", options)
     raise _infeasible(problem, sizes, unscheduled)
@@ -94,10 +190,14 @@ def _bounds(problem: Problem, sizes: Sequence[int], replication: Replication) ->
     )
 
 
-def _partition(costs: IntervalCosts, micro_batch: int, limit_bytes: int, context: Context) -> Partition | None:
+def _partition(
+    costs: IntervalCosts, micro_batch: int, limit_bytes: int, context: Context
+) -> IntervalPartition | None:
     problem = costs.problem
     options = context.options
-    search = Search(costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline, options.memory)
+    search = IntervalSearch(
+        costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline, options.memory
+    )
     partition, states, transitions = search.run(options.form)
     context.count("states", states)
     context.count("transitions", transitions)
@@ -108,7 +208,9 @@ def _claim_ns(problem: Problem, micro_batch: int, bottleneck_ns: int) -> int:
     return problem.mini_batch // micro_batch * bottleneck_ns
 
 
-def _result(problem: Problem, best: _Candidate, termination: Termination, options: PipeDreamOptions) -> PlanResult:
+def _result(
+    problem: Problem, best: _IntervalCandidate, termination: Termination, options: PipeDreamOptions
+) -> PlanResult:
     counts = all_counts(problem, options.replication)
     notices = micro_batch_notices(problem, counts) + idle_devices(problem, best.plan)
     return PlanResult(

@@ -9,19 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.algorithms.assign import assign
-from pipebench.algorithms.downset_pairs import cut_by_both
-from pipebench.algorithms.downset_table import Words, contains
-from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.downset_table import Words, contains, cut_by_both
+from pipebench.algorithms.jit import assign, kernel
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_piper.knapsack import choose, greedy, priced
+from pipebench_piper.knapsack import choose, greedy, lagrange_bounds
 
 UNREACHED = 1 << 30
 SLACK = 1e-9
 """Relative slack of bounds that are sums of rounded numbers."""
 
 
-class Tables(NamedTuple):
+class DownsetTables(NamedTuple):
     """What the kernel reads. Ways: pairs of a tensor- and a data-parallel degree. Sets: downsets by `work`.
 
     rows: the sets. work: least device-seconds of each. cut: edges that each holds in part.
@@ -83,14 +81,14 @@ def inside(rows: Words, row: int, node: int) -> bool:
 
 
 @kernel
-def room_for(tables: Tables, way: int, live: int, limit: float) -> float:
+def room_for(tables: DownsetTables, way: int, live: int, limit: float) -> float:
     """Bytes that the operators of a stage may take with `live` units in flight."""
     return float(limit - (tables.every_once[way] + live * tables.every_live[way]))
 
 
 @kernel
 def stage_choice(
-    tables: Tables, large: int, small: int, way: int
+    tables: DownsetTables, large: int, small: int, way: int
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray]:
     """The operators between two downsets with their alternatives: (operators, time, saved, fixed, count)."""
     nodes = tables.time.shape[1]
@@ -124,7 +122,7 @@ def stage_choice(
 
 @kernel
 def stage_time(
-    tables: Tables,
+    tables: DownsetTables,
     memory: Memory,
     large: int,
     small: int,
@@ -157,7 +155,7 @@ def stage_time(
     known, price, _ = greedy(time, saved, count, room)
     least = known
     if to_the_end and known < np.inf and price > 0.0:
-        least = min(known, priced(time, saved, count, price)[0] - price * room)
+        least = min(known, lagrange_bounds(time, saved, count, price)[0] - price * room)
         if least >= known * (1 - 1e-12):
             least = known
         elif least <= target < known:
@@ -173,7 +171,7 @@ def stage_time(
 
 @kernel
 def reach(
-    tables: Tables,
+    tables: DownsetTables,
     memory: Memory,
     target: float,
     limit: float,

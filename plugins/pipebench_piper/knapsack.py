@@ -78,7 +78,7 @@ def greedy(time: FloatArray, held: FloatArray, count: IntArray, limit: float) ->
 
 
 @kernel
-def priced(time: FloatArray, held: FloatArray, count: IntArray, price: float) -> FloatArray:
+def lagrange_bounds(time: FloatArray, held: FloatArray, count: IntArray, price: float) -> FloatArray:
     """Lower bounds by Lagrange: entry i bounds what operators i, i + 1, … cost when a byte costs `price`.
 
     Shape (operators + 1,); entry 0 less price * limit bounds the time of every choice that fits.
@@ -100,11 +100,11 @@ def exact(
     """The least time below `most`: (time, proven, alternatives); (most, proven, -1s) where there is none.
 
     Partial choices, operator by operator, of which none has both less time and fewer bytes than another;
-    those that the bound of `priced` shows to reach `most` are dropped. Not proven past MOST_STATES.
+    those that the bound of `lagrange_bounds` shows to reach `most` are dropped. Not proven past MOST_STATES.
     """
     nodes = time.shape[0]
     chosen = np.full(nodes, -1, np.int64)
-    rest = priced(time, held, count, price)
+    rest = lagrange_bounds(time, held, count, price)
     lightest = np.zeros(nodes + 1)
     for i in range(nodes - 1, -1, -1):
         least = np.inf
@@ -157,7 +157,7 @@ def choose(
     value, price, chosen = greedy(time, held, count, limit)
     if not to_the_end or value == np.inf or price == 0.0:
         return value, True, chosen
-    if priced(time, held, count, price)[0] - price * limit >= value * (1 - 1e-12):
+    if lagrange_bounds(time, held, count, price)[0] - price * limit >= value * (1 - 1e-12):
         return value, True, chosen
     better, proven, choice = exact(time, held, count, limit, price, value)
     if better < value:

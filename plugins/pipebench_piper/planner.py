@@ -1,35 +1,115 @@
 """The planner `piper`: the best partition at each profiled micro-batch, then the micro-batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 
 from pipebench.algorithms.downset_table import downset_table
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.score import mini_batch_ns
+from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
-from pipebench_piper.figures import Figures
-from pipebench_piper.plans import plan_of
+from pipebench_piper.cost_tables import MOST_DEVICES, CostTables
 from pipebench_piper.plugin import PiperOptions
-from pipebench_piper.search import COUNTERS, Partition, Search
-from pipebench_piper.space import refuse_unsupported, sizes
+from pipebench_piper.search import COUNTERS, DownsetPartition, DownsetSearch, DownsetStage
+
+
+def refuse_unsupported(problem: Problem) -> None:
+    """Raise UnsupportedProblem for a regime, a pin or a cluster that these plans cannot express."""
+    pins, cluster = problem.pins, problem.cluster
+    if problem.regime.mode != "sync":
+        raise UnsupportedProblem("piper plans for synchronous updates; the problem is async", "use --regime sync")
+    if (pins.virtual_stages or 1) > 1:
+        raise UnsupportedProblem(f"piper has no virtual stages, {pins.virtual_stages} are pinned")
+    if (pins.pipeline or 1) > 1:
+        raise UnsupportedProblem(
+            f"piper chooses the number of stages, {pins.pipeline} are pinned", "pin it to 1 or not at all"
+        )
+    kinds = sorted(set(cluster.devices))
+    if len(kinds) > 1:
+        raise UnsupportedProblem(f"piper plans for devices of one type, these are {', '.join(kinds)}")
+    if cluster.size > MOST_DEVICES:
+        raise UnsupportedProblem(f"piper plans for at most {MOST_DEVICES} devices, there are {cluster.size}")
+
+
+def sizes(problem: Problem) -> tuple[int, ...]:
+    """Micro-batches to try: the pinned one, or the profiled ones that divide the mini-batch.
+
+    The mini-batch itself where none does.
+    """
+    if problem.pins.micro_batch is not None:
+        return (problem.pins.micro_batch,)
+    profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
+    return tuple(size for size in profiled if problem.mini_batch % size == 0) or (problem.mini_batch,)
+
+
+def plan_of(figures: CostTables, partition: DownsetPartition) -> Plan:
+    """Stages one after the other on consecutive devices.
+
+    Replicas that take micro-batches in turn make a stage of larger micro-batches, one part for each replica;
+    in flight is what Piper's memory counts, sum of the degrees from the stage on over its own, rounded up, and
+    more where a stage behind would else wait for ever.
+    """
+    devices = place([part.way.devices for part in partition.parts], figures.problem.cluster.size)
+    sizes = [part.way.samples * part.way.data_parallel for part in partition.parts]
+    live = [-(-part.in_flight // part.way.share) for part in partition.parts]
+    kept = without_deadlock(sizes, [count * size for count, size in zip(live, sizes, strict=True)])
+    stages = tuple(
+        _stage(figures, part, ids, size, samples)
+        for part, ids, size, samples in zip(partition.parts, devices, sizes, kept, strict=True)
+    )
+    return Plan(stages=stages, order_edges=tuple((i, i + 1) for i in range(len(stages) - 1)))
+
+
+def without_deadlock(micro_batch: Sequence[int], in_flight: Sequence[int]) -> list[int]:
+    """In flight of a chain of stages, raised as little as lets every stage go on under 1F1B.
+
+    Before the backward of its samples up to y (a multiple of its micro-batch b) a stage runs s + y - b samples
+    forward. The next one, with b' and s', runs backward whole micro-batches only: it reaches y after samples up to
+    ceil(y / b') b' - b' + s' forward, over all y at most y - gcd(b, b') + s'. Hence s >= s' + b - gcd(b, b').
+    Piper rounds each stage's own count up to whole micro-batches, which this may pass: 1, 4, 1 replicas count 6, 8
+    and 1.
+    """
+    kept = list(in_flight)
+    for stage in reversed(range(len(kept) - 1)):
+        size = micro_batch[stage]
+        needed = kept[stage + 1] + size - gcd(size, micro_batch[stage + 1])
+        kept[stage] = max(kept[stage], -(-needed // size) * size)
+    return kept
+
+
+def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...], size: int, in_flight: int) -> Stage:
+    operators = figures.problem.profile.graph.operators
+    offered = figures.choices[part.way.tensor_parallel]
+    chosen = [offered[node][position] for node, position in zip(part.operators, part.choice, strict=True)]
+    choice = tuple("" if alternative is None else alternative.id for alternative in chosen)
+    return Stage(
+        operators=tuple(operators[node].name for node in part.operators),
+        devices=devices,
+        data_parallel=part.way.data_parallel,
+        tensor_parallel=part.way.tensor_parallel,
+        micro_batch=size,
+        in_flight=min(in_flight, figures.problem.mini_batch),
+        choice=choice if any(choice) else (),
+    )
+
 
 MOST_TRIES = 12
 """memory=suite: searches with less and less memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _DownsetCandidate:
     plan: Plan
-    partition: Partition
-    figures: Figures
+    partition: DownsetPartition
+    figures: CostTables
     score: int
 
 
@@ -43,28 +123,28 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     assert isinstance(options, PiperOptions)
     refuse_unsupported(problem)
     rows = downset_table(
-        _reversed(problem.profile.graph, options.states == "linear"),
+        _reverse_graph(problem.profile.graph, options.states == "linear"),
         options.max_downsets,
         "use piper[states=linear], which cuts one topological order, or raise max_downsets (the search grows "
         "with its square)",
     )
     context.count("downsets", len(rows))
     candidates = sizes(problem)
-    searches: dict[int, Search] = {}
+    searches: dict[int, DownsetSearch] = {}
     for limit_bytes in memory_limits(problem):
         found = []
         for done, size in enumerate(candidates):
             context.report(done / len(candidates), f"micro-batch {size}")
             context.check_deadline()
             if size not in searches:
-                figures = Figures(problem, size, problem.pins.micro_batch is None)
-                searches[size] = Search(figures, rows, options.choice == "exact")
+                figures = CostTables(problem, size, problem.pins.micro_batch is None)
+                searches[size] = DownsetSearch(figures, rows, options.choice == "exact")
             made = _solve(problem, searches[size], limit_bytes, options, context)
             if made is None:
                 continue
             time_ns = mini_batch_ns(problem, made[0], context) if len(candidates) > 1 else 0
             if time_ns is not None:
-                found.append(_Candidate(*made, searches[size].figures, time_ns))
+                found.append(_DownsetCandidate(*made, searches[size].figures, time_ns))
         if found:
             _count(searches, context)
             return _result(problem, min(found, key=lambda candidate: candidate.score), options, len(candidates))
@@ -77,8 +157,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
 
 def _solve(
-    problem: Problem, search: Search, limit_bytes: int, options: PiperOptions, context: Context
-) -> tuple[Plan, Partition] | None:
+    problem: Problem, search: DownsetSearch, limit_bytes: int, options: PiperOptions, context: Context
+) -> tuple[Plan, DownsetPartition] | None:
     planned = float(limit_bytes)
     for _ in range(MOST_TRIES):
         partition = search.best(planned, context.out_of_time, problem.pins.pipeline == 1)
@@ -103,7 +183,7 @@ def _excess(problem: Problem, plan: Plan, limit_bytes: int) -> int:
     )
 
 
-def _reversed(graph: OperatorGraph, linear: bool) -> list[list[int]]:
+def _reverse_graph(graph: OperatorGraph, linear: bool) -> list[list[int]]:
     """The graph whose downsets are closed under successors; `linear`: those of its topological order."""
     if not linear:
         return [list(before) for before in graph.predecessors]
@@ -113,13 +193,13 @@ def _reversed(graph: OperatorGraph, linear: bool) -> list[list[int]]:
     return before
 
 
-def _count(searches: dict[int, Search], context: Context) -> None:
+def _count(searches: dict[int, DownsetSearch], context: Context) -> None:
     for search in searches.values():
         for name, amount in zip(COUNTERS, search.counters, strict=True):
             context.count(name, int(amount))
 
 
-def _result(problem: Problem, best: _Candidate, options: PiperOptions, tried: int) -> PlanResult:
+def _result(problem: Problem, best: _DownsetCandidate, options: PiperOptions, tried: int) -> PlanResult:
     proven = best.partition.proven and options.choice == "exact" and options.memory == "piper"
     termination: Termination = "optimal" if proven and tried == 1 and options.states == "downsets" else "heuristic"
     if best.partition.stopped:

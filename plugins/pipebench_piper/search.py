@@ -5,12 +5,120 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipebench.algorithms.downset_table import Words
+from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
 from pipebench.costs.quantise import IntArray
-from pipebench_piper.figures import Figures, Way
-from pipebench_piper.kernel import Tables, reach, room_for, stage_choice
+from pipebench_piper.cost_tables import CostTables, StageWay
+from pipebench_piper.kernel import DownsetTables, Memory, reach, room_for, stage_choice
 from pipebench_piper.knapsack import choose
-from pipebench_piper.tables import empty_memory, tables_of
+from pipebench_piper.released_costs import crossing_s_for_a_byte
+
+REMEMBERED = 1 << 18
+"""Stage times kept between targets (24 bytes each)."""
+
+
+def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
+    """The tables of a problem over its sets closed under successors, sorted by the work in them.
+
+    rows: the sets by size (algorithms.downset_table of the reversed graph).
+    """
+    ways = figures.ways
+    each = [figures.of_way(way) for way in ways]
+    widest = max(time.shape[1] for time, *_ in each)
+    time, saved, fixed = (np.stack([_pad_columns(way[part], widest) for way in each]) for part in range(3))
+    count = np.stack([way[3] for way in each])
+    here = np.arange(widest) < count[:, :, None]
+    devices = np.array([way.devices for way in ways], np.int64)
+    fastest = np.argmin(np.where(here, time, np.inf), axis=2)[:, :, None]
+    least = np.min(np.where(here, time, np.inf), axis=2)
+    work = downset_sums(rows, np.min(least * devices[:, None], axis=0, initial=np.inf)[None, :])[0]
+    sizes = downset_sums(rows, np.ones((1, figures.nodes)))[0]
+    order = np.lexsort((sizes, work))
+    rows, work = np.ascontiguousarray(rows[order]), work[order]
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.asarray(downset_sums(rows, np.ascontiguousarray(np.where(count > 0, values, 0.0))))
+
+    def chosen(values: np.ndarray) -> np.ndarray:
+        return sums(np.take_along_axis(values, fastest, axis=2)[:, :, 0])
+
+    def smallest(values: np.ndarray) -> np.ndarray:
+        return sums(np.min(np.where(here, values, np.inf), axis=2))
+
+    degrees = list(figures.choices)
+    ends = [tuple(_pad_columns(end, widest) for end in figures.crossing(degree)) for degree in degrees]
+    edge_rows = cut_edges(rows, node_sets([tuple(edge) for edge in figures.edges], figures.nodes))
+    into, out, both, uniform = [], [], [], []
+    for position, degree in enumerate(degrees):
+        there = np.array([len(offered) for offered in figures.choices[degree]], np.int64)
+        least_in = _least(ends[position][0], there[figures.edges[:, 1]])
+        least_out = _least(ends[position][1], there[figures.edges[:, 0]])
+        uniform.append(
+            _same(ends[position][0], there[figures.edges[:, 1]])
+            and _same(ends[position][1], there[figures.edges[:, 0]])
+        )
+        cut = np.stack([least_in, least_out])
+        crossing = _cut_sums(edge_rows, cut)
+        into.append(crossing[0])
+        out.append(crossing[1])
+        both.append(cut.sum(axis=0))
+    where = [degrees.index(way.tensor_parallel) for way in ways]
+    price = [crossing_s_for_a_byte(way.data_parallel, figures.bandwidth) for way in ways]
+    return DownsetTables(
+        rows=rows,
+        work=work,
+        cut=edge_rows,
+        devices=devices,
+        step=np.array([way.step for way in ways], np.int64),
+        share=np.array([way.share for way in ways], np.int64),
+        degree=np.array(where, np.int64),
+        price=np.array(price),
+        time=time,
+        saved=saved,
+        fixed=fixed,
+        every_once=np.array([float(figures.every_stage(way).once) for way in ways]),
+        every_live=np.array([float(figures.every_stage(way).per_micro_batch) for way in ways]),
+        offered=count,
+        fast=chosen(time),
+        fast_saved=chosen(saved),
+        fast_fixed=chosen(fixed),
+        least_saved=smallest(saved),
+        least_fixed=smallest(fixed),
+        lacking=np.asarray(downset_sums(rows, (count == 0).astype(np.float64))),
+        into=np.stack(into),
+        out=np.stack(out),
+        both=np.stack(both),
+        edges=figures.edges,
+        into_each=np.stack([ends[position][0] for position in where]),
+        out_each=np.stack([ends[position][1] for position in where]),
+        uniform=np.array(uniform),
+    )
+
+
+def empty_memory() -> Memory:
+    """No stage time is known yet."""
+    return Memory(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
+
+
+def _pad_columns(values: np.ndarray, widest: int) -> np.ndarray:
+    return np.pad(values, ((0, 0), (0, widest - values.shape[1])))
+
+
+def _least(values: np.ndarray, count: np.ndarray) -> np.ndarray:
+    here = np.arange(values.shape[1]) < np.maximum(count, 1)[:, None]
+    return np.asarray(np.min(np.where(here, values, np.inf), axis=1))
+
+
+def _same(values: np.ndarray, count: np.ndarray) -> bool:
+    here = np.arange(values.shape[1]) < np.maximum(count, 1)[:, None]
+    return bool(np.all(~here | (values == values[:, :1])))
+
+
+def _cut_sums(cut: Words, values: np.ndarray) -> np.ndarray:
+    """For each row of values (kinds, edges) and each downset the sum over the edges that it cuts."""
+    if values.shape[1] == 0:
+        return np.zeros((len(values), len(cut)))
+    return np.asarray(downset_sums(cut, np.ascontiguousarray(values)))
+
 
 PRECISION = 1e-9
 """Relative distance of the target that was proven out of reach from the time that was reached."""
@@ -20,44 +128,46 @@ COUNTERS = ("pairs", "transitions", "knapsacks", "exact_knapsacks", "unproven_kn
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DownsetStage:
     """One stage: operators (positions, ascending), its way, alternative of each operator, units in flight.
 
     in_flight: the sum in flight from this stage on.
     """
 
     operators: tuple[int, ...]
-    way: Way
+    way: StageWay
     choice: tuple[int, ...]
     in_flight: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class DownsetPartition:
     """The stages in topological order; the largest of their times; a time that none is proven to
     reach. stopped: out of time."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[DownsetStage, ...]
     seconds: float
     bound: float
     proven: bool
     stopped: bool
 
 
-class Search:
+class DownsetSearch:
     """One problem at one micro-batch size, over its downsets."""
 
-    def __init__(self, figures: Figures, rows: Words, exact: bool) -> None:
+    def __init__(self, figures: CostTables, rows: Words, exact: bool) -> None:
         self.figures = figures
         self.exact = exact
-        self.tables: Tables = tables_of(figures, rows)
+        self.tables: DownsetTables = tables_of(figures, rows)
         sets, devices = len(self.tables.work), figures.problem.cluster.size
         self._flight = np.empty((sets, devices + 1), np.int64)
         self._link = np.zeros((sets, devices + 1, 3), np.int64)
         self.counters: IntArray = np.zeros(len(COUNTERS), np.int64)
 
-    def best(self, limit_bytes: float, out_of_time: Callable[[], bool], one_stage: bool) -> Partition | None:
+    def best(
+        self, limit_bytes: float, out_of_time: Callable[[], bool], one_stage: bool
+    ) -> DownsetPartition | None:
         """The partition of the smallest stage time whose stages fit; None where none does.
 
         The lower end of the bisection is refused, the upper one reached by a partition; it ends when they
@@ -65,7 +175,7 @@ class Search:
         """
         memory = empty_memory()
 
-        def below(target: float) -> tuple[Part, ...] | None:
+        def below(target: float) -> tuple[DownsetStage, ...] | None:
             found = reach(
                 self.tables,
                 memory,
@@ -88,7 +198,7 @@ class Search:
         descend = False
         while low < high * (1 - PRECISION):
             if out_of_time():
-                return Partition(parts, _slowest(parts), low, False, True)
+                return DownsetPartition(parts, _slowest(parts), low, False, True)
             # Close to the end most targets are refused: first ask for anything better at all.
             target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
             better = below(target)
@@ -98,7 +208,7 @@ class Search:
                 parts, high = better, min(target, _slowest(better))
                 descend = high - low < high / 50
         proven = not self.counters[COUNTERS.index("unproven_knapsacks")]
-        return Partition(parts, _slowest(parts), low, bool(proven), False)
+        return DownsetPartition(parts, _slowest(parts), low, bool(proven), False)
 
     def _floor(self) -> float:
         """No stage time is smaller: all device-seconds shared out, and the slowest operator."""
@@ -107,7 +217,9 @@ class Search:
         slowest = float(np.min(np.where(here, tables.time, np.inf), axis=(0, 2)).max())
         return max(float(tables.work[-1]) / figures.problem.cluster.size, slowest) * (1 - 1e-6)
 
-    def _first(self, low: float, below: Callable[[float], tuple[Part, ...] | None]) -> tuple[Part, ...] | None:
+    def _first(
+        self, low: float, below: Callable[[float], tuple[DownsetStage, ...] | None]
+    ) -> tuple[DownsetStage, ...] | None:
         """A partition of any stage time, tried at growing targets: a search is quick where the target is small."""
         target = low * 1.05
         for _ in range(8):
@@ -117,7 +229,7 @@ class Search:
             target *= 1.25
         return below(ANY)
 
-    def _stages(self, limit_bytes: float) -> tuple[Part, ...]:
+    def _stages(self, limit_bytes: float) -> tuple[DownsetStage, ...]:
         tables, figures = self.tables, self.figures
         at, devices = len(tables.work) - 1, figures.problem.cluster.size
         parts = []
@@ -129,10 +241,12 @@ class Search:
             live = -(-total // way.share)
             room = room_for(tables, number, live, limit_bytes)
             seconds, _, choice = choose(time, saved * live + fixed, count, room, self.exact)
-            parts.append(Part(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds)))
+            parts.append(
+                DownsetStage(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds))
+            )
             at, devices = behind, left
         return tuple(parts)
 
 
-def _slowest(parts: tuple[Part, ...]) -> float:
+def _slowest(parts: tuple[DownsetStage, ...]) -> float:
     return max(part.seconds for part in parts)

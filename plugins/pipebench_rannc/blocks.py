@@ -1,14 +1,50 @@
 """Block-level partitioning: atoms to k balanced blocks in three steps (RaNNC, section III-B)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipebench_rannc.atoms import Atoms
-from pipebench_rannc.coarsening import Coarsening, Rules
-from pipebench_rannc.compaction import compact
-from pipebench_rannc.group_costs import GroupCosts
+from pipebench_rannc.atoms import AtomGroup, Atoms, GroupCosts
+from pipebench_rannc.coarsening import BlockAssignment, Coarsening, CoarseningRules, uncoarsen
 from pipebench_rannc.quotient import Quotient, Tensors
-from pipebench_rannc.uncoarsening import Assignment, uncoarsen
+
+Block = list[int]
+
+
+def compact(
+    ordered: Sequence[Block],
+    wanted: int,
+    costs: GroupCosts,
+    fits: Callable[[set[int]], bool],
+    by_union: bool = False,
+) -> list[Block]:
+    """At most `wanted` blocks where memory allows it, in the same order.
+
+    The block that takes least time is joined with the one beside it, left or right, that takes less; by_union:
+    with which it takes less together, as the released code has it. Consecutive blocks of a topological order
+    always make a convex one. A block that fits with neither neighbour stays.
+    """
+    blocks = [list(block) for block in ordered]
+    made = [costs.joined([costs.atom(atom) for atom in block]) for block in blocks]
+    stuck: set[int] = set()
+    while len(blocks) > wanted:
+        free = [at for at in range(len(blocks)) if id(blocks[at]) not in stuck]
+        if not free:
+            break
+        at = min(free, key=lambda position: (costs.time(made[position]), position))
+        beside = [near for near in (at - 1, at + 1) if 0 <= near < len(blocks)]
+        for near in sorted(beside, key=lambda other: (_rank(made, at, other, costs, by_union), other)):
+            left, right = min(at, near), max(at, near)
+            if fits({*blocks[left], *blocks[right]}):
+                blocks[left : right + 1] = [blocks[left] + blocks[right]]
+                made[left : right + 1] = [costs.joined((made[left], made[right]))]
+                break
+        else:
+            stuck.add(id(blocks[at]))
+    return blocks
+
+
+def _rank(made: Sequence[AtomGroup], at: int, other: int, costs: GroupCosts, by_union: bool) -> int:
+    return costs.time(costs.joined((made[at], made[other])) if by_union else made[other])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +94,13 @@ def partition(atoms: Atoms, costs: GroupCosts, recipe: Recipe, check: Callable[[
     if recipe.blocks == 0 or recipe.blocks >= len(atoms):
         return Blocks(atoms, tuple((atom,) for atom in range(len(atoms))))
     coarsening = Coarsening(Quotient(atoms.after), costs, len(atoms))
-    rules = Rules(recipe.blocks, recipe.limit_bytes, recipe.released_coarsening)
+    rules = CoarseningRules(recipe.blocks, recipe.limit_bytes, recipe.released_coarsening)
     coarsening.run(rules, check)
     block_of = [0] * len(atoms)
     for group, members in coarsening.members.items():
         for atom in members:
             block_of[atom] = group
-    assignment = Assignment(atoms, block_of)
+    assignment = BlockAssignment(atoms, block_of)
 
     def fits(members: set[int]) -> bool:
         union = costs.joined([costs.atom(atom) for atom in members])
@@ -105,7 +141,7 @@ def crossing(atoms: Atoms, members: set[int]) -> tuple[Tensors, Tensors]:
     return frozenset(received - made), frozenset(sent)
 
 
-def _in_order(atoms: Atoms, assignment: Assignment) -> list[list[int]]:
+def _in_order(atoms: Atoms, assignment: BlockAssignment) -> list[list[int]]:
     number = {block: at for at, block in enumerate(b for b, members in assignment.blocks.items() if members)}
     after: list[dict[int, set[int]]] = [{} for _ in number]
     for atom, readers in enumerate(atoms.after):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pipebench.algorithms.grouped import group_name
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
-from pipebench_rannc.runs import Runs
-from pipebench_rannc.space import Flow
-from pipebench_rannc.stage_dp import Cut
-from pipebench_rannc.tables import Tabled
+from pipebench_rannc.runs import BlockRuns
+from pipebench_rannc.space import MicroBatchFlow
+from pipebench_rannc.stage_dp import StageCut
+from pipebench_rannc.stage_tables import StageTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class StageOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CutCandidate:
     """A flow and its stages in order. value: of the stage search, ns."""
 
-    flow: Flow
+    flow: MicroBatchFlow
     stages: tuple[StageOf, ...]
     value: int
 
@@ -74,7 +74,9 @@ class Candidate:
         return max(paced + self.stages[0].all_reduce, self.bound_ns)
 
 
-def candidate(runs: Runs, flow: Flow, cut: Cut, tabled: Tabled, from_end: bool, both: bool = False) -> Candidate:
+def cut_candidate(
+    runs: BlockRuns, flow: MicroBatchFlow, cut: StageCut, tabled: StageTables, from_end: bool, both: bool = False
+) -> CutCandidate:
     """The stages of a cut. from_end: its blocks are numbered from the last. both: messages of inputs count too."""
     size, found = runs.size, []
     level = runs.model.problem.cluster.levels[0]
@@ -100,10 +102,10 @@ def candidate(runs: Runs, flow: Flow, cut: Cut, tabled: Tabled, from_end: bool, 
             )
         )
         start = end
-    return Candidate(flow, tuple(reversed(found) if from_end else found), cut.value)
+    return CutCandidate(flow, tuple(reversed(found) if from_end else found), cut.value)
 
 
-def plan_of(runs: Runs, made: Candidate, by_block: bool = False) -> Plan:
+def plan_of(runs: BlockRuns, made: CutCandidate, by_block: bool = False) -> Plan:
     """Stages on consecutive devices; copies of the whole pipeline stand side by side.
 
     by_block: for the grouped problem, whose operators are the blocks.

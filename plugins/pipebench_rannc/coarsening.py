@@ -1,11 +1,12 @@
-"""Coarsening: neighbours are joined pair by pair, level by level (RaNNC, section III-B)."""
+"""Coarsening and uncoarsening: neighbours are joined, then pieces move back (RaNNC, section III-B)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from pipebench_rannc.group_costs import Group, GroupCosts
-from pipebench_rannc.quotient import Quotient
+from pipebench.algorithms.graph_orders import bit_set
+from pipebench_rannc.atoms import AtomGroup, Atoms, GroupCosts
+from pipebench_rannc.quotient import Quotient, Tensors
 
 UNPROFILED = 200
 """released: while there are more groups than this, unions are taken to cost nothing."""
@@ -14,7 +15,7 @@ FEWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CoarseningRules:
     """blocks: how many to stop at. limit_bytes: memory of a device. released: choose as the released code does."""
 
     blocks: int
@@ -31,12 +32,12 @@ class Coarsening:
     def __init__(self, quotient: Quotient, costs: GroupCosts, count: int) -> None:
         self.quotient = quotient
         self.costs = costs
-        self.groups: dict[int, Group] = {atom: costs.atom(atom) for atom in range(count)}
+        self.groups: dict[int, AtomGroup] = {atom: costs.atom(atom) for atom in range(count)}
         self.members: dict[int, list[int]] = {atom: [atom] for atom in range(count)}
         self.history: list[list[tuple[list[int], list[int]]]] = []
         self.rejected = 0
 
-    def run(self, rules: Rules, check: Callable[[], None]) -> None:
+    def run(self, rules: CoarseningRules, check: Callable[[], None]) -> None:
         """Levels until there are `blocks` groups or a level joins none."""
         while len(self.groups) > rules.blocks:
             check()
@@ -47,7 +48,7 @@ class Coarsening:
                 return
             self.history.append(joined)
 
-    def _level(self, rules: Rules, check: Callable[[], None]) -> list[tuple[list[int], list[int]]]:
+    def _level(self, rules: CoarseningRules, check: Callable[[], None]) -> list[tuple[list[int], list[int]]]:
         times = {group: self.costs.time(made) for group, made in self.groups.items()}
         longest = fmean(times.values()) + 2 * pstdev(times.values()) if rules.released else float("inf")
         unprofiled = rules.released and len(self.groups) > UNPROFILED
@@ -97,7 +98,7 @@ class Coarsening:
             return self.costs.time(one) + self.costs.time(other)
         return self.costs.time(self.costs.joined((one, other)))
 
-    def _union(self, v: int, w: int, reached: list[int], limit_bytes: int) -> Group | None:
+    def _union(self, v: int, w: int, reached: list[int], limit_bytes: int) -> AtomGroup | None:
         """The union when it is convex and fits; reached: what groups led to as the level began, at least."""
         quotient = self.quotient
         first, second = (v, w) if quotient.place[v] < quotient.place[w] else (w, v)
@@ -115,9 +116,146 @@ class Coarsening:
         )
         return union if self.costs.memory(union, received, sent) <= limit_bytes else None
 
-    def _join(self, v: int, w: int, union: Group) -> None:
+    def _join(self, v: int, w: int, union: AtomGroup) -> None:
         kept = self.quotient.join(v, w)
         gone = w if kept == v else v
         self.members[kept] = self.members[v] + self.members[w]
         self.groups[kept] = union
         del self.groups[gone], self.members[gone]
+
+
+Pairs = Sequence[tuple[list[int], list[int]]]
+
+
+class BlockAssignment:
+    """Which block each atom is in, and how many atom edges lead from block to block."""
+
+    def __init__(self, atoms: Atoms, block_of: list[int]) -> None:
+        self.block_of = block_of
+        self.blocks: dict[int, set[int]] = {}
+        self._after = atoms.after
+        self._before: list[dict[int, Tensors]] = [{} for _ in atoms.after]
+        for atom, readers in enumerate(atoms.after):
+            for reader, tensors in readers.items():
+                self._before[reader][atom] = tensors
+        self.ends: dict[int, tuple[int, tuple[int, ...]]] = _ends(atoms)
+        self._touched: list[Tensors] = [
+            frozenset[int]().union(*after.values(), *before.values())
+            for after, before in zip(self._after, self._before, strict=True)
+        ]
+        self._edges: dict[int, dict[int, int]] = {}
+        for atom, block in enumerate(block_of):
+            self.blocks.setdefault(block, set()).add(atom)
+            self._edges.setdefault(block, {})
+        for atom, readers in enumerate(atoms.after):
+            for reader in readers:
+                self._count(block_of[atom], block_of[reader], 1)
+
+    def _count(self, block: int, reader: int, amount: int) -> None:
+        if block != reader:
+            edges = self._edges[block]
+            edges[reader] = edges.get(reader, 0) + amount
+            if edges[reader] == 0:
+                del edges[reader]
+
+    def beside(self, piece: Iterable[int], block: int) -> list[int]:
+        """Other blocks that exchange tensors with a piece of `block`, ascending."""
+        found = {self.block_of[n] for a in piece for near in (self._after[a], self._before[a]) for n in near}
+        return sorted(found - {block})
+
+    def tensors(self, piece: Iterable[int]) -> Tensors:
+        """The tensors that a piece makes or reads; `ends` has the atom that makes each, and all readers."""
+        return frozenset[int]().union(*(self._touched[atom] for atom in piece))
+
+    def move(self, piece: Iterable[int], target: int) -> None:
+        """Put a piece into another block."""
+        for atom in piece:
+            source = self.block_of[atom]
+            for near, outward in ((self._after[atom], True), (self._before[atom], False)):
+                for other in near:
+                    theirs = self.block_of[other]
+                    for block, amount in ((source, -1), (target, 1)):
+                        ends = (block, theirs) if outward else (theirs, block)
+                        self._count(*ends, amount)
+            self.block_of[atom] = target
+            self.blocks[source].discard(atom)
+            self.blocks[target].add(atom)
+
+    def acyclic(self) -> bool:
+        """Whether the blocks can be put in an order: then each of them is convex."""
+        position = {block: at for at, block in enumerate(self._edges)}
+        before = [0] * len(position)
+        for block, readers in self._edges.items():
+            for reader in readers:
+                before[position[reader]] |= 1 << position[block]
+        left, waiting = bit_set(range(len(before))), list(range(len(before)))
+        while waiting:
+            free = [block for block in waiting if not before[block] & left]
+            if not free:
+                return False
+            left &= ~bit_set(free)
+            waiting = [block for block in waiting if left >> block & 1]
+        return True
+
+
+def _ends(atoms: Atoms) -> dict[int, tuple[int, tuple[int, ...]]]:
+    readers: dict[int, tuple[int, list[int]]] = {}
+    for atom, after in enumerate(atoms.after):
+        for reader, tensors in after.items():
+            for tensor in tensors:
+                readers.setdefault(tensor, (atom, []))[1].append(reader)
+    return {tensor: (maker, tuple(found)) for tensor, (maker, found) in readers.items()}
+
+
+def uncoarsen(
+    assignment: BlockAssignment,
+    history: Sequence[Pairs],
+    costs: GroupCosts,
+    fits: Callable[[set[int]], bool],
+    check: Callable[[], None],
+) -> int:
+    """Go back through the levels, from the last; the number of moves.
+
+    A piece moves when its block keeps another one and all messages of its tensors together take less time.
+    """
+    moves = 0
+    for pairs in reversed(history):
+        check()
+        for pair in pairs:
+            moves += any(_move_piece(assignment, piece, costs, fits) for piece in pair)
+    return moves
+
+
+def _move_piece(
+    assignment: BlockAssignment, piece: list[int], costs: GroupCosts, fits: Callable[[set[int]], bool]
+) -> bool:
+    source = assignment.block_of[piece[0]]
+    if len(piece) == len(assignment.blocks[source]):
+        return False
+    near = assignment.beside(piece, source)
+    if not near:
+        return False
+    tensors = assignment.tensors(piece)
+    inside = set(piece)
+    now = _sending(assignment, tensors, inside, source, costs)
+    for _, target in sorted((_sending(assignment, tensors, inside, block, costs), block) for block in near):
+        if _sending(assignment, tensors, inside, target, costs) >= now:
+            return False
+        if not fits(assignment.blocks[target] | inside):
+            continue
+        assignment.move(piece, target)
+        if assignment.acyclic():
+            return True
+        assignment.move(piece, source)
+    return False
+
+
+def _sending(assignment: BlockAssignment, tensors: Tensors, piece: set[int], block: int, costs: GroupCosts) -> int:
+    """Ns of all messages of these tensors with the piece in `block`."""
+    block_of, total = assignment.block_of, 0
+    for tensor in tensors:
+        maker, readers = assignment.ends[tensor]
+        home = block if maker in piece else block_of[maker]
+        targets = {block if reader in piece else block_of[reader] for reader in readers}
+        total += costs.communication(tensor) * len(targets - {home})
+    return total

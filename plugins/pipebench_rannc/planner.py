@@ -1,24 +1,21 @@
 """The planner `rannc`: atoms, blocks, stages."""
 
-from pipebench.algorithms.balance import BALANCE, balance_permille
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.level_cuts import BALANCE, balance_permille
+from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S, whole_bytes
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_rannc.atoms import atoms_of
-from pipebench_rannc.best_search import best_of, every_cut
+from pipebench_rannc.atoms import GroupCosts, atoms_of
 from pipebench_rannc.blocks import Blocks, Recipe, partition
 from pipebench_rannc.candidates import plan_of
-from pipebench_rannc.differences import Differences, differences
-from pipebench_rannc.group_costs import GroupCosts
 from pipebench_rannc.plugin import RaNNCOptions
-from pipebench_rannc.printed_search import printed_search
-from pipebench_rannc.runs import Runs
+from pipebench_rannc.runs import BlockRuns
+from pipebench_rannc.search import best_of, every_cut, printed_search
 from pipebench_rannc.space import refuse_unsupported
+from pipebench_rannc.variants import Differences, differences
 
 PROFILED_MICRO_BATCHES = 32
 """While blocks are made, a mini-batch is taken to be so many micro-batches (the released code's choice)."""
@@ -36,11 +33,11 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     chosen = differences(options)
     model = CostModel(problem)
     blocks = _blocks(model, options, chosen, context)
-    runs = Runs(model, blocks)
+    runs = BlockRuns(model, blocks)
     notices = _notices(options, blocks)
     for memory_bytes in memory_limits(problem):
         limit_bytes = memory_bytes - whole_bytes(memory_bytes * chosen.margin)
-        search = _best if options.variant == "best" else _printed
+        search = _best if options.variant == "best" else _plan_as_printed
         result = search(problem, runs, limit_bytes, options, context)
         if result is not None:
             context.count(BALANCE, balance_permille(model, result.plan))
@@ -77,8 +74,8 @@ def _blocks(model: CostModel, options: RaNNCOptions, chosen: Differences, contex
     return blocks
 
 
-def _printed(
-    problem: Problem, runs: Runs, limit_bytes: int, options: RaNNCOptions, context: Context
+def _plan_as_printed(
+    problem: Problem, runs: BlockRuns, limit_bytes: int, options: RaNNCOptions, context: Context
 ) -> PlanResult | None:
     found = printed_search(problem, runs, limit_bytes, differences(options), context)
     if found is None:
@@ -95,7 +92,7 @@ def _printed(
 
 
 def _best(
-    problem: Problem, runs: Runs, limit_bytes: int, options: RaNNCOptions, context: Context
+    problem: Problem, runs: BlockRuns, limit_bytes: int, options: RaNNCOptions, context: Context
 ) -> PlanResult | None:
     cuts = every_cut(problem, runs, limit_bytes, context)
     found = best_of(problem, runs, cuts, options.simulations, options.rivals, context)

@@ -1,8 +1,8 @@
 """What runs of consecutive blocks cost as stages, by the suite's cost model: all of them at once."""
 
-from pipebench.costs.communicate import ring_level
 from pipebench.costs.formula import Memory
 from pipebench.costs.intervals import Intervals
+from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import LinkLevel
@@ -10,7 +10,7 @@ from pipebench.domain.problem import Recompute
 from pipebench_rannc.blocks import Blocks
 
 
-class Runs:
+class BlockRuns:
     """Tables of all runs of the blocks, shape (k + 1, k + 1), [i, j] for blocks i … j - 1.
 
     Times are in ns, of one micro-batch on one of some replicas.

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipebench.algorithms.micro_batches import MOST_STEPS, divisors
-from pipebench.algorithms.replica_counts import near_profiled
+from pipebench.algorithms.micro_batches import MOST_STEPS, divisors, near_profiled
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PipelineCopies:
     """nodes: n of Algorithm 2. devices: D of one copy of the pipeline. copies: R."""
 
     nodes: int
@@ -19,10 +18,10 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class MicroBatchFlow:
     """A shape and how often a copy runs for one update. micro_batch: samples of one copy at once."""
 
-    shape: Shape
+    shape: PipelineCopies
     micro_batches: int
     micro_batch: int
 
@@ -48,7 +47,7 @@ def node_size(problem: Problem) -> int:
     return inner if inner < cluster.size and cluster.size % inner == 0 else cluster.size
 
 
-def shapes(problem: Problem, doubling: bool) -> Iterator[Shape]:
+def shapes(problem: Problem, doubling: bool) -> Iterator[PipelineCopies]:
     """Numbers of nodes that a copy of the pipeline spans, ascending: 1, 2, 4, … or the divisors.
 
     Only those of which the copies divide the mini-batch.
@@ -58,10 +57,10 @@ def shapes(problem: Problem, doubling: bool) -> Iterator[Shape]:
     counts = [2**power for power in range(nodes.bit_length())] if doubling else divisors(nodes, nodes)
     for count in counts:
         if count <= nodes and problem.mini_batch % (nodes // count) == 0:
-            yield Shape(count, each * count, nodes // count)
+            yield PipelineCopies(count, each * count, nodes // count)
 
 
-def flows(problem: Problem, shape: Shape, doubling: bool, most: int = 0) -> Iterator[Flow]:
+def flows(problem: Problem, shape: PipelineCopies, doubling: bool, most: int = 0) -> Iterator[MicroBatchFlow]:
     """Numbers of micro-batches, ascending: powers of two or divisors of a copy's samples, at most `most` of them.
 
     The one that a pinned micro-batch makes.
@@ -69,15 +68,15 @@ def flows(problem: Problem, shape: Shape, doubling: bool, most: int = 0) -> Iter
     samples, pinned = problem.mini_batch // shape.copies, problem.pins.micro_batch
     if pinned is not None:
         if samples % pinned == 0:
-            yield Flow(shape, samples // pinned, pinned)
+            yield MicroBatchFlow(shape, samples // pinned, pinned)
         return
     limit = min(samples, most or samples, max(1, MOST_STEPS // problem.cluster.size))
     for count in divisors(samples, limit):
         if not doubling or count & (count - 1) == 0:
-            yield Flow(shape, count, samples // count)
+            yield MicroBatchFlow(shape, count, samples // count)
 
 
-def replica_choices(problem: Problem, flow: Flow, powers: bool) -> tuple[int, ...]:
+def replica_choices(problem: Problem, flow: MicroBatchFlow, powers: bool) -> tuple[int, ...]:
     """Replicas that a stage may have, ascending: they leave each a sample, and no more than were profiled."""
     pinned, copies = problem.pins.data_parallel, flow.shape.copies
     most = min(flow.shape.devices, flow.micro_batch)
@@ -88,7 +87,7 @@ def replica_choices(problem: Problem, flow: Flow, powers: bool) -> tuple[int, ..
     return near_profiled(problem, flow.micro_batch, counts)
 
 
-def stage_counts(problem: Problem, shape: Shape, blocks: int) -> range:
+def stage_counts(problem: Problem, shape: PipelineCopies, blocks: int) -> range:
     """Numbers of stages that there can be at all, or the pinned one."""
     most = min(shape.devices, blocks)
     pinned = problem.pins.pipeline

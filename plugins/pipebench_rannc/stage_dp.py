@@ -15,7 +15,7 @@ MOST_LABELS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StageCut:
     """value: longest forward + longest backward of a stage, in ns. stages: (end, devices) of each, in order."""
 
     value: int
@@ -23,7 +23,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class StageTimes:
+class RunTimes:
     """forward, backward: ns of each run of blocks as a stage, shape (classes, D + 1, k + 1, k + 1), by its place,
     its replicas r, and [i, j]; INFEASIBLE where it does not fit. extra: ns added to the value only, in both
     directions (2, D + 1, k + 1, k + 1).
@@ -42,14 +42,14 @@ class StageTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class CutTables:
     """The tables of a search: cuts for every number of stages that was asked for. transitions: inner steps."""
 
-    cuts: dict[int, Cut]
+    cuts: dict[int, StageCut]
     transitions: int
 
 
-def one_label(times: StageTimes, stages: int, devices: int, prune: Prune = "none") -> Solved:
+def one_label(times: RunTimes, stages: int, devices: int, prune: Prune = "none") -> CutTables:
     """Algorithm 1 for `stages` stages on exactly `devices` devices.
 
     One pair of longest times is kept for each (s, b, d), the one of the smallest sum; the sum of two maxima is
@@ -61,17 +61,17 @@ def one_label(times: StageTimes, stages: int, devices: int, prune: Prune = "none
     )
     blocks = times.blocks
     if value[stages, blocks, devices] >= INFEASIBLE:
-        return Solved({}, int(steps))
+        return CutTables({}, int(steps))
     found: list[tuple[int, int]] = []
     b, d = blocks, devices
     for s in range(stages, 0, -1):
         before = int(back_devices[s, b, d])
         found.append((b, d - before))
         b, d = int(back_block[s, b, d]), before
-    return Solved({stages: Cut(int(value[stages, blocks, devices]), tuple(reversed(found)))}, int(steps))
+    return CutTables({stages: StageCut(int(value[stages, blocks, devices]), tuple(reversed(found)))}, int(steps))
 
 
-def all_labels(times: StageTimes, most_stages: int, devices: int) -> Solved:
+def all_labels(times: RunTimes, most_stages: int, devices: int) -> CutTables:
     """The smallest longest forward + longest backward for every number of stages up to `most_stages`.
 
     Exact: every pair that no other pair of the same (s, b, d) beats in both is kept.
@@ -87,7 +87,7 @@ def all_labels(times: StageTimes, most_stages: int, devices: int) -> Solved:
         if labels > MOST_LABELS:
             raise MemoryError("the stage search has too many labels")
     blocks = times.blocks
-    cuts: dict[int, Cut] = {}
+    cuts: dict[int, StageCut] = {}
     for stages in range(1, most_stages + 1):
         here = count[stages, blocks, devices]
         if here == 0:
@@ -100,8 +100,8 @@ def all_labels(times: StageTimes, most_stages: int, devices: int) -> Solved:
             before_b, before_d, before = (int(each) for each in link[s, b, d, at])
             found.append((b, d - before_d))
             b, d, at = before_b, before_d, before
-        cuts[stages] = Cut(int(sums[label]), tuple(reversed(found)))
-    return Solved(cuts, int(steps))
+        cuts[stages] = StageCut(int(sums[label]), tuple(reversed(found)))
+    return CutTables(cuts, int(steps))
 
 
 @kernel

@@ -31,14 +31,14 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
         Scheduler(
             name="gpipe",
             summary="all forwards, then all backwards, of a mini-batch",
-            load="pipebench_schedules.gpipe:schedule",
+            load="pipebench_schedules.single_stage:schedule_gpipe",
             reference="Huang et al. 2019, GPipe, section 2.3",
             capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
         ),
         Scheduler(
             name="1f1b",
             summary="forwards and backwards in turn after a warm-up (kFkB), on any graph of stages",
-            load="pipebench_schedules.one_f_one_b:schedule",
+            load="pipebench_schedules.single_stage:schedule_1f1b",
             options=OneFOneBOptions,
             reference="Narayanan et al. 2019, PipeDream; Jeon et al. 2025, GraphPipe, section 4.3",
             deviations=("warm-up of stages with different micro-batches by a rule that is reconstructed",),
@@ -47,7 +47,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
         Scheduler(
             name="kfkb",
             summary="k backwards and k forwards in turn, k and micro-batch by stage; refuses orders that deadlock",
-            load="pipebench_schedules.kfkb:schedule",
+            load="pipebench_schedules.single_stage:schedule_kfkb",
             options=KFKBOptions,
             reference="Jeon et al. 2025, GraphPipe, section 4.3 and appendix A.1",
             deviations=(

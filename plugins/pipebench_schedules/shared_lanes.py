@@ -1,7 +1,7 @@
 """Schedules of devices that run several stages: who shares, and the lane with its all-reduces."""
 
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_as
 from pipebench.domain.plan import Plan

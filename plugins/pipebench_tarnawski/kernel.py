@@ -6,18 +6,16 @@ section 5 (dynamic program over pairs of downsets).
 
 from typing import NamedTuple
 
-from pipebench.algorithms.assign import assign
-from pipebench.algorithms.downset_pairs import boundary
-from pipebench.algorithms.downset_table import Words, contains
-from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.downset_table import Words, boundary, contains
+from pipebench.algorithms.jit import assign, kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 
 UNREACHED = 1 << 30
 SLACK = 1e-9
 
 
-class Tables(NamedTuple):
-    """Sets: downsets by `load`. rows, cut, edges, values, cut_sums: of algorithms.downset_pairs, in seconds.
+class LoadTables(NamedTuple):
+    """Sets: downsets by `load`. rows, cut, edges, values, cut_sums: of algorithms.downset_table, in seconds.
 
     load, cpu_load, size: sums on an accelerator, on a CPU, bytes. least: of the smaller of the two loads.
     foreign: operators that no accelerator runs. by_cpu: sets by cpu_load.
@@ -37,14 +35,16 @@ class Tables(NamedTuple):
 
 
 @kernel
-def load_between(tables: Tables, large: int, small: int) -> float:
+def load_between(tables: LoadTables, large: int, small: int) -> float:
     """Seconds of an accelerator that holds what lies between two downsets: latencies and transfers."""
     sent = boundary(tables.rows, tables.cut, tables.edges, tables.values, tables.cut_sums, large, small)
     return float(tables.load[large] - tables.load[small] + sent)
 
 
 @kernel
-def reach(tables: Tables, target: float, limit: float, used: IntArray, link: IntArray, counters: IntArray) -> bool:
+def reach(
+    tables: LoadTables, target: float, limit: float, used: IntArray, link: IntArray, counters: IntArray
+) -> bool:
     """Fill used (CPUs + 1, sets): the fewest accelerators behind each downset.
 
     used[0, -1] holds the accelerators that there are when it is called. link: (CPUs + 1, sets, 2), the downset
@@ -65,7 +65,7 @@ def reach(tables: Tables, target: float, limit: float, used: IntArray, link: Int
 
 @kernel
 def _on_cpu(
-    tables: Tables,
+    tables: LoadTables,
     target: float,
     before: IntArray,
     used: IntArray,
@@ -97,7 +97,7 @@ def _on_cpu(
 
 @kernel
 def _on_accelerators(
-    tables: Tables,
+    tables: LoadTables,
     target: float,
     limit: float,
     most: int,

@@ -1,7 +1,6 @@
 """The planner `tarnawski`: loads of accelerators and CPUs as the stages of a pipeline."""
 
-from pipebench.algorithms.idle_devices import idle_devices
-from pipebench.algorithms.memory_limit import memory_limits
+from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -9,9 +8,9 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_tarnawski.figures import CPU, every_load_bytes, figures
+from pipebench_tarnawski.node_costs import CPU, every_load_bytes, node_costs
 from pipebench_tarnawski.plugin import TarnawskiOptions
-from pipebench_tarnawski.search import COUNTERS, Search, Split
+from pipebench_tarnawski.search import COUNTERS, LoadSearch, LoadSplit
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -29,8 +28,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     size = micro_batch(problem)
     every = every_load_bytes(problem)
     limits = [limit_bytes - every for limit_bytes in memory_limits(problem, accelerators or None)]
-    search = Search(
-        figures(problem, size, limits[0]),
+    search = LoadSearch(
+        node_costs(problem, size, limits[0]),
         options.linearize,
         options.max_downsets,
         "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the search "
@@ -96,7 +95,7 @@ def _update_s(problem: Problem, size: int) -> float:
     return update_ns / NS_PER_S
 
 
-def _plan(problem: Problem, split: Split, size: int, accelerators: list[int], cpus: list[int]) -> Plan:
+def _plan(problem: Problem, split: LoadSplit, size: int, accelerators: list[int], cpus: list[int]) -> Plan:
     free, idle = iter(accelerators), iter(cpus)
     operators = problem.profile.graph.operators
     stages = tuple(

@@ -12,7 +12,7 @@ from pipebench.costs.quantise import FloatArray
 from pipebench.domain.problem import Problem
 
 SHARED = "->"
-"""Tensors whose names are equal up to here are one output that is sent once (formats.tarnawski_graph)."""
+"""Tensors whose names are equal up to here are one output that is sent once (formats.profiles.tarnawski_graph)."""
 
 
 def latency_s(problem: Problem, device_type: str, micro_batch: int) -> FloatArray:

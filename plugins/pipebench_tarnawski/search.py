@@ -8,8 +8,8 @@ import numpy as np
 
 from pipebench.algorithms.downset_table import cut_edges, downset_sums, downset_table, node_sets
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_tarnawski.figures import Figures
-from pipebench_tarnawski.kernel import Tables, load_between, reach
+from pipebench_tarnawski.kernel import LoadTables, load_between, reach
+from pipebench_tarnawski.node_costs import NodeCosts
 
 PRECISION = 1e-9
 ANY = 1e200
@@ -26,7 +26,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class LoadSplit:
     """Loads in topological order. stopped: out of time."""
 
     loads: tuple[Load, ...]
@@ -34,13 +34,13 @@ class Split:
     stopped: bool
 
 
-class Search:
+class LoadSearch:
     """The downsets of one problem. order: cut this order of the nodes only.
 
     Raises UnsupportedProblem, with `hint`, when there are more than `most` downsets.
     """
 
-    def __init__(self, figures: Figures, linear: bool, most: int, hint: str) -> None:
+    def __init__(self, figures: NodeCosts, linear: bool, most: int, hint: str) -> None:
         self.figures = figures
         successors = _chain(figures.successors) if linear else figures.successors
         rows = downset_table(successors, most, hint)
@@ -65,7 +65,7 @@ class Search:
         cut = cut_edges(rows, edges)
         self.downsets = len(rows)
         self.counters: IntArray = np.zeros(len(COUNTERS), np.int64)
-        self.tables = Tables(
+        self.tables = LoadTables(
             rows=rows,
             cut=cut,
             edges=edges,
@@ -81,7 +81,7 @@ class Search:
 
     def best(
         self, accelerators: int, cpus: int, limit_bytes: float, out_of_time: Callable[[], bool]
-    ) -> Split | None:
+    ) -> LoadSplit | None:
         """The split of the smallest largest load; None where none fits in memory."""
         used = np.empty((cpus + 1, self.downsets), np.int64)
         link = np.zeros((cpus + 1, self.downsets, 2), np.int64)
@@ -108,7 +108,7 @@ class Search:
         descend = False
         while low < high * (1 - PRECISION):
             if out_of_time():
-                return Split(loads, _largest(loads), True)
+                return LoadSplit(loads, _largest(loads), True)
             target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
             better = below(target)
             if better is None:
@@ -116,7 +116,7 @@ class Search:
             else:
                 loads, high = better, min(target, _largest(better))
                 descend = high - low < high / 50
-        return Split(loads, _largest(loads), False)
+        return LoadSplit(loads, _largest(loads), False)
 
     def _loads(self, link: IntArray, cpus: int) -> tuple[Load, ...]:
         at, here = self.downsets - 1, cpus

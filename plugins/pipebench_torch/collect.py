@@ -9,12 +9,14 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench_torch.placing.layout import Layout
+from pipebench_torch.placing.messages import TOKEN, traffic_of
 from pipebench_torch.placing.orders import Task, lane_orders
-from pipebench_torch.placing.pieces import TOKEN, traffic_of
-from pipebench_torch.processes.job import Report, Tasks
+from pipebench_torch.processes.job import ProcessReport, TaskTimes
 
 
-def trace_of(problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[Report]) -> Trace:
+def trace_of(
+    problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[ProcessReport]
+) -> Trace:
     """The run of median length. A task of several replicas begins with the last of them and ends with the last.
 
     A transfer is there for the first copy of the pipeline, from its last piece sent to its last one received.
@@ -57,7 +59,7 @@ def trace_of(problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, r
     )
 
 
-def _median_run(runs: list[list[Tasks]]) -> list[Tasks]:
+def _median_run(runs: list[list[TaskTimes]]) -> list[TaskTimes]:
     """By the time from the first process that begins to the last that ends; of two in the middle the longer."""
     ordered = sorted(runs, key=lambda run: max(t.ended for t in run) - min(t.begun for t in run))
     return ordered[len(ordered) // 2]
@@ -66,7 +68,7 @@ def _median_run(runs: list[list[Tasks]]) -> list[Tasks]:
 Key = tuple[str, int, int, int, int]
 
 
-def _transfers(problem: Problem, layout: Layout, run: list[Tasks], zero: int) -> dict[Key, tuple[int, int]]:
+def _transfers(problem: Problem, layout: Layout, run: list[TaskTimes], zero: int) -> dict[Key, tuple[int, int]]:
     found: dict[Key, tuple[int, int]] = {}
     for piece in traffic_of(problem.profile.graph, layout).pieces:
         if piece.local or piece.tensor == TOKEN or layout.copy_of(piece.source):
@@ -80,7 +82,7 @@ def _transfers(problem: Problem, layout: Layout, run: list[Tasks], zero: int) ->
     return found
 
 
-def _memory(layout: Layout, rank: int, report: Report, tasks: Tasks, zero: int) -> MemoryTimeline:
+def _memory(layout: Layout, rank: int, report: ProcessReport, tasks: TaskTimes, zero: int) -> MemoryTimeline:
     """What was held at the start, then the most during each task and what was left after it."""
     times, values = [0], [report.held_bytes]
     for position, (during, after) in enumerate(report.memory):

@@ -20,15 +20,51 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
 from pipebench_torch.collect import trace_of
-from pipebench_torch.installed import require_torch
 from pipebench_torch.placing.chains import chain_of
-from pipebench_torch.placing.rounds import rounds_of
+from pipebench_torch.placing.layout import Layout
+from pipebench_torch.placing.orders import rounds_of
 from pipebench_torch.plugin import ExecutorOptions
-from pipebench_torch.processes.hardware import device_and_backend, memory_limits
-from pipebench_torch.processes.job import JOB, Job, Report, read_report, write
+from pipebench_torch.processes.job import JOB, Difference, Job, ProcessReport, read_report, write
 from pipebench_torch.processes.launch import run_ranks
-from pipebench_torch.processes.nodes import node_of
-from pipebench_torch.remarks import judge_gradients, note_other_device
+from pipebench_torch.processes.nodes import device_and_backend, memory_limits, node_of, require_torch
+
+ROUNDINGS = 1000
+"""Most roundings by which a gradient may differ: 2e-13 in float64."""
+
+
+def judge_gradients(difference: Difference | None, tolerance: float, context: Context) -> None:
+    """Sums over micro-batches and replicas are rounded in another order than those of a single process: some
+    roundings of the number format are no difference.
+    """
+    if difference is None:
+        return
+    allowed = tolerance or ROUNDINGS * difference.rounding
+    if not difference.worst <= allowed:
+        raise PipebenchError(
+            f"gradients differ from those of {difference.kind}: by {difference.worst:.2g} of the largest one in "
+            f"{difference.name!r}, {allowed:.2g} is allowed in {difference.numbers}"
+        )
+    how = (
+        "exactly"
+        if difference.exact == difference.parameters
+        else f"{difference.exact} of {difference.parameters} exactly, the rest to {difference.worst:.1g}"
+    )
+    context.note(f"gradients equal those of {difference.kind}: {how}, in {difference.numbers}")
+
+
+def note_other_device(problem: Problem, layout: Layout, device: str, name: str, context: Context) -> None:
+    """Say so when the costs that were simulated are not those of what ran: the error then compares two devices."""
+    types = {problem.cluster.type_of(each).name for each in layout.devices}
+    origin = problem.profile.provenance
+    measured = origin.profiler.startswith("torch")
+    if types <= {device, name} and (not measured or origin.device == name):
+        return
+    of = origin.device if measured and types <= {device, name} else ", ".join(sorted(types))
+    context.note(
+        f"the profile is of {of} and this ran on {name}: the error compares two devices; plan with a profile of "
+        f"this one: pipebench profile MODEL --profiler torch --device {device} -o FILE"
+    )
+
 
 MOST_VERIFIED_BYTES = 2 * 10**9
 MOST_VERIFIED_S = 40.0
@@ -69,7 +105,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         backend=backend,
         end_s=limit_s - END_S if limit_s > 2 * END_S else limit_s,
         data_bytes=memory_limits(problem, options, layout, node) if device == "cpu" else (),
-        verify=_verified(problem, options),
+        verify=_needs_reference(problem, options),
         chain=chain,
         seed=context.seed,
     )
@@ -78,7 +114,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         write(folder / JOB, job)
         command = [sys.executable, "-m", "pipebench_torch.running.worker", str(folder)]
         run_ranks(command, layout.world, folder, deadline_s, node, _facts(job))
-        reports = [read_report(folder, rank, Report) for rank in range(layout.world)]
+        reports = [read_report(folder, rank, ProcessReport) for rank in range(layout.world)]
     judge_gradients(reports[0].difference, options.tolerance, context)
     if reports[0].delay > 1:
         context.note(f"{reports[0].delay + 1} versions of the weights were held; the cost model counts 2")
@@ -122,7 +158,7 @@ def _costs_of(problem: Problem, costs: tuple[OperatorCosts, ...], name: str) -> 
     return costs[problem.profile.graph.index[name]]
 
 
-def _verified(problem: Problem, options: ExecutorOptions) -> bool:
+def _needs_reference(problem: Problem, options: ExecutorOptions) -> bool:
     """Whether a single process should compute it too: always, never, or when the model is small."""
     if options.verify != "auto":
         return options.verify == "yes"

@@ -88,9 +88,9 @@ def test_the_world_is_another_one() -> None:
     """A single stage: what it holds, and how long it takes, with and without the alteration."""
     code = """
 from pipebench.costs.model import CostModel
-from pipebench.testing import problems
+from pipebench.testing import cases
 from pipebench.domain.plan import Plan, Stage
-problem = problems.chain("sync")
+problem = cases.chain("sync")
 names = tuple(operator.name for operator in problem.profile.graph.operators)
 plan = Plan(stages=(Stage(operators=names, devices=(0,), micro_batch=1),))
 model = CostModel(problem)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLANNERS = "data-parallel,layout,gpipe-hybrid,./mine.py"
 MINE = """
-from pipebench.algorithms.degrees import way
+from pipebench.algorithms.stage_row import way
 from pipebench.domain.plan import Plan, Stage
 
 def plan(problem, context):
@@ -72,12 +72,12 @@ def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
     assert line == "4 cached, 0 to run (4 cached rows ran beside other work: --fresh times all again)"
 
     for file in (
-        "pipebench/check/fit.py",
-        "pipebench/algorithms/score.py",
+        "pipebench/check/memory.py",
+        "pipebench/algorithms/planning.py",
         "plugins/pipebench_baselines/layout.py",
     ):
         copy.edit(file, '"""', '"""Edited. ')
-    copy.edit("pipebench/check/fit.py", "\ndef ", "\n# a comment\n\n\ndef ")
+    copy.edit("pipebench/check/memory.py", "\ndef ", "\n# a comment\n\n\ndef ")
     (copy.folder / "pipebench/simulation/unused.py").write_text("UNUSED = 1\n")
     (copy.folder / "mine.py").write_text(f"# mine\n{MINE}")
     assert copy.compare()[0] == set()
@@ -85,10 +85,12 @@ def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
     copy.edit("plugins/pipebench_baselines/layout.py", "MOST_MOVES = ", "MOST_MOVES = 1 + ")
     assert copy.compare()[0] == {"layout"}
 
-    copy.edit("plugins/pipebench_schedules/gpipe.py", "    del context\n", "    del context\n    edited = True\n")
+    copy.edit(
+        "plugins/pipebench_schedules/single_stage.py", "    del context\n", "    del context\n    edited = True\n"
+    )
     assert copy.compare()[0] == {"gpipe-hybrid"}
 
-    copy.edit("pipebench/algorithms/degrees.py", "def way(", "def edited() -> None: ...\n\n\ndef way(")
+    copy.edit("pipebench/algorithms/stage_row.py", "def way(", "def edited() -> None: ...\n\n\ndef way(")
     assert copy.compare()[0] == {"layout", "gpipe-hybrid", "./mine.py"}
 
     copy.edit("pipebench/costs/version.py", "MODEL_VERSION = ", "MODEL_VERSION = 1 + ")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from pipebench.algorithms.sp_tree import Leaf, Node, Parallel, Series
+from pipebench_graphpipe.series_parallel import LeafNode, Node, ParallelNode, SeriesNode
 
 Edges = Iterable[tuple[int, int]]
 
@@ -84,35 +84,35 @@ def _count(shape) -> int:  # type: ignore[no-untyped-def]
 
 def _named(shape, names) -> Node:  # type: ignore[no-untyped-def]
     if shape == "leaf":
-        return Leaf(next(names))
+        return LeafNode(next(names))
     parts = [_named(part, names) for part in shape]
     if isinstance(shape, tuple):
-        inner = [b for part in parts for b in (part.children if isinstance(part, Parallel) else (part,))]
-        return Parallel(tuple(inner))
-    return parts[0] if len(parts) == 1 else Series(tuple(parts))  # type: ignore[arg-type]
+        inner = [b for part in parts for b in (part.children if isinstance(part, ParallelNode) else (part,))]
+        return ParallelNode(tuple(inner))
+    return parts[0] if len(parts) == 1 else SeriesNode(tuple(parts))  # type: ignore[arg-type]
 
 
 def ordered(node: Node) -> Node:
     """The tree with branches by their lowest operator."""
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         return node
     children = [ordered(child) for child in node.children]
-    if isinstance(node, Series):
-        return Series(tuple(children))  # type: ignore[arg-type]
-    return Parallel(tuple(sorted(children, key=_lowest)))  # type: ignore[arg-type]
+    if isinstance(node, SeriesNode):
+        return SeriesNode(tuple(children))  # type: ignore[arg-type]
+    return ParallelNode(tuple(sorted(children, key=_lowest)))  # type: ignore[arg-type]
 
 
 def _lowest(node: Node) -> int:
-    return node.operator if isinstance(node, Leaf) else min(map(_lowest, node.children))
+    return node.operator if isinstance(node, LeafNode) else min(map(_lowest, node.children))
 
 
 def edges_of(node: Node) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Sources, sinks and edges of the graph of a tree."""
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         return [node.operator], [node.operator], []
     inner = [edges_of(child) for child in node.children]
     edges = [edge for _, _, found in inner for edge in found]
-    if isinstance(node, Parallel):
+    if isinstance(node, ParallelNode):
         return [s for one, _, _ in inner for s in one], [s for _, one, _ in inner for s in one], edges
     for (_, sinks, _), (sources, _, _) in pairwise(inner):
         edges += [(before, after) for before in sinks for after in sources]

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.downsets import count_downsets
-from pipebench.algorithms.isomorphism import Signatures
-from pipebench.algorithms.reachability import descendants, members, transitive_reduction
-from pipebench.algorithms.series_parallel import decompose
-from pipebench.algorithms.sp_tree import Parallel, leaves, parts
+from pipebench.algorithms.graph_orders import descendants, members, transitive_reduction
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order
+from pipebench_graphpipe.compiler import Signatures
+from pipebench_graphpipe.series_parallel import ParallelNode, decompose, leaves, parts
+from pipebench_pipedream.downsets import count_downsets
 from tests.algorithms.graphs import dags
 from tests.builders import cluster, dag_problem
 
@@ -108,7 +107,7 @@ def test_equal_signatures_are_isomorphic_branches(problem: Problem) -> None:
         each = costs[fields["position"]]
         sizes = [graph.parameter_bytes[parameter] for parameter in fields["parameters"]]
         whole.nodes[name]["cost"] = (each.forward_s, each.backward_s, each.saved_bytes_per_sample, sizes)
-    (fork,) = [part for part in parts(decompose(graph.successors).tree) if isinstance(part, Parallel)]
+    (fork,) = [part for part in parts(decompose(graph.successors).tree) if isinstance(part, ParallelNode)]
     made = Signatures(graph, costs)
     branches = [
         (made.of(branch), whole.subgraph(graph.operators[operator].name for operator in leaves(branch)))

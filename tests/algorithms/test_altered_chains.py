@@ -10,9 +10,9 @@ from tests.algorithms import (
     test_contiguous_bound,
     test_grouped,
     test_one_f_one_b_star,
-    test_stage_table,
 )
 from tests.altered import WORLDS, altered
+from tests.plugins.madpipe import test_stage_table
 
 ORACLES: list[Callable[[], None]] = [
     test_chain.test_stages_cuts_and_memory_equal_the_cost_model,

@@ -18,7 +18,7 @@ from pipebench.algorithms.contiguous import (
     partition_at,
     shortest_period,
 )
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem

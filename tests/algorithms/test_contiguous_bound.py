@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import StageRange, decide
-from pipebench.algorithms.contiguous_bound import take_turns
-from pipebench.algorithms.contiguous_plan import contiguous_plan, contiguous_result
-from pipebench.algorithms.contiguous_sweep import sweep
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.contiguous_plan import contiguous_plan, contiguous_result, sweep, take_turns
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import LinkLevel, LinkMode

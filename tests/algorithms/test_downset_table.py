@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pipebench.algorithms.downset_pairs import boundary, cut_by_both
-from pipebench.algorithms.downset_table import contains, cut_edges, downset_sums, downset_table, node_sets
-from pipebench.algorithms.downsets import count_downsets, list_downsets
+from pipebench.algorithms.downset_table import (
+    boundary,
+    contains,
+    cut_by_both,
+    cut_edges,
+    downset_sums,
+    downset_table,
+    node_sets,
+)
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench_pipedream.downsets import count_downsets, list_downsets
 from tests.algorithms.graphs import branches, dags
 
 

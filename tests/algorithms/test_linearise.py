@@ -5,7 +5,7 @@ from itertools import chain as joined
 import msgspec
 from hypothesis import given
 
-from pipebench.algorithms.linearise import crosses_twice, linearise
+from pipebench.algorithms.graph_orders import crosses_twice, linearise
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 from tests.algorithms.strategies import dags

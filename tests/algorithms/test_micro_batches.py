@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from pipebench.algorithms.micro_batches import (
     MOST_STEPS,
     divisors,
+    least_period_ns,
     micro_batch_candidates,
     micro_batch_notices,
+    near_profiled,
+    replica_counts,
 )
-from pipebench.algorithms.micro_batches_bound import least_period_ns
-from pipebench.algorithms.replica_counts import near_profiled, replica_counts
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, RegimeMode

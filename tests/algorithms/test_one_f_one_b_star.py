@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.contiguous import partition_at
 from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.linearise import CutRule, linearise
-from pipebench.algorithms.memory_limit import memory_limits
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star, stage_chain
-from pipebench.algorithms.periodic import groups
+from pipebench.algorithms.graph_orders import CutRule, linearise
+from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star, stage_chain
+from pipebench.algorithms.planning import memory_limits
 from pipebench.check import check_plan, check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem

@@ -84,9 +84,9 @@ def test_the_first_convolution_reduces_no_gradient_of_the_image() -> None:
 
 def test_pairs_of_linears_do_not_overlap() -> None:
     """Layers without attention between them would chain four linears: 1-2 and 3-4 are pairs, 2-3 is not."""
-    from pipebench_analytic.splits import linear_pairs
+    from pipebench_analytic.alternatives import linear_pairs
     from pipebench_models.graph_builder import GraphBuilder
-    from pipebench_models.shared_operators import linear
+    from pipebench_models.operators import linear
 
     graph = GraphBuilder("chain")
     x = graph.input("x", 8, 16)

@@ -16,8 +16,8 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
 from pipebench_analytic import calibration as fitting
-from pipebench_analytic.fit import Point, fitted
-from pipebench_analytic.measured_times import measured_times, read_sources
+from pipebench_analytic.calibration import measured_times, read_sources
+from pipebench_analytic.fit import TimedPoint, fit_rates
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import Kernel, Rates
 from pipebench_analytic.work import Kernels, graph_work
@@ -191,8 +191,8 @@ def test_a_kind_with_few_times_takes_the_curve_of_the_others(tmp_path: Path) -> 
 def test_a_bound_that_is_not_seen_is_as_slow_as_it_may_be() -> None:
     """Times that grow with FLOP only: memory is not infinitely fast, it is just not in the way."""
     kernels = [Kernel(1e9 * n, 1e3 * n, 0.0, 64.0) for n in (1, 2, 5, 9)]
-    points = [Point((kernel,), 1, kernel.flops / 1e10 + 1e-5) for kernel in kernels]
-    found = fitted(points)
+    points = [TimedPoint((kernel,), 1, kernel.flops / 1e10 + 1e-5) for kernel in kernels]
+    found = fit_rates(points)
     assert found.flops_per_s * 64 / (64 + found.r_half) == pytest.approx(1e10, rel=1e-6)
     assert found.bytes_per_s == pytest.approx(1e4, rel=1e-6)
     assert [point.predicted(found) for point in points] == pytest.approx([p.seconds for p in points], rel=1e-6)

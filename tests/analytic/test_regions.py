@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from pipebench_analytic.regions import regions
+from pipebench_analytic.alternatives import regions
+from pipebench_models.bert import elementwise, weights
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.task_operators import elementwise, weights
 from tests.analytic.profiling import run
 from tests.models.zoo import DESCRIPTORS, model
 

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.bench.attachment import attached
-from pipebench.bench.clocks import clock_offsets
-from pipebench.bench.prediction import prediction_error
+from pipebench.bench.attachment import attach_run, clock_offsets
+from pipebench.bench.score import prediction_error
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
-from pipebench.formats.chrome_trace import Message, RankTrace, TaskSpan, read_chrome_trace
+from pipebench.formats.chrome_trace import RankMessage, RankTrace, TaskSpan, read_chrome_trace
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.plugins.running import services
 
@@ -68,8 +67,8 @@ def exchange(rank: int, sent: dict[int, list[int]], got: dict[int, list[int]]) -
     return RankTrace(
         rank=rank,
         steps=((0, 1),),
-        sent=tuple(Message(peer, 0, at, at + 1) for peer, times in sent.items() for at in times),
-        got=tuple(Message(peer, 0, at - 1, at) for peer, times in got.items() for at in times),
+        sent=tuple(RankMessage(peer, 0, at, at + 1) for peer, times in sent.items() for at in times),
+        got=tuple(RankMessage(peer, 0, at - 1, at) for peer, times in got.items() for at in times),
         busy=(),
     )
 
@@ -127,7 +126,7 @@ def test_the_slowest_ranks_median_after_warm_up_and_work_by_rank(tmp_path: Path)
     plan = stages_plan([[0], [1], [2]])
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank)) for rank in (2, 0, 1)]
-    made = attached(row(2e-3), plan, trace, files, warmup=1)
+    made = attach_run(row(2e-3), plan, trace, files, warmup=1)
     assert made.measured_s == pytest.approx(1e-3)
     assert made.error == pytest.approx(1.0)
     assert [rank.busy_s for rank in made.ranks] == pytest.approx([100e-6, 300e-6, 200e-6])
@@ -140,7 +139,7 @@ def test_a_stage_alone_on_its_rank_is_the_work_of_an_iteration(tmp_path: Path) -
     plan = stages_plan([[0], [1], [2]])
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank)) for rank in range(3)]
-    made = attached(row(2e-3), plan, trace, files, warmup=1)
+    made = attach_run(row(2e-3), plan, trace, files, warmup=1)
     assert [(each.stage, each.marked) for each in made.stages] == [(0, False), (1, False), (2, False)]
     assert [each.measured_s for each in made.stages] == pytest.approx([50e-6, 150e-6, 100e-6])
     assert [each.simulated_s for each in made.stages] == pytest.approx([100e-9, 300e-9, 200e-9])
@@ -172,7 +171,7 @@ def test_marked_tasks_tell_stages_that_share_a_rank(tmp_path: Path) -> None:
         end_ns=(40, 60, 110, 200),
         total_ns=200,
     )
-    made = attached(row(2e-3), plan, trace, [found], warmup=1)
+    made = attach_run(row(2e-3), plan, trace, [found], warmup=1)
     assert [(each.stage, each.marked) for each in made.stages] == [(0, True), (1, True)]
     assert [each.simulated_s for each in made.stages] == pytest.approx([130e-9, 70e-9])
     assert [each.measured_s for each in made.stages] == pytest.approx([130e-6, 70e-6])
@@ -193,9 +192,9 @@ def test_bad_traces(tmp_path: Path) -> None:
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank, iterations=1)) for rank in range(3)]
     with pytest.raises(PipebenchError, match="1 iterations, 1 are warm-up"):
-        attached(row(1.0), plan, trace, files, warmup=1)
+        attach_run(row(1.0), plan, trace, files, warmup=1)
     with pytest.raises(PipebenchError, match="ranks 0, 1, the plan has ranks 0 to 2"):
-        attached(row(1.0), plan, trace, files[:2], warmup=0)
+        attach_run(row(1.0), plan, trace, files[:2], warmup=0)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipebench.bench import conditions
-from pipebench.bench.conditions import Usage, disturbance, usage
+from pipebench.bench import environment
+from pipebench.bench.environment import Usage, disturbance, usage
 
 BEFORE = Usage(at_s=100.0, all_s=50.0, own_s=7.0)
 
@@ -37,7 +37,7 @@ def test_children_count_as_ours() -> None:
 
 
 def test_a_system_that_does_not_tell(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(conditions, "STAT", tmp_path / "nothing")
+    monkeypatch.setattr(environment, "STAT", tmp_path / "nothing")
     assert usage() is None
     (tmp_path / "nothing").write_text("cpu what\n")
     assert usage() is None

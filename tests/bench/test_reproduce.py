@@ -10,7 +10,7 @@ from pipebench.bench.trials.trial import run_trial
 from pipebench.domain.artefact import Cell
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats.profiles import profiles_folder
+from pipebench.formats.profiles.shipped import profiles_folder
 from pipebench.hooks.manager import Host
 from tests.shared_data import shared_data
 

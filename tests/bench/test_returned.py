@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipebench.bench.returned import (
-    called,
+from pipebench.bench.plugin_results import (
+    call_plugin,
     exact_counters,
     exact_graph,
     exact_profile,
@@ -123,11 +123,11 @@ def raising(error: BaseException) -> Any:
 @pytest.mark.parametrize("error", [ValueError("oops"), SystemExit("oops"), GeneratorExit("oops")])
 def test_whatever_a_plugin_raises_is_one_error(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PipebenchError, match=f"^model 'm' failed: {type(error).__name__}: oops$"):
-        called("model 'm'", raising(error))
+        call_plugin("model 'm'", raising(error))
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("error", [InfeasibleProblem("no"), MemoryError(), KeyboardInterrupt()])
 def test_what_has_a_meaning_of_its_own_passes(error: BaseException) -> None:
     with pytest.raises(type(error)):
-        called("model 'm'", raising(error))
+        call_plugin("model 'm'", raising(error))

@@ -8,7 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.contiguous import Partition, StageRange, contiguous_optimum, least_memory
 from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.algorithms.series_parallel import decompose
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.domain.problem import Problem
 from pipebench.domain.workload import WorkloadSpec
@@ -18,6 +17,7 @@ from pipebench.hooks.context import Context
 from pipebench.hooks.manager import Host
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.series_parallel import decompose
 from tests.benchmarks.timed import only_when_measured
 from tests.builders import cluster, dag_problem
 from tests.plugins.graphpipe.large_graphs import nasnet, problem_on

@@ -7,10 +7,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.partition import Search
+from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
+from pipebench_pipedream.planner import replica_choices
 from pipebench_pipedream.plugin import PipeDreamOptions
-from pipebench_pipedream.space import replica_choices
 from tests.benchmarks.timed import only_when_measured
 from tests.builders import cluster, dag_problem
 from tests.plugins.pipedream.shared_problems import shared_problem
@@ -61,7 +61,7 @@ def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: Re
         bottlenecks = []
         for size in SIZES:
             costs = IntervalCosts(problem, order, replica_choices(problem, size))
-            found, _, _ = Search(costs, size, problem.cluster.memory_bytes, devices).run(form)
+            found, _, _ = IntervalSearch(costs, size, problem.cluster.memory_bytes, devices).run(form)
             bottlenecks.append(found.bottleneck_ns if found else None)
         return bottlenecks
 

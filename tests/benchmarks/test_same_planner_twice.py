@@ -11,8 +11,8 @@ from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import run_trial
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.row import Row
-from pipebench.formats.cluster import load_cluster
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.clusters import load_cluster
+from pipebench.formats.profiles.shipped import load_profile
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from tests.benchmarks.timed import only_when_measured

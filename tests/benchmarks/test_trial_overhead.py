@@ -6,8 +6,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
-from pipebench.bench.sweeps.agenda import agenda
-from pipebench.bench.sweeps.sweep import Where, run_agenda
+from pipebench.bench.sweeps.run_plan import make_run_plan
+from pipebench.bench.sweeps.sweep import Where, run_trials
 from pipebench.bench.trials.comparison import Request, trials
 from pipebench.hooks.syntax import parse_reference
 from tests.bench.ready import workload
@@ -25,8 +25,8 @@ def test_two_hundred_trivial_trials(benchmark: BenchmarkFixture, tmp_path: Path)
     listed = trials(Request(workloads=[workload(PROBLEM)], planners=[planner], rounds=TRIALS))
 
     def sweep() -> list[str]:
-        todo = agenda(HOST, listed, Store.open(tmp_path / "store"))
-        return [finished.outcome.row.status for finished in run_agenda(HOST, todo, Where())]
+        todo = make_run_plan(HOST, listed, Store.open(tmp_path / "store"))
+        return [finished.outcome.row.status for finished in run_trials(HOST, todo, Where())]
 
     statuses = benchmark.pedantic(sweep, rounds=1)
     assert statuses == ["ok"] * TRIALS

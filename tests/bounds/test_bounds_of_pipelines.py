@@ -13,8 +13,8 @@ from pipebench.check import check_pins, check_schedule
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule
-from pipebench.simulation.errors import Deadlock
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, mirrored_plan
 from tests.check.orders import lane
 from tests.simulation.random_plans import executable_schedules, planned_problems

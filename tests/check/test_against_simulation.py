@@ -9,8 +9,8 @@ from pipebench.check import check_schedule, check_trace
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import FiniteSchedule
-from pipebench.simulation.errors import Deadlock
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 from tests.check.orders import lane
 from tests.check.test_periodic import one_f_one_b_star

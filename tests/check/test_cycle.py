@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipebench.check import check_plan
-from pipebench.check.cycle import shortest_cycle
+from pipebench.check.structure import shortest_cycle
 from tests.builders import cluster, dag_problem, stages_plan
 
 
@@ -37,7 +37,7 @@ def test_ends_of_the_range() -> None:
 
 def test_networkx_is_loaded_only_for_a_graph_with_a_cycle() -> None:
     code = (
-        "import sys; from pipebench.check.cycle import shortest_cycle; shortest_cycle([{1}, set()]);"
+        "import sys; from pipebench.check.structure import shortest_cycle; shortest_cycle([{1}, set()]);"
         "before = 'networkx' in sys.modules; shortest_cycle([{1}, {0}]); print(before, 'networkx' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

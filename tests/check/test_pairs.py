@@ -7,8 +7,8 @@ from pipebench.check import check_schedule, check_trace
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.domain.trace import Trace
-from pipebench.simulation.errors import Deadlock
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.check.orders import lane
 

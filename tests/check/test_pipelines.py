@@ -11,8 +11,8 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.domain.verdict import Witness
-from pipebench.simulation.errors import Deadlock
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, mirrored_plan, stages_plan
 from tests.check.orders import lane
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.formats.native import read_document
+from pipebench.formats.documents import read_document
 from tests.cli.command_line import CommandLine
 
 MEASURED = Path(__file__).parents[2] / "profiles" / "tiny-mmt-cpu.json"

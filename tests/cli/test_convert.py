@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.cli.main import run
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_profile
 from tests.formats.graph_txt import DIAMOND
 from tests.formats.test_foreign_errors import PIPER
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.formats.frameworks.megatron_layout import check_layout, parse_layout
+from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 from tests.cli.command_line import CommandLine
 from tests.language_models import config
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pipebench.cli import progress, reproduce
+from pipebench.cli import progress
+from pipebench.cli.commands import reproduce
 from pipebench.domain.errors import ExitCode, PipebenchError
-from pipebench.formats.profiles import profiles_folder
+from pipebench.formats.profiles.shipped import profiles_folder
 from pipebench.hooks.discovery import Found, Provider, installed_entry_points, load_plugins
 from pipebench.hooks.manager import Host
 from tests.cli import tiny_artefact

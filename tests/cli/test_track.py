@@ -11,10 +11,9 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.against.side import Side
-from pipebench.track.against.sides import Sides
-from pipebench.track.journal import append
-from pipebench.track.machine import this_machine
+from pipebench.track.against.installation import Side, Sides
+from pipebench.track.conditions import this_machine
+from pipebench.track.history import append
 from tests.cli.command_line import CommandLine
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
@@ -180,7 +179,7 @@ def test_both_revisions_are_installed_and_each_side_runs_its_own(
     planner = top / "mine" / "planner.py"
     planner.write_text(planner.read_text().replace('count("steps", 1)', 'count("steps", 2)'))
     monkeypatch.chdir(top / "mine")
-    monkeypatch.setattr("pipebench.track.against.compare.MOST_PAIRS", 1)
+    monkeypatch.setattr("pipebench.track.against.comparison.MOST_PAIRS", 1)
     against = ("track", "check", "--against", "HEAD", "--planners", "mine", "--budget", "60s", *SMALL)
     done = pipebench(*against)
     assert done.code == 1, done.err
@@ -199,8 +198,8 @@ def test_both_sides_are_asked_what_the_user_asked(pipebench: CommandLine, monkey
         asked.extend(arguments)
         raise PipebenchError("asked")
 
-    monkeypatch.setattr("pipebench.track.against.sides.install_sides", install_sides)
-    monkeypatch.setattr("pipebench.track.against.compare.compare_sides", compare_sides)
+    monkeypatch.setattr("pipebench.track.against.installation.install_sides", install_sides)
+    monkeypatch.setattr("pipebench.track.against.comparison.compare_sides", compare_sides)
     words = ["--planners", "mine", "--models", "llm", "--profile", "mmt", "--config", "c.json", "--seq", "8"]
     words += ["--suite", "quick", "--devices", "4", "--micro-batch", "2", "--tp", "2", "--cp", "1"]
     pipebench("track", "check", "--against", "HEAD", *words)

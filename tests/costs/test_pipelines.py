@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from pipebench.costs.estimate import estimate
 from pipebench.costs.formula import Formula
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.links import flows
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.problem import Regime
 from tests.builders import chain_problem, cluster, mirrored_plan, stages_plan

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipebench.costs.scaling import scaled
+from pipebench.costs.rescale import scaled
 from pipebench.domain.profile import Profile
 from tests.analytic.profiling import run
 from tests.models.zoo import model

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from pipebench.cli.commands.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.cli.main import COMMANDS
-from pipebench.cli.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.hooks import specs
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Host

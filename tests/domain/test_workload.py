@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipebench import api
 from pipebench.bench.problems.workload import Workload
-from pipebench.bench.store.stored import workload_of
+from pipebench.bench.store.stored_rows import workload_of
 from pipebench.bench.suites import ChosenSuite, Suite, suite_schema
 from pipebench.bench.suites.grid import grid_points
 from pipebench.bench.suites.selection import Selection, SelectionKeywords, select
@@ -34,7 +34,7 @@ from pipebench.domain.workload import (
     problem_of,
     workload_fields,
 )
-from pipebench.formats.strict import parse_toml
+from pipebench.formats.typed_text import parse_toml
 from pipebench.hooks.manager import Host
 from tests.builders import chain_problem, cluster
 from tests.report.rows import row
@@ -46,7 +46,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {"pins": Pins, "regime": Regime, "probl
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_an_option_for_each_field(name: str) -> None:
-    command = import_module(f"pipebench.cli.{name}").command
+    command = import_module(f"pipebench.cli.commands.{name}").command
     options = {option.name: option for option in command.params}
     for field in keyword_fields().values():
         option = options[field.name]

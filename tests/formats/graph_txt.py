@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipebench.domain.profile import Profile
-from pipebench.formats.pipedream import PipeDreamOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 
 IMAGES = 2 * 3 * 224 * 224 * 4
 """Bytes of two fp32 images."""

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.cluster import load_cluster
-from pipebench.formats.cluster_table import ClusterFacts
-from pipebench.formats.native import write_document
-from pipebench.formats.strict import parse_toml
+from pipebench.formats.clusters import ClusterFacts, load_cluster
+from pipebench.formats.documents import write_document
+from pipebench.formats.typed_text import parse_toml
 
 GOOD = """
 name = "lab"

@@ -7,8 +7,7 @@ import pytest
 
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.cluster import cluster_names, load_cluster
-from pipebench.formats.cluster_table import cluster_table
+from pipebench.formats.clusters import cluster_names, cluster_table, load_cluster
 from tests.shared_data import shared_data
 
 

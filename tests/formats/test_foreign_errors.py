@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats import layer_table, piper, tarnawski
+from pipebench.formats.profiles import layer_table, piper, tarnawski
 
 
 def tmpc(**figures: Any) -> dict[str, Any]:

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from pipebench.formats.any_file import read_any
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_any, read_profile
 from tests.shared_data import shared_data
 
 PIPER = ("bert32a100", "gnmt")

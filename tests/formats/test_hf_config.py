@@ -7,7 +7,7 @@ import pytest
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.hf_config import read_config
-from pipebench_models.llm_options import LLMOptions
+from pipebench_models.options import LLMOptions
 from tests.language_models import LLAMA_70B_OPTIONS, config
 
 GPT2 = {

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pipebench.domain.document import PlannedProblem, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats.any_file import read_any
-from pipebench.formats.native import decode_profile, read_document, read_plan, write_document
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.documents import decode_profile, read_document, read_plan, write_document
+from pipebench.formats.profiles.files import read_any, read_profile
 from tests.builders import chain_problem, cluster, stages_plan
 
 PROBLEM = chain_problem([2, 7, 8], [1, 15, 11], cluster(2), activations=[1, 3, 15, 0], weights=[1, 1, 2])

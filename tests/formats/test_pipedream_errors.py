@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats.pipedream import PipeDreamOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 from tests.formats.graph_txt import DIAMOND, node, read_text
 
 CYCLE = "\tnode5 -- node3\n"

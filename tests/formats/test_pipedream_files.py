@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_profile
 from tests.shared_data import shared_data
 
 FILES = ("alexnet", "densenet121", "gnmt", "inception_v3", "resnet50", "vgg16")

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.any_file import read_any
-from pipebench.formats.native import write_document
-from pipebench.formats.profile_file import read_profile
-from pipebench.formats.profiles import load_profile, profile_names
+from pipebench.formats.documents import write_document
+from pipebench.formats.profiles.files import read_any, read_profile
+from pipebench.formats.profiles.shipped import load_profile, profile_names
 from tests.builders import chain_problem, cluster
 from tests.formats.graph_txt import DIAMOND
 

@@ -8,10 +8,9 @@ import pytest
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats.profile_file import read_profile
-from pipebench.formats.profile_parts import only, with_setting
-from pipebench.formats.profile_writers import WRITERS, written
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.profiles.files import WRITERS, read_profile, write_profile
+from pipebench.formats.profiles.parts import only, with_setting
+from pipebench.formats.profiles.shipped import load_profile
 from tests.builders import chain_problem, cluster
 from tests.formats.graph_txt import DIAMOND, read_text
 from tests.shared_data import shared_data
@@ -22,7 +21,7 @@ SETTING: dict[str, Any] = {"devices": 4, "memory_bytes": 10**9, "bandwidth_bytes
 
 def again(profile: Profile, folder: Path, name: str, **options: str) -> Profile:
     path = folder / name
-    path.write_bytes(written(profile, name).data)
+    path.write_bytes(write_profile(profile, name).data)
     return read_profile(str(path), options)
 
 
@@ -143,25 +142,25 @@ def test_our_own_profiles_can_be_written(name: str, tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_told() -> None:
     profile = with_setting(only(load_profile("mmt"), None, 8), **SETTING)
-    told = " ".join(written(profile, "mmt.csv").lost)
+    told = " ".join(write_profile(profile, "mmt.csv").lost)
     assert "inputs of the model" in told
 
 
 @pytest.mark.parametrize("end", [".csv", ".txt", ".layers.json", ".piper.json", ".tarnawski.json"])
 def test_several_sizes_are_refused(end: str) -> None:
     with pytest.raises(PipebenchError, match="micro-batch"):
-        written(with_setting(load_profile("mmt"), **SETTING), f"mmt{end}")
+        write_profile(with_setting(load_profile("mmt"), **SETTING), f"mmt{end}")
 
 
 @pytest.mark.parametrize("end", [".piper.json", ".tarnawski.json"])
 def test_a_setting_is_needed(end: str) -> None:
     with pytest.raises(PipebenchError, match="say --devices, --memory and --bandwidth"):
-        written(chain_problem([1], [1], cluster(1)).profile, f"own{end}")
+        write_profile(chain_problem([1], [1], cluster(1)).profile, f"own{end}")
 
 
 def test_a_name_that_tells_no_format() -> None:
     profile = chain_problem([1], [1], cluster(1)).profile
     with pytest.raises(PipebenchError, match="does not say which format"):
-        written(profile, "own.xlsx")
+        write_profile(profile, "own.xlsx")
     with pytest.raises(PipebenchError, match=r"unknown format to write 'pipper'.*did you mean 'piper'"):
-        written(profile, "own.json", "pipper")
+        write_profile(profile, "own.json", "pipper")

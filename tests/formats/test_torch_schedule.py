@@ -3,9 +3,14 @@
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.torch_cells import MOST_CELLS, read_cells, write_cells
-from pipebench.formats.torch_rules import Sound, sound
-from pipebench.formats.torch_schedule import read_torch_schedule
+from pipebench.formats.frameworks.torch_schedule import (
+    MOST_CELLS,
+    Sound,
+    read_cells,
+    read_torch_schedule,
+    sound,
+    write_cells,
+)
 from tests.shared_data import shared_data
 
 

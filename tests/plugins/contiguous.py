@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipebench.algorithms.linearise import Layers, linearise
+from pipebench.algorithms.graph_orders import Layers, linearise
 from pipebench.domain.problem import Pins, Problem
 from tests.builders import chain_problem, cluster, dag_problem
 

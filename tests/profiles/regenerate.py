@@ -13,7 +13,7 @@ from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.value import Value
 from pipebench.formats.devices import load_device
 from pipebench.formats.files import write_file
-from pipebench.formats.strict import parse_toml
+from pipebench.formats.typed_text import parse_toml
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench.hooks.descriptors import Component
 from pipebench.hooks.syntax import parse_reference, typed_options

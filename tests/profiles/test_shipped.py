@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pipebench.formats import profiles
 from pipebench.formats.devices import load_device
-from pipebench.formats.profiles import load_profile, profile_names
+from pipebench.formats.profiles import shipped
+from pipebench.formats.profiles.shipped import load_profile, profile_names
 from tests.analytic.profiling import run
 from tests.models.zoo import model
 from tests.profiles.regenerate import documents
@@ -37,7 +37,7 @@ def test_measured_ones_say_where_and_how(name: str) -> None:
     assert origin.date
     assert origin.versions["torch"]
     assert origin.relative_spread is not None
-    assert len((Path(profiles.__file__).parents[2] / "profiles" / f"{name}.json").read_bytes()) < 300_000
+    assert len((Path(shipped.__file__).parents[2] / "profiles" / f"{name}.json").read_bytes()) < 300_000
     # the project's bar: the sum of operators within 15 % of the whole model, at every size
     whole = [note for note in origin.notes if "whole model took" in note]
     assert len(whole) == len(profile.costs[0].micro_batches)
@@ -90,9 +90,9 @@ def test_an_installed_package_has_them_inside(tmp_path: Path, monkeypatch: pytes
     (package / "_profiles").mkdir(parents=True)
     (package / "_profiles" / "manifest.toml").write_text("")
     (package / "_profiles" / "inside.json").write_text("{}")
-    monkeypatch.setattr(profiles.pipebench, "__file__", str(package / "__init__.py"))
-    profiles.profiles_folder.cache_clear()
+    monkeypatch.setattr(shipped.pipebench, "__file__", str(package / "__init__.py"))
+    shipped.profiles_folder.cache_clear()
     try:
         assert profile_names() == ["inside"]
     finally:
-        profiles.profiles_folder.cache_clear()
+        shipped.profiles_folder.cache_clear()

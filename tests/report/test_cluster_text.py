@@ -1,7 +1,7 @@
 """What a measured cluster is said to be."""
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
-from pipebench.report.cluster_text import cluster_lines
+from pipebench.report.text.profiles import cluster_lines
 
 WIRE = LinkLevel(name="nodes", group=4, latency_s=5e-5, bandwidth_bytes_s=2e9, shared_bandwidth_bytes_s=3e9)
 NODE = LinkLevel(name="node", group=2, latency_s=1e-5, bandwidth_bytes_s=8e9)

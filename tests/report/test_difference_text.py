@@ -2,11 +2,10 @@
 
 from msgspec.structs import replace
 
+from pipebench.bench.difference.operands import PlanSide, ResultsSide
 from pipebench.bench.difference.plans import compare_plans
 from pipebench.bench.difference.results import compare_results
-from pipebench.bench.difference.sides import PlanSide, ResultsSide
-from pipebench.report.plan_difference_text import print_plan_difference
-from pipebench.report.results_difference_text import print_results_difference
+from pipebench.report.text.differences import print_plan_difference, print_results_difference
 from tests.bench.standings.made_rows import row
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.report.printed import printed

@@ -8,9 +8,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.report.pattern import Pattern, pattern_of
-from pipebench.report.pattern_svg import pattern_svg
-from pipebench.report.pattern_text import pattern_lines
+from pipebench.report.pattern import PeriodPicture, pattern_lines, pattern_of, pattern_svg
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.plugins.running import scheduled
 
@@ -38,7 +36,7 @@ def three_stages(
     return problem, Plan(stages=stages, placement="listed"), schedule
 
 
-def told(pattern: Pattern) -> dict[str, list[tuple[str, int, int]]]:
+def told(pattern: PeriodPicture) -> dict[str, list[tuple[str, int, int]]]:
     return {row.label: [(b.label, b.start_ns, b.duration_ns) for b in row.blocks] for row in pattern.rows}
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipebench.check import check_schedule
 from pipebench.domain.problem import Problem
-from pipebench.report.plan_text import print_plan, split_rows
+from pipebench.report.text.plans import print_plan, split_rows
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.check.orders import finite, gpipe
 

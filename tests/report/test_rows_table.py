@@ -4,7 +4,7 @@ import csv
 from io import StringIO
 
 from pipebench.domain.row import Row
-from pipebench.report.rows_table import rows_csv, rows_markdown
+from pipebench.report.rows import rows_csv, rows_markdown
 from tests.report.rows import row
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipebench.domain.row import Row
-from pipebench.report.table import heading, print_rows
+from pipebench.report.text.comparison import heading, print_rows
 from tests.report.printed import printed
 from tests.report.rows import row
 

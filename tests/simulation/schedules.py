@@ -6,16 +6,16 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.hooks.context import Context
-from pipebench_schedules import gpipe, one_f_one_b
+from pipebench_schedules import single_stage
 from pipebench_schedules.plugin import OneFOneBOptions
 
 
 def gpipe_schedule(problem: Problem, plan: Plan) -> FiniteSchedule:
-    return gpipe.schedule(problem, plan, Context(options=None))
+    return single_stage.schedule_gpipe(problem, plan, Context(options=None))
 
 
 def one_f_one_b_schedule(problem: Problem, plan: Plan, warmup: Literal["+1", "+2"] = "+1") -> FiniteSchedule:
-    return one_f_one_b.schedule(problem, plan, Context(options=OneFOneBOptions(warmup=warmup)))
+    return single_stage.schedule_1f1b(problem, plan, Context(options=OneFOneBOptions(warmup=warmup)))
 
 
 def lanes(*texts: str) -> FiniteSchedule:

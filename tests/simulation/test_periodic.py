@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.periodic import start_times
+from pipebench.algorithms.one_f_one_b_star import start_times
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.simulation.errors import Deadlock, InvalidSchedule
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock, InvalidSchedule
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 
 

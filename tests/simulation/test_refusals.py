@@ -4,8 +4,8 @@ import pytest
 
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.schedule import FiniteSchedule, Lane
-from pipebench.simulation.errors import Deadlock, InvalidSchedule
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.tasks import Deadlock, InvalidSchedule
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 from tests.simulation.schedules import lanes, one_f_one_b_schedule
 

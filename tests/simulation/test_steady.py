@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipebench.simulation.steady import mean_period, steady_period
+from pipebench.simulation.periodic import mean_period, steady_period
 
 ONE_PART = np.zeros(2, np.int64)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
-from pipebench.simulation.task_times import mean_task_times
+from pipebench.simulation.stages import mean_task_times
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.simulation.random_plans import executable_schedules, planned_problems
 from tests.simulation.schedules import one_f_one_b_schedule

@@ -3,7 +3,7 @@
 import pytest
 
 from pipebench.hooks.manager import Host
-from pipebench.testing.executors import endings
+from pipebench.testing import executors
 from pipebench.testing.kit import check_plugin
 from pipebench.testing.planners import questions
 
@@ -75,7 +75,7 @@ def test_the_fault_of_a_planner_is_named(faulty_host: Host, name: str) -> None:
 def test_the_fault_of_another_component_is_named(
     faulty_host: Host, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(endings, "LATE_S", 4.0)
+    monkeypatch.setattr(executors, "LATE_S", 4.0)
     report = check_plugin(faulty_host, name)
     failed = {o.check: o.reason for o in report.outcomes if o.status == "failed"}
     assert failed.keys() == OTHERS[name], failed

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from pipebench.bench.services import HostServices
 from pipebench.hooks.manager import Host
-from pipebench.testing.building import problem
-from pipebench.testing.planners.spaces import SPACES, best_seconds, space_of
+from pipebench.testing.cases import problem
+from pipebench.testing.planners.optimality import SPACES, best_seconds, space_of
 
 US = (300, 500, 200, 700)
 

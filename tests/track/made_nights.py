@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipebench.track.machine import MachineClass
-from pipebench.track.night import Measured, Night, Paired, Subject, Weather
+from pipebench.track.conditions import MachineClass
+from pipebench.track.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
 
 MACHINE = MachineClass(system="Linux", machine="x86_64", cpu="Test CPU", cpus="4")
 OTHER = MachineClass(system="Linux", machine="x86_64", cpu="Other CPU", cpus="4")
@@ -14,25 +14,27 @@ EXACT = {"status": "ok", "simulated_ns": 452_374_773, "memory_bytes": 1000, "pla
 FOUR_FLAVOURS = ("interpreter", "numpy", "solver")
 
 
-def subject(planner: str = "mine", workload: str = "tiny") -> Subject:
-    return Subject(planner=planner, workload=workload, cluster="flat", devices=4, mini_batch=16, regime="sync")
+def subject(planner: str = "mine", workload: str = "tiny") -> TrackedSubject:
+    return TrackedSubject(
+        planner=planner, workload=workload, cluster="flat", devices=4, mini_batch=16, regime="sync"
+    )
 
 
-def paired(ratio: float, rounds: int = 5, calibration: str = "c", **fields: Any) -> Paired:
+def paired(ratio: float, rounds: int = 5, calibration: str = "c", **fields: Any) -> PairedRatios:
     """Every process gave the same ratio."""
-    return Paired(rounds={"interpreter": (ratio,) * rounds}, calibration=calibration, **fields)
+    return PairedRatios(rounds={"interpreter": (ratio,) * rounds}, calibration=calibration, **fields)
 
 
-def measured(ratio: float | None = None, again: float | None = None, **fields: Any) -> Measured:
+def measured(ratio: float | None = None, again: float | None = None, **fields: Any) -> SubjectNight:
     """exact: columns that replace the usual ones."""
     known: dict[str, Any] = {"subject": subject(), "fingerprint": FINGERPRINT}
     exact = EXACT | fields.pop("exact", {})
     ratios = {"paired": ratio, "again": again}
     points = {name: paired(value) for name, value in ratios.items() if value is not None}
-    return Measured(**(known | {"exact": exact} | points | fields))
+    return SubjectNight(**(known | {"exact": exact} | points | fields))
 
 
-def night(number: int, *found: Measured, days: float | None = None, **fields: Any) -> Night:
+def night(number: int, *found: SubjectNight, days: float | None = None, **fields: Any) -> Night:
     """number: of the night, one a day. days: after the first night, where that is something else."""
     at = FIRST + timedelta(days=number if days is None else days)
     known: dict[str, Any] = {

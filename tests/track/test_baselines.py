@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipebench.hooks.manager import Host
-from pipebench.track.acknowledged import FILE, read_acknowledged
+from pipebench.track.acknowledgements import FILE, read_acknowledged
 from pipebench.track.exact import PLAN
 from pipebench.track.history import open_history
 from pipebench.track.judgement import judge

@@ -12,7 +12,7 @@ import pytest
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.benchmark_json import read_benchmarks
-from pipebench.track.machine import this_machine
+from pipebench.track.conditions import this_machine
 from tests.track.made_nights import MACHINE
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)

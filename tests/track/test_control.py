@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-from pipebench.track.control import control
-from pipebench.track.night import Measured, Paired
+from pipebench.track.night import PairedRatios, SubjectNight
+from pipebench.track.ratios import control
 from tests.track.made_nights import measured, night
 
 
-def pair(draw: random.Random, apart: float = 1.0, rounds: int = 10) -> Measured:
+def pair(draw: random.Random, apart: float = 1.0, rounds: int = 10) -> SubjectNight:
     own = [5.0 * draw.uniform(0.99, 1.01) for _ in range(rounds + 1)]
     twin = [5.0 * apart * draw.uniform(0.99, 1.01) for _ in range(rounds)]
-    made = [Paired(rounds={"interpreter": tuple(each)}, calibration="c") for each in (own, twin)]
+    made = [PairedRatios(rounds={"interpreter": tuple(each)}, calibration="c") for each in (own, twin)]
     return measured(paired=made[0], twin=made[1])
 
 
@@ -41,8 +41,8 @@ def test_too_few_rounds_are_no_night() -> None:
 
 def test_the_round_before_there_was_a_twin_is_left_out() -> None:
     rounds = tuple(float(number) for number in range(1, 10))
-    own = Paired(rounds={"interpreter": (99.0, *rounds)}, calibration="c")
-    twin = Paired(rounds={"interpreter": rounds}, calibration="c")
+    own = PairedRatios(rounds={"interpreter": (99.0, *rounds)}, calibration="c")
+    twin = PairedRatios(rounds={"interpreter": rounds}, calibration="c")
     found = control([night(0, measured(paired=own, twin=twin))]).tonight
     assert found is not None
     assert (found.change, found.low, found.high, found.count) == (0.0, 0.0, 0.0, 9)

@@ -2,17 +2,17 @@
 
 import pytest
 
+from pipebench.track.events import Changes, exact_changes
 from pipebench.track.exact import exact_columns
-from pipebench.track.exact_events import Changes, exact_changes
-from pipebench.track.history import Kept
-from pipebench.track.night import Benchmark, Exact, Measured
+from pipebench.track.history import RecordedNight
+from pipebench.track.night import Benchmark, Exact, SubjectNight
 from tests.bench.standings.made_rows import row
 from tests.track.made_nights import EXACT, FINGERPRINT, measured, night, subject
 
 
-def nights(*found: Measured, machines: str = "aaaaaaaaaa") -> Changes:
+def nights(*found: SubjectNight, machines: str = "aaaaaaaaaa") -> Changes:
     """One subject, a night each."""
-    return exact_changes([Kept(machines[i], night(i, each)) for i, each in enumerate(found)])
+    return exact_changes([RecordedNight(machines[i], night(i, each)) for i, each in enumerate(found)])
 
 
 def values(*columns: dict[str, Exact]) -> Changes:
@@ -133,7 +133,7 @@ def test_a_column_that_differs_within_a_night_is_not_judged() -> None:
 
 def test_subjects_are_apart() -> None:
     both = [measured(), measured(subject=subject("other"), exact={"work.states": 99})]
-    assert exact_changes([Kept("a", night(i, *both)) for i in range(2)]) == Changes()
+    assert exact_changes([RecordedNight("a", night(i, *both)) for i in range(2)]) == Changes()
 
 
 def test_plans_of_both_nights_are_named() -> None:
@@ -147,7 +147,7 @@ def test_plans_of_both_nights_are_named() -> None:
 )
 def test_counters_of_benchmarks_are_exact(counts: tuple[int, ...], states: list[str]) -> None:
     made = [Benchmark(name="b", seconds={"median": 1.0 + i}, counters={"n": n}) for i, n in enumerate(counts)]
-    found = exact_changes([Kept("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
+    found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
     assert [event.state for event in found.events] == states
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipebench.bench.searches.request import Sample
-from pipebench.track.paired import FEWEST_ROUNDS, MOST_ROUNDS, Gathered, point_of, ratio_of
+from pipebench.track.ratios import FEWEST_ROUNDS, MOST_ROUNDS, SubjectRounds, point_of, ratio_of
 from tests.track.made_nights import measured, paired
 
 
@@ -13,7 +13,7 @@ def sample(cpu_s: float, wall_s: float | None = None, beside: float = 1.0) -> Sa
 
 
 def test_a_process_is_the_median_of_its_pairs() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     gathered.add([sample(4.0), sample(6.0, beside=2.0), sample(9.0)])
     made = gathered.paired()
     assert made is not None
@@ -21,7 +21,7 @@ def test_a_process_is_the_median_of_its_pairs() -> None:
 
 
 def test_a_pair_that_waited_is_discarded_and_counted() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     gathered.add([sample(4.0, wall_s=12.1), sample(5.0, wall_s=14.9)])
     made = gathered.paired()
     assert made is not None
@@ -29,20 +29,20 @@ def test_a_pair_that_waited_is_discarded_and_counted() -> None:
 
 
 def test_nothing_timed_is_nothing() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     gathered.add([])
     assert gathered.paired() is None
     assert ratio_of(None) is None
 
 
 def test_a_search_without_cpu_time_has_no_ratio() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     gathered.add([sample(0.0, wall_s=0.0)])
     assert gathered.count == 0
 
 
 def test_steady_processes_are_enough_early_and_scattered_ones_at_the_end() -> None:
-    steady, scattered = Gathered(), Gathered()
+    steady, scattered = SubjectRounds(), SubjectRounds()
     for number in range(MOST_ROUNDS):
         assert steady.done is (number >= FEWEST_ROUNDS)
         assert scattered.done is False
@@ -55,7 +55,7 @@ def test_steady_processes_are_enough_early_and_scattered_ones_at_the_end() -> No
 
 
 def test_a_budget_that_ended_early_leaves_it_imprecise() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     for number in range(6):
         gathered.add([sample(5.0 + number % 3)])
     made = gathered.paired()
@@ -64,7 +64,7 @@ def test_a_budget_that_ended_early_leaves_it_imprecise() -> None:
 
 
 def test_processes_beside_others_end_the_waiting() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     for _ in range(MOST_ROUNDS):
         assert not gathered.done
         gathered.add([sample(5.0)], alone=False)
@@ -73,7 +73,7 @@ def test_processes_beside_others_end_the_waiting() -> None:
 
 
 def test_a_process_whose_pairs_all_waited_still_counts_as_timed() -> None:
-    gathered = Gathered()
+    gathered = SubjectRounds()
     gathered.add([sample(1.0, wall_s=9.0)])
     assert (gathered.processes, gathered.count) == (1, 0)
     made = gathered.paired()

@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from pipebench.track.pairs import compare_pairs
-from pipebench.track.robust import half_width, median_interval, spread
+from pipebench.track.statistics import compare_pairs, half_width, median_interval, spread
 
 
 def pairs(draw: random.Random, change: float, noise: float, count: int = 15) -> list[float]:

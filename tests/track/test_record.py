@@ -14,15 +14,15 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
-from pipebench.report.tracking.markdown import markdown
-from pipebench.report.tracking.night import night_report
-from pipebench.track.benchmark_json import Imported
+from pipebench.report.tracking.reports import night_report
+from pipebench.report.tracking.writers import markdown_report
+from pipebench.track.benchmark_json import BenchmarkFile
+from pipebench.track.conditions import this_machine
 from pipebench.track.history import open_history
 from pipebench.track.judgement import judge
-from pipebench.track.machine import this_machine
-from pipebench.track.measure import Measurement
+from pipebench.track.measurement import Measurement
 from pipebench.track.night import Benchmark
-from pipebench.track.record import Recorded, prepare, record
+from pipebench.track.record import AddedNight, prepare, record
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
 
@@ -41,7 +41,7 @@ def quick_collections() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipebench.track.paired.MOST_ROUNDS", 6)
+    monkeypatch.setattr("pipebench.track.ratios.MOST_ROUNDS", 6)
 
 
 PROBLEM = chain_problem(
@@ -71,7 +71,7 @@ def of(plan: Plan) -> Any:
     return call
 
 
-def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> Recorded:
+def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> AddedNight:
     history = prepare(folder, datetime.now(UTC))
     return record(HOST, request(*calls), history, budget_s, revision="abc")
 
@@ -99,7 +99,7 @@ def test_a_plan_worse_by_a_millionth_is_flagged_the_first_night_with_what_moved(
     assert isinstance(change.after, int)
     assert 0 < change.after - change.before <= 2e-6 * change.before
     assert (judgement.verdict, event.outcome) == ("worse", "worse")
-    text = markdown(night_report(judgement))
+    text = markdown_report(night_report(judgement))
     assert "moved: 1 -\\> 0, 1 operator: op1" in text
     assert "ppm" in text
 
@@ -157,7 +157,7 @@ def test_a_clock_behind_the_last_night_is_said_before_anything_is_measured(tmp_p
 
 
 def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
-    imported = Imported(
+    imported = BenchmarkFile(
         (Benchmark(name="b", seconds={"median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)

@@ -5,16 +5,16 @@ import random
 
 import pytest
 
-from pipebench.track.rule import WINDOW, Point, Reading, needs_rerun, readings
+from pipebench.track.rule import WINDOW, RatioPoint, Reading, needs_rerun, readings
 
 
-def series(draw: random.Random, levels: list[float], noise: float) -> list[Point]:
+def series(draw: random.Random, levels: list[float], noise: float) -> list[RatioPoint]:
     """A night for each level. Every night has a rerun: the rule looks at it only where the night is far off."""
 
     def measure(level: float) -> float:
         return 5.0 * level * math.exp(draw.gauss(0.0, noise))
 
-    return [Point(measure(level), measure(level)) for level in levels]
+    return [RatioPoint(measure(level), measure(level)) for level in levels]
 
 
 @pytest.mark.parametrize("noise", [0.026, 0.062, 0.2])
@@ -43,7 +43,7 @@ def test_a_fifth_is_found_within_three_nights_where_no_rerun_was_possible() -> N
     draw = random.Random(10)
     found = 0
     for _ in range(400):
-        points = [Point(point.ratio) for point in series(draw, [1.0] * WINDOW + [1.2] * 3, 0.026)]
+        points = [RatioPoint(point.ratio) for point in series(draw, [1.0] * WINDOW + [1.2] * 3, 0.026)]
         found += any(reading.alarm for reading in readings(points))
     assert found >= 0.95 * 400
 
@@ -59,7 +59,7 @@ def test_a_change_is_told_once_and_the_baseline_moves_with_it() -> None:
 
 
 def test_a_quiet_history_says_how_much_is_missing_and_then_nothing() -> None:
-    found = readings([Point(5.0)] * (WINDOW + 5))
+    found = readings([RatioPoint(5.0)] * (WINDOW + 5))
     assert [reading.known for reading in found[:3]] == [0, 1, 2]
     assert {reading.state for reading in found[:WINDOW]} == {"not enough history"}
     assert {reading.state for reading in found[WINDOW:]} == {"steady"}
@@ -68,8 +68,8 @@ def test_a_quiet_history_says_how_much_is_missing_and_then_nothing() -> None:
 def steady_then(*ratios: float, again: float | None = None) -> list[Reading]:
     """A month with a spread of one percent, then nights as given."""
     draw = random.Random(12)
-    month = [Point(5.0 * math.exp(draw.gauss(0.0, 0.01))) for _ in range(WINDOW)]
-    return readings([*month, *(Point(5.0 * ratio, again and 5.0 * again) for ratio in ratios)])[WINDOW:]
+    month = [RatioPoint(5.0 * math.exp(draw.gauss(0.0, 0.01))) for _ in range(WINDOW)]
+    return readings([*month, *(RatioPoint(5.0 * ratio, again and 5.0 * again) for ratio in ratios)])[WINDOW:]
 
 
 def test_one_night_far_off_counts_only_when_a_rerun_confirms_it() -> None:
@@ -93,14 +93,14 @@ def test_nights_that_are_not_in_a_row_or_not_on_one_side_do_not_count(between: f
 
 
 def test_less_than_five_percent_is_never_told_however_quiet_the_machine_is() -> None:
-    assert not any(reading.alarm for reading in readings([Point(5.0)] * WINDOW + [Point(5.2, 5.2)] * 10))
+    assert not any(reading.alarm for reading in readings([RatioPoint(5.0)] * WINDOW + [RatioPoint(5.2, 5.2)] * 10))
 
 
 @pytest.mark.parametrize(("ratio", "wanted"), [(1.0, False), (1.09, False), (1.12, True), (1 / 1.12, True)])
 def test_a_rerun_is_asked_for_where_it_could_confirm(ratio: float, wanted: bool) -> None:
-    assert needs_rerun([Point(5.0)] * WINDOW + [Point(5.0 * ratio)]) is wanted
+    assert needs_rerun([RatioPoint(5.0)] * WINDOW + [RatioPoint(5.0 * ratio)]) is wanted
 
 
 def test_no_rerun_without_history() -> None:
-    assert not needs_rerun([Point(5.0)] * (WINDOW - 1) + [Point(9.0)])
-    assert not needs_rerun([Point(5.0)])
+    assert not needs_rerun([RatioPoint(5.0)] * (WINDOW - 1) + [RatioPoint(9.0)])
+    assert not needs_rerun([RatioPoint(5.0)])

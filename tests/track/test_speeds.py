@@ -3,7 +3,7 @@
 import math
 import random
 
-from pipebench.track.night import Night, Paired
+from pipebench.track.night import Night, PairedRatios
 from pipebench.track.speeds import NO_PAIR, speeds, suspicious, time_events
 from tests.track.made_nights import FINGERPRINT, measured, night, paired
 
@@ -76,7 +76,7 @@ def test_only_what_is_far_off_is_measured_again() -> None:
 
 
 def test_a_night_on_a_machine_too_busy_is_said_and_leaves_the_series_alone() -> None:
-    busy = Paired(rounds={}, calibration="c", discarded=45, imprecise=True)
+    busy = PairedRatios(rounds={}, calibration="c", discarded=45, imprecise=True)
     nights = [*history(*[1.0] * 31), night(31, measured(paired=busy))]
     found = speeds(nights)[0]
     assert (found.state, found.imprecise, found.discarded) == (NO_PAIR, True, 45)

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.track import weather as module
-from pipebench.track.weather import Sky, look, weather
+from pipebench.track import conditions as module
+from pipebench.track.conditions import LoadCounters, load_counters, machine_load
 
-BEFORE = Sky(at_s=10.0, load=0.5, waited_us=1_000_000, stolen=(100, 1000))
-AFTER = Sky(at_s=20.0, load=1.25, waited_us=3_500_000, stolen=(150, 2000))
+BEFORE = LoadCounters(at_s=10.0, load=0.5, waited_us=1_000_000, stolen=(100, 1000))
+AFTER = LoadCounters(at_s=20.0, load=1.25, waited_us=3_500_000, stolen=(150, 2000))
 
 
 def test_shares_of_the_time_between() -> None:
-    found = weather(BEFORE, AFTER)
+    found = machine_load(BEFORE, AFTER)
     assert (found.load, found.pressure_share, found.steal_share) == ((0.5, 1.25), 0.25, 0.05)
 
 
 def test_a_system_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PRESSURE", "STAT", "QUOTA"):
         monkeypatch.setattr(module, name, tmp_path / "none")
-    found = weather(look(), look())
+    found = machine_load(load_counters(), load_counters())
     assert (found.pressure_share, found.steal_share, found.quota_cpus) == (None, None, None)
 
 
@@ -32,6 +32,6 @@ def test_the_files_of_linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
         monkeypatch.setattr(module, name, tmp_path / name)
-    sky = look()
+    sky = load_counters()
     assert (sky.waited_us, sky.stolen) == (123456, (8, 36))
-    assert weather(sky, sky).quota_cpus == 1.5
+    assert machine_load(sky, sky).quota_cpus == 1.5

@@ -1,8 +1,26 @@
-"""Which stage of one plan is which stage of the other."""
+"""Which stage of one plan is which stage of the other: a heaviest matching of their operators."""
 
-from pipebench.bench.difference.assignment import heaviest_matching
+from collections.abc import Mapping
+
 from pipebench.domain.plan import Plan
 from pipebench.domain.value import digest
+
+Pair = tuple[int, int]
+
+
+def heaviest_matching(weights: Mapping[Pair, int]) -> dict[int, int]:
+    """Left to right, each used at most once, with the largest sum of weights; only pairs named are matched.
+
+    Weights are whole and above zero. Exact: the blossom algorithm of networkx, in integers. (Its bipartite
+    matchings of least weight need scipy.)
+    """
+    import networkx  # only the comparison of plans needs it
+
+    graph = networkx.Graph()
+    # Numbers as nodes: the order in which they are visited, and so the choice among equals, never changes.
+    graph.add_weighted_edges_from((left, ~right, weight) for (left, right), weight in sorted(weights.items()))
+    pairs = networkx.max_weight_matching(graph)
+    return dict(sorted((max(pair), ~min(pair)) for pair in pairs))
 
 
 def match_stages(before: Plan, after: Plan) -> dict[int, int]:

@@ -3,11 +3,11 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal
 
-from pipebench.bench.difference.sides import ResultsSide
+from pipebench.bench.difference.operands import ResultsSide
 from pipebench.bench.difference.structure import Change
+from pipebench.bench.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import nanoseconds
-from pipebench.bench.standings.machine import search_refusal, suite_notice
-from pipebench.bench.standings.means import shifted_geometric_mean
+from pipebench.bench.standings.statistics import shifted_geometric_mean
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.value import Value

@@ -49,7 +49,7 @@ class Move(Value, frozen=True, kw_only=True):
     weight_bytes: int | None = None
 
 
-class Regrouped(Value, frozen=True, kw_only=True):
+class Regrouping(Value, frozen=True, kw_only=True):
     """One stage of a plan and the several of the other plan that it is split into, or merged from."""
 
     whole: int
@@ -67,8 +67,8 @@ class Structure(Value, frozen=True, kw_only=True):
 
     matched: tuple[tuple[int, int], ...]
     moves: tuple[Move, ...]
-    splits: tuple[Regrouped, ...]
-    merges: tuple[Regrouped, ...]
+    splits: tuple[Regrouping, ...]
+    merges: tuple[Regrouping, ...]
     added: tuple[int, ...]
     removed: tuple[int, ...]
     stages: tuple[StageChange, ...]
@@ -140,7 +140,7 @@ def _order(ends: tuple[int | None, int | None]) -> tuple[float, float]:
     return source, target
 
 
-def _regrouped(whole: Plan, parts: Plan) -> Iterator[Regrouped]:
+def _regrouped(whole: Plan, parts: Plan) -> Iterator[Regrouping]:
     """Stages of `whole` that give more than half of the operators of two stages of `parts` or more."""
     homes = homes_of(whole)
     of_whole: dict[int, list[int]] = {}
@@ -154,7 +154,7 @@ def _regrouped(whole: Plan, parts: Plan) -> Iterator[Regrouped]:
             of_whole.setdefault(largest, []).append(position)
     for position, found in sorted(of_whole.items()):
         if len(found) > 1:
-            yield Regrouped(whole=position, parts=tuple(found))
+            yield Regrouping(whole=position, parts=tuple(found))
 
 
 def _stage_changes(before: Plan, after: Plan, match: Mapping[int, int]) -> Iterator[StageChange]:

@@ -1,20 +1,80 @@
-"""One plan for one framework: the text, what it is worth, and how sure that is."""
+"""One plan for one framework: its text, what it is worth, and the nearest plan where it cannot be expressed."""
 
+from collections import Counter
 from dataclasses import dataclass
 
-from pipebench.bench.exports.nearest import Nearest, nearest
-from pipebench.bench.exports.prediction import Prediction, framework_scheduler, predicted
-from pipebench.bench.exports.recut import recut, uniform_bounds
-from pipebench.bench.exports.tolerance import Turn, turns
+from msgspec.structs import replace
+
+from pipebench.bench.exports.prediction import Prediction, framework_scheduler, predict
+from pipebench.bench.exports.tolerance import Turn, recut, turns, uniform_bounds
 from pipebench.bench.services import HostServices
-from pipebench.defaults import scheduler_for
+from pipebench.defaults import LAYOUT_PLANNER, scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule, Schedule
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.targets import Target
-from pipebench.formats.torch_schedule import cells_of
+from pipebench.formats.frameworks.torch_schedule import cells_of
 from pipebench.hooks.manager import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A plan that the framework can express; problem: the one that it was made for (synchronous)."""
+
+    problem: Problem
+    plan: Plan
+    prediction: Prediction
+
+
+def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan) -> Nearest | None:
+    """The best plan with the degrees that most stages have, keeping as many of them as can be; None: there is
+    none.
+    """
+    flushed = problem.regime.mode == "async" and not target.asynchronous
+    if flushed:
+        problem = replace(problem, regime=replace(problem.regime, mode="sync"))
+    for pins in _pins(problem.pins, plan, target.virtual, not flushed):
+        asked = replace(problem, pins=pins)
+        try:
+            made = services.plan(LAYOUT_PLANNER, asked).plan
+            arrangement = target.can_express(asked, made)
+            prediction = predict(services, asked, made, framework_scheduler(arrangement))
+        except PipebenchError:
+            continue
+        if prediction.fits:
+            return Nearest(asked, made, prediction)
+    return None
+
+
+def _pins(said: Pins, plan: Plan, several: bool, sized: bool) -> list[Pins]:
+    """From most of the plan's degrees to none but those that the user pinned.
+
+    sized: keep its micro-batch, which without a flush may well be the whole mini-batch.
+    """
+    tensor = _most([stage.tensor_parallel for stage in plan.stages])
+    replicas = _most([stage.data_parallel * plan.all_pipelines for stage in plan.stages])
+    sets = len({stage.devices for stage in plan.stages})
+    micro_batch = _most([stage.micro_batch for stage in plan.stages]) if sized else None
+    virtual = said.virtual_stages if several else 1
+    tries: list[dict[str, int | None]] = [
+        {"tensor_parallel": tensor, "data_parallel": replicas, "pipeline": sets, "micro_batch": micro_batch},
+        {"tensor_parallel": tensor, "pipeline": sets, "micro_batch": micro_batch},
+        {"tensor_parallel": tensor, "pipeline": sets},
+        {"tensor_parallel": tensor},
+        {},
+    ]
+    made = []
+    for each in tries:
+        free = {name: value for name, value in each.items() if getattr(said, name) is None}
+        made.append(replace(said, **free, virtual_stages=virtual))
+    return made
+
+
+def _most(values: list[int]) -> int:
+    return Counter(values).most_common(1)[0][0]
 
 
 @dataclass(frozen=True)
@@ -57,13 +117,13 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
         )
     name = framework_scheduler(made)
     own: Schedule | None = planned.schedule if target.schedule_file else None
-    prediction = predicted(services, problem, plan, planned.scheduler or name if own else name, own)
+    prediction = predict(services, problem, plan, planned.scheduler or name if own else name, own)
     schedule = prediction.schedule
     bounds = uniform_bounds(made)
     uniform = None
     if bounds is not None:
         try:
-            uniform = predicted(services, problem, recut(made, bounds), name)
+            uniform = predict(services, problem, recut(made, bounds), name)
         except PipebenchError:
             uniform = None
     return Export(
@@ -83,6 +143,6 @@ def _seconds(services: HostServices, planned: PlannedProblem) -> float | None:
     """What the plan itself takes under its own schedule, None where it has none that runs."""
     name = planned.scheduler or scheduler_for(planned.problem.regime.mode)
     try:
-        return predicted(services, planned.problem, planned.plan, name, planned.schedule).seconds
+        return predict(services, planned.problem, planned.plan, name, planned.schedule).seconds
     except PipebenchError:
         return None

@@ -38,7 +38,7 @@ def framework_scheduler(made: Arrangement) -> str:
     return scheduler_for(made.problem.regime.mode, placement)
 
 
-def predicted(
+def predict(
     services: HostServices, problem: Problem, plan: Plan, scheduler: str, schedule: Schedule | None = None
 ) -> Prediction:
     """schedule None: made by the scheduler. Raises PipebenchError where there is none or the plan is not valid."""

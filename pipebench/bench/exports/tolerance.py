@@ -1,4 +1,4 @@
-"""How wrong the times of embedding and head may be before other cuts are better."""
+"""How wrong the times of embedding and head may be before other cuts of the same degrees are better."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,10 +8,8 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.algorithms.layer_groups import cut_items
-from pipebench.algorithms.level_cuts import Bounds, level_devices
+from pipebench.algorithms.level_cuts import Bounds, Groups, cut_items, equal_bounds, language_items, level_devices
 from pipebench.bench.exports.prediction import framework_scheduler
-from pipebench.bench.exports.recut import bounds_of, recut, uniform_bounds
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
@@ -22,6 +20,73 @@ from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.frameworks.arrangement import Arrangement
 from pipebench.simulation.simulate import simulate
+
+
+def uniform_bounds(made: Arrangement) -> Bounds | None:
+    """Equal numbers of layers on every stage, embedding on the first and head on the last; None: too few layers.
+
+    What frameworks do when nothing is said; where stages do not divide the layers, numbers differ by one.
+    """
+    items = cut_items(made.graph)
+    language = language_items(made.graph) is not None
+    layers = len(items) - 2 if language else len(items)
+    if layers < len(made.stages):
+        return None
+    inner = equal_bounds(layers, len(made.stages))
+    if not language:
+        return inner
+    return (0, *(bound + 1 for bound in inner[1:-1]), len(items))
+
+
+def bounds_of(made: Arrangement) -> Bounds | None:
+    """The plan's own cuts between items; None where it cuts elsewhere."""
+    items = cut_items(made.graph)
+    ends = {0: 0}
+    count = 0
+    for position, group in enumerate(items):
+        count += len(group)
+        ends[count] = position + 1
+    total, bounds = 0, [0]
+    for stage in made.stages:
+        total += len(stage)
+        if total not in ends:
+            return None
+        bounds.append(ends[total])
+    return tuple(bounds)
+
+
+def recut(made: Arrangement, bounds: Bounds) -> Plan:
+    """The plan with these cuts, every operator run as before, stage k where stage k was."""
+    items: Groups = cut_items(made.graph)
+    plan, operators = made.plan, made.graph.operators
+    chosen = {
+        name: identifier
+        for stage in plan.stages
+        for name, identifier in zip(stage.operators, stage.choice, strict=False)
+    }
+    order = {operators[contents[0]].name: k for k, contents in enumerate(made.stages)}
+    position_of = sorted(
+        range(len(plan.stages)), key=lambda p: min(order.get(n, len(order)) for n in plan.stages[p].operators)
+    )
+    rounds = made.problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
+    count = len(made.stages)
+    stages = []
+    for k, (first, end) in enumerate(pairwise(bounds)):
+        old = plan.stages[position_of[k]]
+        names = tuple(operators[op].name for group in items[first:end] for op in group)
+        choice = tuple(chosen.get(name, "") for name in names)
+        live = min(count - k, rounds) if made.virtual == 1 else 0
+        stages.append(
+            replace(
+                old,
+                operators=names,
+                choice=choice if any(choice) else (),
+                in_flight=live * old.micro_batch,
+            )
+        )
+    edges = tuple(pairwise(range(count))) if plan.order_edges else ()
+    return replace(plan, stages=tuple(stages), order_edges=edges)
+
 
 LOWER, UPPER = 0.0, 4.0
 GRID = (1.1, 1.25, 1.5, 2.0, 2.5, 3.0, UPPER), (0.9, 0.75, 0.5, 0.25, LOWER)
@@ -66,7 +131,12 @@ def turns(services: HostServices, made: Arrangement) -> list[Turn]:
         services,
         made,
         own,
-        [_scaled(made.problem, group, factor) for group in ends.values() for grid in GRID for factor in grid],
+        [
+            _with_scaled_times(made.problem, group, factor)
+            for group in ends.values()
+            for grid in GRID
+            for factor in grid
+        ],
     )
     if everyone is None:
         return []
@@ -87,7 +157,7 @@ def _turn(
     until: float,
 ) -> Turn:
     def better(factor: float) -> _Rival | None:
-        changed = _scaled(problem, group, factor)
+        changed = _with_scaled_times(problem, group, factor)
         least, winner = simulate(changed, mine.plan, mine.schedule).total_ns, None
         for rival in rivals:
             found = simulate(changed, rival.plan, rival.schedule).total_ns
@@ -104,13 +174,13 @@ def _turn(
             return Turn(item, before, None, None, finished=False)
         winner = better(factor)
         if winner is not None:
-            edge, winner = _halved(better, before, factor, winner, until)
+            edge, winner = _bisect(better, before, factor, winner, until)
             return Turn(item, grid[-1], edge, winner.plan)
         before = factor
     return Turn(item, grid[-1], None, None)
 
 
-def _halved(
+def _bisect(
     better: Callable[[float], "_Rival | None"], keeps: float, loses: float, winner: _Rival, until: float
 ) -> tuple[float, _Rival]:
     for _ in range(HALVINGS):
@@ -174,7 +244,7 @@ def _times(problem: Problem, made: Arrangement) -> list[int]:
     return [int(np.sum([each[op] for op in group])) for group in cut_items(made.graph)]
 
 
-def _scaled(problem: Problem, group: Sequence[int], factor: float) -> Problem:
+def _with_scaled_times(problem: Problem, group: Sequence[int], factor: float) -> Problem:
     """The problem with the times of some operators multiplied."""
 
     def times(seconds: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,26 +1,54 @@
-"""From the workload that a user writes to the one that runs; what several share is loaded once."""
+"""Workloads built from requests; what several of them share is loaded once."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
+from msgspec.structs import replace as replace_fields
 
-from pipebench.bench.problems.file_setting import with_file_setting
-from pipebench.bench.problems.plugin_formats import plugin_formats
-from pipebench.bench.problems.profiling import build_graph, profiled
+from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
+from pipebench.defaults import CLUSTER
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.problem import Problem
-from pipebench.domain.profile import Profile, Provenance
+from pipebench.domain.profile import Profile, Provenance, Setting
+from pipebench.domain.units import readable_bytes
 from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
-from pipebench.formats.cluster import DEFAULT_DEVICE_TYPE, load_cluster
-from pipebench.formats.profile_file import read_profile
-from pipebench.formats.profiles import load_profile, profile_names
+from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
+from pipebench.formats.profiles.files import read_profile
+from pipebench.formats.profiles.shipped import load_profile, profile_names
 from pipebench.hooks.context import ProfileRequest
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_reference
+
+
+def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpec, tuple[str, ...]]:
+    """The workload with the file's memory and bandwidth (on the default cluster) and mini-batch filled in.
+
+    The lines say what was taken from the file, and what its reader assumed. None for a profile without a setting.
+    """
+    setting = profile.provenance.setting or Setting()
+    if setting == Setting():
+        return spec, ()
+    taken: dict[str, str | int] = {}
+    said: list[str] = []
+    if spec.cluster == CLUSTER:
+        if spec.memory is None and setting.memory_bytes is not None:
+            taken["memory"] = f"{setting.memory_bytes}B"
+            said.append(f"memory {readable_bytes(setting.memory_bytes)}")
+        if spec.bandwidth is None and setting.bandwidth_bytes_s is not None:
+            taken["bandwidth"] = f"{setting.bandwidth_bytes_s}B/s"
+            said.append(f"bandwidth {readable_bytes(round(setting.bandwidth_bytes_s))}/s")
+    if spec.samples is None and setting.mini_batch is not None:
+        taken["mini_batch"] = setting.mini_batch
+        said.append(f"mini-batch {setting.mini_batch}")
+    lines = [f"{profile.name}: {note}" for note in profile.provenance.notes]
+    if taken:
+        lines.append(f"{profile.name}: {', '.join(said)}, as its file says")
+    return replace_fields(spec, **taken), tuple(lines)
+
 
 LARGEST_PROFILED = 128
 """Samples; more where a device's share of the mini-batch is larger, which plain data parallelism takes at once."""
@@ -91,7 +119,7 @@ class WorkloadBuilder:
         precision = spec.precision or "fp32"
         request = ProfileRequest(devices=cluster.types, micro_batches=tuple(sorted(sizes)), precision=precision)
         key = ("profiled", str(reference), spec.profiler, cluster.types, request.micro_batches, precision)
-        return self._once(key, lambda: profiled(self._host, spec.profiler, graph, request))
+        return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))
 
     def _cluster(self, spec: WorkloadSpec, device_type: str) -> Cluster:
         def load() -> Cluster:

@@ -8,11 +8,10 @@ from msgspec.structs import replace
 
 from pipebench.bench.components import Ready
 from pipebench.bench.score import judge
-from pipebench.bench.searches.clock import Duration
-from pipebench.bench.searches.compilation import CompilationWatch
 from pipebench.bench.searches.request import Fitting, Sample, SearchReport, SearchRequest, SearchStatus
 from pipebench.bench.searches.search import search_again, search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory, with_memory
+from pipebench.bench.searches.timing import CompilationWatch, Duration
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem

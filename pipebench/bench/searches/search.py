@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.micro_batches_adapted import adapted
 from pipebench.bench.components import Ready
-from pipebench.bench.returned import exact_counters, exact_result, exact_schedule
+from pipebench.bench.plugin_results import exact_counters, exact_result, exact_schedule
 from pipebench.bench.searches.calibration import calibrate
-from pipebench.bench.searches.clock import Duration, timed
 from pipebench.bench.searches.request import Sample
+from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
@@ -31,7 +31,7 @@ GRACE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScheduledPlan:
     """A plan with its schedule; plan differs from result.plan where it is adapted to another regime."""
 
     result: PlanResult
@@ -43,7 +43,7 @@ class Found:
 
 def search_once(
     services: HostServices, planner: Ready, planning: Problem, scoring: Problem, scheduler: str | None
-) -> tuple[Found, Duration]:
+) -> tuple[ScheduledPlan, Duration]:
     """One search. The duration is the planner's and the scheduler's; looking at what they return is not in it.
 
     planning and scoring are the same problem unless the planner is adapted to another regime: then its
@@ -58,7 +58,7 @@ def search_once(
         context.scheduler, context.placements = scheduler, placements_of(component.capabilities)
     plan_for = planner.load()
     with contextlib.redirect_stdout(sys.stderr), _no_collection():
-        returned, duration = timed(lambda: plan_for(planning, context))
+        returned, duration = measure_duration(lambda: plan_for(planning, context))
     _check_time(services)
     result = exact_result(planner.label, returned)
     assert isinstance(planner.component, Planner)
@@ -66,21 +66,21 @@ def search_once(
     plan = result.plan
     if planning.regime.mode != scoring.regime.mode:
         asks = services.host_context(context.counters)
-        plan, choice = timed(lambda: adapted(scoring, result.plan, asks))
+        plan, choice = measure_duration(lambda: adapted(scoring, result.plan, asks))
         duration += choice
         result = _without_claims(result, plan)
     elif scheduler not in (None, default):
         plan = _without_flight(plan)
     counters = exact_counters(planner.label, context.counters)
     if result.schedule is not None and scheduler is None:
-        return Found(result, plan, result.schedule, result.scheduler or "own", counters), duration
+        return ScheduledPlan(result, plan, result.schedule, result.scheduler or "own", counters), duration
     name = scheduler or default
     if not name:
         raise UnsupportedProblem(f"{planner.label} names no scheduler for {scoring.regime.mode}")
     services.scheduler(name).load()
     with _no_collection():
-        made, ordering = timed(lambda: services.call_scheduler(name, scoring, plan))
-    return Found(result, plan, exact_schedule(name, made), name, counters), duration + ordering
+        made, ordering = measure_duration(lambda: services.call_scheduler(name, scoring, plan))
+    return ScheduledPlan(result, plan, exact_schedule(name, made), name, counters), duration + ordering
 
 
 def search_again(

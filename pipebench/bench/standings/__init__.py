@@ -1,6 +1,6 @@
 """Across problems: best known, means that keep failures, duels, performance profiles and rank agreement."""
 
-from pipebench.bench.standings.best_known import Relative, best_known, relative
+from pipebench.bench.standings.cells import Relative, best_known, relative
 from pipebench.bench.standings.records import (
     Agreement,
     BestKnown,

@@ -1,20 +1,21 @@
-"""From rows to one cell for each entrant and problem: repetitions are folded, failures stay."""
+"""Rows folded to one cell for each entrant and problem, and the best known value of each problem."""
 
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipebench.bench.standings.records import RUNGS, Entrant, Rung
+from pipebench.bench.standings.records import RUNGS, BestKnown, Entrant, Rung
 from pipebench.domain.row import Row, Status
+from pipebench.domain.value import Value
 
 NS_PER_S = 1e9
-Grid = Mapping[Entrant, Mapping[str, "Cell"]]
+Grid = Mapping[Entrant, Mapping[str, "EntrantCell"]]
 """Entrant, then problem_id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class EntrantCell:
     """One entrant on one problem. value_ns is None when it is not solved.
 
     rungs_ns: those of the claim ladder that are known. search_s: median CPU over the repetitions that solved it.
@@ -51,11 +52,11 @@ def grid(rows: Iterable[Row]) -> Grid:
     """
     return {
         entrant: {problem: _cell(same) for problem, same in problems.items()}
-        for entrant, problems in _gathered(rows).items()
+        for entrant, problems in _rows_by_entrant(rows).items()
     }
 
 
-def _gathered(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]:
+def _rows_by_entrant(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]:
     """A planner that failed before a scheduler was known failed with each of its schedulers that has no row of
     that problem and repetition; where there is none it stands alone, without a scheduler.
     """
@@ -87,7 +88,7 @@ def _gathered(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]:
     return found
 
 
-def _cell(same: Sequence[Row]) -> Cell:
+def _cell(same: Sequence[Row]) -> EntrantCell:
     def order(row: Row) -> float:
         seconds = value_s(row)
         return math.inf if seconds is None else seconds
@@ -95,12 +96,81 @@ def _cell(same: Sequence[Row]) -> Cell:
     row = sorted(same, key=order)[len(same) // 2]
     seconds = value_s(row)
     if seconds is None:
-        return Cell(None, row.status, {}, None)
+        return EntrantCell(None, row.status, {}, None)
     ladder: dict[Rung, float | None] = {rung: getattr(row, f"{rung}_s") for rung in RUNGS}
     searches = [each.search_cpu_s for each in same if each.status == "ok" and each.search_cpu_s is not None]
-    return Cell(
+    return EntrantCell(
         nanoseconds(seconds),
         row.status,
         {rung: nanoseconds(number) for rung, number in ladder.items() if number is not None},
         statistics.median(searches) if searches else None,
     )
+
+
+class Relative(Value, frozen=True, kw_only=True):
+    """A row beside others of its problem: ratio = value / best known, gap = (value - bound) / bound."""
+
+    ratio: float | None
+    gap: float | None
+
+
+def best_values_ns(rows: Iterable[Row]) -> dict[str, int]:
+    """For each problem_id the smallest value of its rows, in ns; a problem that nobody solved is left out.
+
+    A problem_id holds the regime, so regimes are never mixed.
+    """
+    best: dict[str, int] = {}
+    for row in rows:
+        seconds = value_s(row)
+        if seconds is not None:
+            value = nanoseconds(seconds)
+            best[row.problem_id] = min(value, best.get(row.problem_id, value))
+    return best
+
+
+def relative(rows: Sequence[Row]) -> list[Relative]:
+    """Ratio to best and gap of each row, in the order of the rows; None where the trial failed."""
+    best = best_values_ns(rows)
+    found = []
+    for row in rows:
+        seconds = value_s(row)
+        ratio = None if seconds is None else ratio_to_best(nanoseconds(seconds), best[row.problem_id])
+        found.append(Relative(ratio=ratio, gap=_gap(seconds, row.bound_s)))
+    return found
+
+
+def ratio_to_best(value_ns: int, best_ns: int) -> float:
+    """value / best, at least 1; a time of 0 counts as 1 ns."""
+    return max(value_ns, 1) / max(best_ns, 1)
+
+
+def best_known(rows: Iterable[Row]) -> tuple[BestKnown, ...]:
+    """The best known plan of each problem in the order of the rows, with all entrants that reach it."""
+    of_problem: dict[str, list[Row]] = {}
+    for row in rows:
+        of_problem.setdefault(row.problem_id, []).append(row)
+    return tuple(_best_known_of(same) for same in of_problem.values())
+
+
+def _best_known_of(same: Sequence[Row]) -> BestKnown:
+    row = same[0]
+    bound = max((each.bound_s for each in same if each.bound_s is not None), default=None)
+    solved = [(each, nanoseconds(seconds)) for each in same if (seconds := value_s(each)) is not None]
+    best_ns = min((value for _, value in solved), default=None)
+    value = None if best_ns is None else best_ns / NS_PER_S
+    reaching = [entrant_of(each) for each, reached in solved if reached == best_ns]
+    return BestKnown(
+        problem_id=row.problem_id,
+        profile=row.profile,
+        cluster=row.cluster,
+        devices=row.devices,
+        mini_batch=row.mini_batch,
+        value_s=value,
+        bound_s=bound,
+        gap=_gap(value, bound),
+        entrants=tuple(dict.fromkeys(reaching)),
+    )
+
+
+def _gap(value: float | None, bound: float | None) -> float | None:
+    return None if value is None or not bound else (value - bound) / bound

@@ -1,24 +1,131 @@
-"""The standings of a set of rows, regime by regime."""
+"""The standings of a set of rows, regime by regime, with duels of entrants and agreement of the ladder."""
 
+import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from pipebench.bench.standings.agreement import agreements
-from pipebench.bench.standings.best_known import best_known, best_values_ns, ratio_to_best
-from pipebench.bench.standings.cells import Cell, Grid, grid
-from pipebench.bench.standings.duels import TIE, duels
-from pipebench.bench.standings.machine import search_refusal, suite_notice
-from pipebench.bench.standings.means import (
+from msgspec.structs import replace
+
+from pipebench.bench.environment import search_refusal, suite_notice
+from pipebench.bench.standings.cells import EntrantCell, Grid, best_known, best_values_ns, grid, ratio_to_best
+from pipebench.bench.standings.records import (
+    RUNGS,
+    Agreement,
+    Duel,
+    Entrant,
+    ProblemAgreement,
+    RegimeStandings,
+    Rung,
+    Standing,
+    Standings,
+)
+from pipebench.bench.standings.statistics import (
+    FEWEST,
     PENALTY,
     SEARCH_SHIFT_S,
     TRIAL_LIMIT_S,
-    penalised,
+    holm,
+    performance_points,
     shifted_geometric_mean,
+    signed_rank_p,
+    tau_b,
+    with_penalty,
 )
-from pipebench.bench.standings.performance import performance_points
-from pipebench.bench.standings.records import Duel, Entrant, RegimeStandings, Standing, Standings
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
+
+FEWEST_ENTRANTS = 3
+
+
+def agreements(cells: Grid) -> tuple[Agreement, ...]:
+    """Tau-b of each pair of rungs that at least one problem can be asked of, lower rung first.
+
+    A problem counts when at least 3 entrants have both rungs; times are compared in whole ns. The mean over
+    problems weighs each the same; a problem in which all entrants are equal on one rung has no tau.
+    """
+    of_problem: dict[str, list[EntrantCell]] = {}
+    for problems in cells.values():
+        for problem, cell in problems.items():
+            of_problem.setdefault(problem, []).append(cell)
+    found = (_agreement(lower, upper, of_problem) for lower, upper in combinations(RUNGS, 2))
+    return tuple(agreement for agreement in found if agreement.problems)
+
+
+def _agreement(lower: Rung, upper: Rung, of_problem: dict[str, list[EntrantCell]]) -> Agreement:
+    problems = []
+    for problem, cells in of_problem.items():
+        both = [cell.rungs_ns for cell in cells if lower in cell.rungs_ns and upper in cell.rungs_ns]
+        if len(both) >= FEWEST_ENTRANTS:
+            tau = tau_b([rungs[lower] for rungs in both], [rungs[upper] for rungs in both])
+            problems.append(ProblemAgreement(problem_id=problem, entrants=len(both), tau=tau))
+    known = [problem.tau for problem in problems if problem.tau is not None]
+    return Agreement(
+        lower=lower,
+        upper=upper,
+        counted=len(known),
+        mean_tau=math.fsum(known) / len(known) if known else None,
+        problems=tuple(problems),
+    )
+
+
+TIE = 1e-3
+"""Values are deterministic, but they rest on profiles that were measured: a tenth of a percent is well inside
+the spread of any of them, and what a reader takes for equal."""
+
+
+def duels(cells: Grid, tie: float = TIE) -> tuple[Duel, ...]:
+    """Each pair of entrants that met on at least one problem, in the order of the grid.
+
+    A value beats another that is larger by more than `tie` of the smaller; a failure loses against a success;
+    two failures are no contest. Only problems that both were asked count.
+    """
+    found = [
+        duel
+        for first, second in combinations(cells, 2)
+        if (duel := _duel(first, second, cells[first], cells[second], tie)).contests
+    ]
+    tested = [duel.p for duel in found if duel.p is not None]
+    corrected = iter(holm(tested))
+    return tuple(duel if duel.p is None else replace(duel, p_holm=next(corrected)) for duel in found)
+
+
+def log_ratio(first: EntrantCell, second: EntrantCell, tie: float) -> float | None:
+    """log(first / second): 0 for a tie, infinite where one failed, None where both did."""
+    if first.value_ns is None or second.value_ns is None:
+        if first.value_ns is second.value_ns:
+            return None
+        return math.inf if first.value_ns is None else -math.inf
+    low, high = sorted((first.value_ns, second.value_ns))
+    if high - low <= tie * low:
+        return 0.0
+    return math.log(max(first.value_ns, 1)) - math.log(max(second.value_ns, 1))
+
+
+def _duel(
+    first: Entrant, second: Entrant, ours: Mapping[str, EntrantCell], theirs: Mapping[str, EntrantCell], tie: float
+) -> Duel:
+    common = [problem for problem in ours if problem in theirs]
+    outcomes = [log_ratio(ours[problem], theirs[problem], tie) for problem in common]
+    logs = [outcome for outcome in outcomes if outcome is not None]
+    ratios = [
+        max(mine.value_ns, 1) / max(other.value_ns, 1)
+        for mine, other in ((ours[problem], theirs[problem]) for problem in common)
+        if mine.value_ns is not None and other.value_ns is not None
+    ]
+    return Duel(
+        first=first,
+        second=second,
+        contests=len(logs),
+        wins=sum(log < 0 for log in logs),
+        ties=sum(log == 0 for log in logs),
+        losses=sum(log > 0 for log in logs),
+        both_solved=len(ratios),
+        median_ratio=statistics.median(ratios) if ratios else None,
+        p=signed_rank_p(logs) if len(logs) >= FEWEST else None,
+    )
+
 
 REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
 
@@ -81,7 +188,9 @@ def _regime(
     )
 
 
-def _standing(entrant: Entrant, problems: Mapping[str, Cell], met: Iterable[Duel], scale: _Scale) -> Standing:
+def _standing(
+    entrant: Entrant, problems: Mapping[str, EntrantCell], met: Iterable[Duel], scale: _Scale
+) -> Standing:
     ratios = [
         None if cell.value_ns is None else ratio_to_best(cell.value_ns, scale.best_ns[problem])
         for problem, cell in problems.items()
@@ -93,7 +202,7 @@ def _standing(entrant: Entrant, problems: Mapping[str, Cell], met: Iterable[Duel
         asked=len(problems),
         solved=sum(ratio is not None for ratio in ratios),
         unsupported=sum(cell.status == "unsupported" for cell in problems.values()),
-        ratio=shifted_geometric_mean(penalised(ratios, PENALTY)),
+        ratio=shifted_geometric_mean(with_penalty(ratios, PENALTY)),
         ratio_solved=shifted_geometric_mean(ratio for ratio in ratios if ratio is not None),
         search_s=search,
         search_solved_s=search_solved,
@@ -104,7 +213,7 @@ def _standing(entrant: Entrant, problems: Mapping[str, Cell], met: Iterable[Duel
     )
 
 
-def _search(cells: Iterable[Cell], scale: _Scale) -> tuple[float | None, float | None]:
+def _search(cells: Iterable[EntrantCell], scale: _Scale) -> tuple[float | None, float | None]:
     """Means of search CPU with and without failures; None where refused or a solved problem has no search time."""
     found = list(cells)
     solved = [cell.search_s for cell in found if cell.value_ns is not None]
@@ -112,7 +221,7 @@ def _search(cells: Iterable[Cell], scale: _Scale) -> tuple[float | None, float |
         return None, None
     times = [cell.search_s if cell.value_ns is not None else None for cell in found]
     return (
-        shifted_geometric_mean(penalised(times, scale.penalty_search_s), scale.shift_s),
+        shifted_geometric_mean(with_penalty(times, scale.penalty_search_s), scale.shift_s),
         shifted_geometric_mean((time for time in times if time is not None), scale.shift_s),
     )
 

@@ -1,35 +1,70 @@
-"""Store: a folder that keeps every finished trial, for any number of processes at once."""
+"""Store: a folder that keeps every finished trial, for any number of processes at once, and its manifest."""
 
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace as replace_fields
 
-from pipebench.bench.store.inputs import trial_key
-from pipebench.bench.store.lines import Lines
-from pipebench.bench.store.lock import locked
-from pipebench.bench.store.manifest import (
-    LOCK,
-    MANIFEST,
-    OBJECTS,
-    ROWS,
-    StoreInfo,
-    check_manifest,
-    encode_manifest,
-)
+from pipebench import __version__
+from pipebench.bench.store.access import hold_lock, storing
+from pipebench.bench.store.keys import trial_key
+from pipebench.bench.store.lines import Lines, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
-from pipebench.bench.store.stored import StoredRow, now
-from pipebench.bench.store.torn import sync_folder
-from pipebench.bench.store.trouble import storing
+from pipebench.bench.store.stored_rows import StoredRow, now
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
-from pipebench.domain.value import digest
+from pipebench.domain.value import Value, digest
 from pipebench.formats.files import read_file, write_file
+
+MANIFEST, KIND, VERSION = "store.json", "store", 1
+ROWS, OBJECTS, LOCK = "rows.jsonl", "objects", "lock"
+
+
+class StoreInfo(Value, frozen=True, kw_only=True):
+    """Who made the store, and when (UTC, ISO 8601)."""
+
+    made_at: str
+    pipebench: str = __version__
+
+
+class _Envelope(msgspec.Struct):
+    """As in domain.document; fields that a later version adds do not hide its version."""
+
+    pipebench: str
+    version: int
+    content: msgspec.Raw
+
+
+def encode_manifest(info: StoreInfo) -> bytes:
+    """The bytes of store.json."""
+    return msgspec.json.encode({"pipebench": KIND, "version": VERSION, "content": info}) + b"\n"
+
+
+def check_manifest(data: bytes, store: str) -> None:
+    """Raise PipebenchError when the bytes of store.json are of another kind or of another version."""
+    where = f"store {store!r}"
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+        if envelope.pipebench == KIND and envelope.version == VERSION:
+            msgspec.json.decode(envelope.content, type=StoreInfo)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PipebenchError(f"{where}: its {MANIFEST} is damaged: {error}", "give another folder") from None
+    if envelope.pipebench != KIND:
+        raise PipebenchError(f"{where}: its {MANIFEST} holds a {envelope.pipebench}, not a store")
+    if envelope.version != VERSION:
+        newer = "install a newer pipebench, or " if envelope.version > VERSION else ""
+        raise PipebenchError(
+            f"{where} was written in version {envelope.version} of the store format, "
+            f"this pipebench ({__version__}) reads version {VERSION}",
+            f"{newer}give another folder",
+        )
+
 
 PROBE_BYTES = 2**14
 
@@ -127,7 +162,7 @@ class Store(Objects):
         if create:
             self._make_folder()
         self._check(may_be_new=create)
-        with locked(folder / LOCK):
+        with hold_lock(folder / LOCK):
             if not manifest.exists():
                 write_file(manifest, encode_manifest(StoreInfo(made_at=now())))
             self._check()
@@ -177,12 +212,12 @@ class Store(Objects):
 
     def _lock(self) -> AbstractContextManager[None]:
         if self._writable:
-            return locked(self.path / LOCK)
+            return hold_lock(self.path / LOCK)
         try:
             os.close(os.open(self.path / LOCK, os.O_RDONLY | os.O_CLOEXEC))
         except OSError:
             return nullcontext()  # a copy without its lock file, or one that this user may only read
-        return locked(self.path / LOCK, shared=True)
+        return hold_lock(self.path / LOCK, shared=True)
 
     def _read(self) -> None:
         if self._writable or (self.path / ROWS).exists():

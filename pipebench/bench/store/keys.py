@@ -1,19 +1,22 @@
-"""The inputs of a trial, from which its key follows: the components, their code and what they may call."""
+"""The inputs of a trial, from which its key follows: components, sources, callees and versions of packages."""
 
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from pipebench.bench.store.inputs import ComponentInputs, TrialInputs
 from pipebench.bench.store.reach import Code, component_code, program_code, script_code
 from pipebench.bench.store.sources import host_source, program_files
-from pipebench.bench.store.versions import python_version, versions_of
 from pipebench.costs.version import MODEL_VERSION
 from pipebench.defaults import SIMULATOR, scheduler_for
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.value import Value
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.value import Value, digest
 from pipebench.hooks.calls import declared_calls
 from pipebench.hooks.descriptors import Component, Planner
 from pipebench.hooks.manager import Host
@@ -21,6 +24,92 @@ from pipebench.hooks.syntax import parse_reference, typed_options
 
 if TYPE_CHECKING:
     from pipebench.bench.trials.trial import Trial
+
+
+class ComponentInputs(Value, frozen=True, kw_only=True):
+    """A component: its name, every option with its value (defaults included), and the digest of its code.
+
+    source: of the code that it reaches by imports, comments, docstrings and formatting apart.
+    """
+
+    name: str
+    options: dict[str, Any] = {}
+    source: str
+
+
+class TrialInputs(Value, frozen=True, kw_only=True):
+    """What a trial depends on; two trials with equal inputs are one, whatever `host` they came from.
+
+    regime: that the plan is scored in. planning: that the planner plans in, another one where its plan is adapted.
+    scheduler None: the plan's own or the planner's default. called: slot/name to the digest of the code, of each
+    component that takes part otherwise: declared by another one, named in an option, the default scheduler.
+    model: costs.version.MODEL_VERSION; 0 in rows from before there was one. versions: of Python and of the
+    packages that the components import. timeout_s in seconds, memory_bytes 0 for no limit. host: hash of the
+    source of pipebench; for information, not in the key.
+    """
+
+    problem_id: str
+    regime: RegimeMode
+    planning: RegimeMode | None = None
+    planner: ComponentInputs
+    scheduler: ComponentInputs | None = None
+    executors: tuple[ComponentInputs, ...] = ()
+    called: dict[str, str] = {}
+    seed: int = 0
+    repeat: int = 1
+    repetition: int = 0
+    timeout_s: float
+    memory_bytes: int = 0
+    model: int = 0
+    versions: dict[str, str] = {}
+    host: str = ""
+
+
+def trial_key(inputs: TrialInputs) -> str:
+    """SHA-256 of the inputs, `host` apart, in canonical JSON (names sorted, equal numbers alike), in hex."""
+    return digest(replace(inputs, host=""))
+
+
+_NAMED_ALIKE = ("torch", "numpy", "numba", "networkx", "highspy")
+_NAMES = {"pulp": "PuLP", **{name: name for name in _NAMED_ALIKE}}
+"""Import name to distribution, to look up without a walk over all that is installed."""
+PLUMBING = frozenset({"click", "jinja2", "joblib", "msgspec", "pluggy", "rich"})
+"""What the host itself stands on: values, commands and tables, which change no result."""
+
+
+def python_version() -> dict[str, str]:
+    """The minor version of Python."""
+    return {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+
+
+def versions_of(modules: Iterable[str]) -> dict[str, str]:
+    """Versions of the distributions that offer the modules: solvers, and what else does a planner's work.
+
+    The standard library, pipebench and PLUMBING apart.
+    """
+    return {name: found for module in modules for name, found in _versions(module).items()}
+
+
+@cache
+def _versions(module: str) -> dict[str, str]:
+    if module in sys.stdlib_module_names or module.startswith("pipebench") or module in PLUMBING:
+        return {}
+    if module in _NAMES:
+        return {_NAMES[module]: _version(_NAMES[module])}
+    return {name: _version(name) for name in _distributions().get(module, ())}
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return {module: sorted(set(names)) for module, names in packages_distributions().items()}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
 
 CALLABLE_SLOTS = ("planners", "schedulers")
 """Slots whose components another one can ask for by name."""
@@ -38,7 +127,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
     assert isinstance(component, Planner)
     regimes = component.capabilities.regimes
     planning = trial.regime if trial.regime in regimes else regimes[0]
-    gathered = _Gathered(host)
+    gathered = _Dependencies(host)
     gathered.names |= declared_calls(component, planner.options)
     gathered.names.update(_schedulers(component, trial, planning))
     if planner_source is None:
@@ -87,7 +176,7 @@ def _schedulers(planner: Planner, trial: "Trial", planning: str) -> Iterable[str
         yield scheduler_for(trial.regime)
 
 
-class _Gathered:
+class _Dependencies:
     """What a trial's components may call, which is followed in turn, and the packages that they import."""
 
     def __init__(self, host: Host) -> None:

@@ -1,14 +1,125 @@
-"""A file of JSON lines that only grows; a torn end is cut off and kept, a damaged line is named and skipped."""
+"""A file of JSON lines that only grows: a torn end is cut off and kept, a damaged line is named and skipped."""
 
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pipebench.bench.store.line import LineReader, Unread
-from pipebench.bench.store.torn import cut_off
+import msgspec
+
 from pipebench.domain.errors import PipebenchError
+
+
+def cut_off(file: Path, size: int, torn: bytes) -> Path:
+    """Cut the file down to its first `size` bytes; what follows, `torn`, is on the disk in the file returned."""
+    kept = _keep(file.parent, torn)
+    with open(file, "r+b") as opened:
+        opened.truncate(size)
+        os.fsync(opened.fileno())
+    return kept
+
+
+def sync_folder(folder: Path) -> None:
+    """Names in the folder are on the disk when this returns."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _keep(folder: Path, torn: bytes) -> Path:
+    number = 1
+    while (kept := folder / f"torn-{number}.txt").exists():
+        number += 1
+    try:
+        with open(kept, "xb") as file:
+            file.write(torn)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise
+    except BaseException:
+        kept.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+    return kept
+
+
+LineValue = TypeVar("LineValue")
+MOST_LINE_BYTES = 2**24
+MOST_NOTICES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Why a line has no value. torn: the line was never finished."""
+
+    reason: str
+    torn: bool = False
+
+
+class LineReader(Generic[LineValue]):
+    """Lines in order. source: names the file in notices; tell: takes them; number: of the last line read."""
+
+    def __init__(self, kind: type[LineValue], source: str, tell: Callable[[str], None]) -> None:
+        self._decoder = msgspec.json.Decoder(kind)
+        self._source = source
+        self._tell = tell
+        self._damaged = 0
+        self.number = 0
+
+    def value(self, line: bytes, last: bool) -> LineValue | Unread:
+        """The value of the next line. An end without newline is torn, and so is a last line that is no JSON.
+
+        A damaged line is told of and counted, a torn one is not: it is no line yet.
+        """
+        read = self._decoded(line, last)
+        if isinstance(read, Unread) and read.torn:
+            return read
+        self.number += 1
+        if isinstance(read, Unread):
+            self._tell_damaged(read.reason)
+        return read
+
+    def line(self, value: LineValue) -> bytes:
+        """The line of a value, proven to be readable. Raises PipebenchError when it is not."""
+        try:
+            line = msgspec.json.encode(value) + b"\n"
+            self._decoder.decode(line)
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            raise PipebenchError(f"a row cannot be stored: {error}") from None
+        if len(line) > MOST_LINE_BYTES:
+            raise PipebenchError(f"a row of {len(line)} bytes cannot be stored, at most {MOST_LINE_BYTES}")
+        return line
+
+    def tell_torn(self, line: bytes, reason: str, kept: Path | None) -> None:
+        """Say what became of a torn line: kept in a file, or left where it is."""
+        fate = f"were moved to {kept.name}" if kept else "are left out"
+        self._tell(f"{self._source}: the last line is torn ({reason}), its {len(line)} bytes {fate}")
+
+    def _decoded(self, line: bytes, last: bool) -> LineValue | Unread:
+        if not line.endswith(b"\n"):
+            return Unread("it has no end", torn=True)
+        if len(line) > MOST_LINE_BYTES:
+            return Unread(f"it has {len(line)} bytes, at most {MOST_LINE_BYTES} are read")
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            newer = "; it may come from a newer pipebench" if "unknown field" in str(error) else ""
+            return Unread(f"{error}{newer}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Unread(str(error), torn=last)
+
+    def _tell_damaged(self, reason: str) -> None:
+        self._damaged += 1
+        if self._damaged <= MOST_NOTICES:
+            self._tell(f"{self._source}: line {self.number} is damaged and skipped: {reason}")
+        elif self._damaged == MOST_NOTICES + 1:
+            self._tell(f"{self._source}: more damaged lines are skipped without a word")
+
 
 T = TypeVar("T")
 MOST_FILE_BYTES = 2**30

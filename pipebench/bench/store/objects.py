@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pipebench.bench.store.stored import StoredRow
-from pipebench.bench.store.torn import sync_folder
+from pipebench.bench.store.lines import sync_folder
+from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.document import decode, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan

@@ -1,21 +1,97 @@
-"""Pack a store into one zip that can be passed on: the same store gives the same bytes."""
+"""Packed stores: a store as one zip, the same bytes each time, and such a zip read in place."""
 
 import os
+import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
 
-from pipebench.bench.store.archive import MOST_ENTRIES, MOST_TOTAL_BYTES
-from pipebench.bench.store.folder import Store
-from pipebench.bench.store.manifest import MANIFEST, OBJECTS, ROWS
-from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
-from pipebench.bench.store.stored import StoredRow
-from pipebench.bench.store.trouble import storing
+from pipebench.bench.store.access import storing
+from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
+from pipebench.bench.store.lines import LineReader, Unread
+from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
+from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.files import read_file
+from pipebench.formats.files import LARGEST_FILE_BYTES, read_file
+
+MOST_ENTRIES = 200_000
+MOST_TOTAL_BYTES = 2**32
+MOST_ROWS_BYTES = 2**30
+_NAMES = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ROWS)}|{OBJECTS}/{NAME.pattern}")
+_WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+
+
+class Archive:
+    """The files of a packed store by name. Reads objects as ObjectReader."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises PipebenchError: it is no zip, too large, or holds no store of a version that is read."""
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except _BROKEN as error:
+            raise PipebenchError(f"cannot read {str(path)!r}: {_reason(error)}") from None
+        entries = self._zip.infolist()
+        if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_TOTAL_BYTES:
+            raise PipebenchError(
+                f"{str(path)!r} holds too much: at most {MOST_ENTRIES} files and "
+                f"{MOST_TOTAL_BYTES // 2**30} GiB in all are read"
+            )
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        self.others: list[str] = []
+        for entry in entries:
+            if not _NAMES.fullmatch(entry.filename):
+                self.others.append(entry.filename)
+            elif entry.filename in self._entries or entry.compress_type not in _WAYS or entry.flag_bits & 1:
+                raise PipebenchError(
+                    f"{str(path)!r}: {entry.filename} is there twice, encrypted or packed in an unknown way"
+                )
+            else:
+                self._entries[entry.filename] = entry
+        manifest = self._bytes(MANIFEST, LARGEST_FILE_BYTES)
+        if manifest is None:
+            raise PipebenchError(f"{str(path)!r} is not a packed store: it has no {MANIFEST}")
+        check_manifest(manifest, str(path))
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of the object of that name, None when there is none."""
+        return self._bytes(f"{OBJECTS}/{name}", LARGEST_FILE_BYTES)
+
+    def rows(self, notices: list[str]) -> list[StoredRow]:
+        """Every row in the order of the file; lines that are none are named in the notices."""
+        reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append)
+        found: list[StoredRow] = []
+        for line in BytesIO(self._bytes(ROWS, MOST_ROWS_BYTES) or b""):
+            value = reader.value(line, last=False)
+            if not isinstance(value, Unread):
+                found.append(value)
+            elif value.torn:
+                reader.tell_torn(line, value.reason, None)
+        return found
+
+    def _bytes(self, name: str, most: int) -> bytes | None:
+        entry = self._entries.get(name)
+        if entry is None:
+            return None
+        try:
+            with self._zip.open(entry) as file:
+                data = file.read(most + 1)
+        except _BROKEN as error:
+            raise PipebenchError(f"{str(self.path)!r}: {name} cannot be read: {_reason(error)}") from None
+        if len(data) > most:
+            raise PipebenchError(f"{str(self.path)!r}: {name} is larger than {most // 2**20} MiB")
+        return data
+
+
+def _reason(error: Exception) -> str:
+    return ((isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__).lower()
+
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the zip: the earliest that a zip can hold."""
@@ -23,7 +99,7 @@ UNIX, READABLE, LEVEL = 3, 0o100644, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackSummary:
     """What went into a zip: rows, objects, bytes of the zip; notices name what is missing or damaged."""
 
     rows: int
@@ -32,7 +108,7 @@ class Packed:
     notices: tuple[str, ...]
 
 
-def pack(store_path: str | Path, zip_path: str | Path) -> Packed:
+def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
     """Write a zip with the rows of a store and all that they refer to; scripts as text to look at.
 
     The store is only read. Damaged and missing objects are left out with a notice. Raises PipebenchError: no
@@ -53,7 +129,7 @@ def pack(store_path: str | Path, zip_path: str | Path) -> Packed:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
-    return Packed(len(rows), count - 2, size, tuple(store.notices))
+    return PackSummary(len(rows), count - 2, size, tuple(store.notices))
 
 
 def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
@@ -88,14 +164,14 @@ def _files(store: Store, rows: list[StoredRow]) -> Iterator[tuple[str, bytes]]:
     }
     for name, (kind, identity) in sorted(objects.items()):
         try:
-            yield f"{OBJECTS}/{name}", _checked(store, kind, identity)
+            yield f"{OBJECTS}/{name}", _verified_bytes(store, kind, identity)
         except PipebenchError as error:
             store.notices.append(f"left out: {error.message}")
     yield ROWS, b"".join(msgspec.json.encode(stored) + b"\n" for stored in rows)
     yield MANIFEST, read_file(store.path / MANIFEST)
 
 
-def _checked(store: Store, kind: str, identity: str) -> bytes:
+def _verified_bytes(store: Store, kind: str, identity: str) -> bytes:
     """The bytes of an object whose content has its hash."""
     {PROBLEM: store.problem, PLAN: store.plan, SCHEDULE: store.schedule, SCRIPT: store.script}[kind](identity)
     return store.bytes_of(kind, identity)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pipebench
-from pipebench.bench.store.code_files import CodeFile, code_file, content
-from pipebench.bench.store.packages import Package, package_of
+from pipebench.bench.store.code_files import CodeFile, CodePackage, code_file, content, package_of
 from pipebench.bench.store.python_code import EMPTY, HOST, Definition, Imported, PythonCode, plain, python_code
 from pipebench.domain.errors import PipebenchError
 
@@ -220,7 +219,7 @@ def _absolute(module: str, path: str, what: Imported) -> Imported:
     return Imported(".".join(filter(None, (base, what.module))), what.name)
 
 
-def _root(package: Package) -> _Root | None:
+def _root(package: CodePackage) -> _Root | None:
     """None: its code is in an archive or compiled, there is nothing to follow."""
     if package.folders:
         return _Root(package.name, package.folders)

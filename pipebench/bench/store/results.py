@@ -5,22 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pipebench.bench.store.archive import Archive
-from pipebench.bench.store.folder import Store
-from pipebench.bench.store.manifest import MANIFEST, ROWS
+from pipebench.bench.store.folder import MANIFEST, ROWS, Store
 from pipebench.bench.store.objects import Objects
-from pipebench.bench.store.stored import StoredRow
+from pipebench.bench.store.pack import Archive
+from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
-from pipebench.formats.native import read_document
+from pipebench.formats.documents import read_document
 
 HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 
 
-class Behind(Protocol):
+class ObjectSource(Protocol):
     """What stands behind rows. Every method raises PipebenchError when there is none of that hash."""
 
     def problem(self, identity: str) -> Problem:
@@ -43,7 +42,7 @@ class Results:
 
     source: str
     rows: tuple[Row, ...]
-    behind: Behind
+    behind: ObjectSource
     stored: tuple[StoredRow, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -72,15 +71,15 @@ def open_results(path: str | Path) -> Results:
     return _from_document(str(path), place)
 
 
-def _from_lines(source: str, lines: list[StoredRow], behind: Behind, notices: list[str]) -> Results:
+def _from_lines(source: str, lines: list[StoredRow], behind: ObjectSource, notices: list[str]) -> Results:
     latest = {stored.key: stored for stored in lines}
-    newest = tuple({_asked(stored): stored for stored in latest.values()}.values())
+    newest = tuple({_question_key(stored): stored for stored in latest.values()}.values())
     older = len(latest) - len(newest)
     told = (f"{source}: {older} rows of older code are left out",) if older else ()
     return Results(source, tuple(stored.row for stored in newest), behind, newest, (*notices, *told))
 
 
-def _asked(stored: StoredRow) -> Hashable:
+def _question_key(stored: StoredRow) -> Hashable:
     """The key of a trial that runs again because its code or a package has changed."""
     inputs = stored.inputs
     limits = inputs.repeat, inputs.timeout_s, inputs.memory_bytes

@@ -1,4 +1,4 @@
-"""The files of a user's program, and the source of this pipebench."""
+"""The source of a component: its files, and what they import and mention."""
 
 import shutil
 from functools import cache

@@ -1,4 +1,4 @@
-"""Suites by name or by file, decoded."""
+"""Suite files: by name or by path, decoded, and their JSON Schema."""
 
 import os
 from collections.abc import Iterable
@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
-from pipebench.bench.suites.table import Suite
+import msgspec
+
+from pipebench.bench.suites.table import Suite, SuiteWorkload
 from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.workload import workload_fields
 from pipebench.formats.files import read_file
-from pipebench.formats.strict import parse_toml
+from pipebench.formats.typed_text import parse_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,9 @@ class ChosenSuite:
 
 def suite_names() -> list[str]:
     """The suites that ship."""
-    return sorted(item.name.removesuffix(".toml") for item in _shipped().iterdir() if item.name.endswith(".toml"))
+    return sorted(
+        item.name.removesuffix(".toml") for item in _shipped_suites().iterdir() if item.name.endswith(".toml")
+    )
 
 
 def load_suite(name: str) -> ChosenSuite:
@@ -35,7 +41,7 @@ def load_suite(name: str) -> ChosenSuite:
     """
     if name in suite_names():
         source = f"{name}.toml"
-        return ChosenSuite(parse_toml(_shipped().joinpath(source).read_bytes(), Suite, source), source)
+        return ChosenSuite(parse_toml(_shipped_suites().joinpath(source).read_bytes(), Suite, source), source)
     if name.endswith(".toml") or "/" in name or os.path.exists(name):
         return ChosenSuite(parse_toml(read_file(name), Suite, name), name, Path(name).parent)
     raise unknown("suite", name, suite_names())
@@ -55,5 +61,21 @@ def load_suites(names: Iterable[str]) -> list[ChosenSuite]:
     return chosen
 
 
-def _shipped() -> Traversable:
+def _shipped_suites() -> Traversable:
     return files("pipebench.bench.suites")
+
+
+def suite_schema() -> dict[str, Any]:
+    """The schema, with the text of each key and what types cannot say: a model or a profile, one mini-batch."""
+    (reference,), definitions = msgspec.json.schema_components([Suite], ref_template="#/$defs/{name}")
+    workload = definitions[SuiteWorkload.__name__]
+    for name, field in workload_fields().items():
+        workload["properties"][name]["description"] = f"{field.text}."
+    workload["oneOf"] = [{"required": ["model"]}, {"required": ["profile"]}]
+    workload["not"] = {"required": ["mini_batch", "mini_batch_per_device"]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pipebench suite",
+        **reference,
+        "$defs": definitions,
+    }

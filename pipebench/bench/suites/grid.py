@@ -14,7 +14,7 @@ from pipebench.bench.suites.files import ChosenSuite
 from pipebench.bench.suites.table import AXES, SuiteWorkload, values
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.workload import WorkloadSpec
-from pipebench.formats.profiles import profile_names
+from pipebench.formats.profiles.shipped import profile_names
 from pipebench.hooks.syntax import Reference, parse_reference
 
 MOST_WORKLOADS = 100_000

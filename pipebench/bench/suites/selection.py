@@ -21,7 +21,7 @@ from pipebench.domain.workload import (
     parts_of,
     without_none,
 )
-from pipebench.formats.cluster import load_cluster, size_of_document
+from pipebench.formats.clusters import load_cluster, size_of_document
 from pipebench.formats.hf_config import read_config
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_references, split_list

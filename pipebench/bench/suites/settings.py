@@ -60,10 +60,10 @@ def _settings(chosen: ChosenSuite) -> Settings:
     suite = chosen.suite
     limits = suite.limits
     return Settings(
-        planners=_located(suite.planners, chosen.folder),
+        planners=_with_absolute_paths(suite.planners, chosen.folder),
         regimes=suite.regimes,
-        schedulers=_located(suite.schedulers, chosen.folder),
-        executors=_located(suite.executors, chosen.folder),
+        schedulers=_with_absolute_paths(suite.schedulers, chosen.folder),
+        executors=_with_absolute_paths(suite.executors, chosen.folder),
         timeout_s=limits.timeout_s,
         memory_bytes=None if limits.memory is None else parse_bytes(limits.memory),
         repeat=limits.repeat,
@@ -71,7 +71,7 @@ def _settings(chosen: ChosenSuite) -> Settings:
     )
 
 
-def _located(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
+def _with_absolute_paths(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Each component apart; a Python file relative to the suite's folder."""
     parts = [part for text in texts for part in split_list(text)]
     return tuple(str(folder / part) if parse_reference(part).is_script else part for part in parts)

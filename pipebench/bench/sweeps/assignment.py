@@ -19,7 +19,7 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
 
-class Assignment(Value, frozen=True, kw_only=True):
+class TrialAssignment(Value, frozen=True, kw_only=True):
     """The fields of a Trial with its problem; planner and schedulers by name, found again where it runs.
 
     workload: the name of the workload.
@@ -52,10 +52,10 @@ class Delivery(Value, frozen=True, kw_only=True):
     error: str = ""
 
 
-def assigned(trial: Trial, sources: str) -> bytes:
+def encode_assignment(trial: Trial, sources: str) -> bytes:
     """The trial for a worker."""
     workload = trial.workload
-    assignment = Assignment(
+    assignment = TrialAssignment(
         model=workload.model,
         problem=workload.problem(trial.regime),
         workload=workload.name,
@@ -73,7 +73,7 @@ def assigned(trial: Trial, sources: str) -> bytes:
     return msgspec.msgpack.encode(assignment)
 
 
-def delivered(payload: bytes, trial: Trial) -> Outcome:
+def decode_delivery(payload: bytes, trial: Trial) -> Outcome:
     """The outcome of the trial. Raises PipebenchError when the worker could not run it."""
     try:
         delivery = msgspec.msgpack.decode(payload, type=Delivery)
@@ -101,7 +101,7 @@ def _run(payload: bytes) -> Outcome:
     from pipebench.bench.store.sources import host_source
 
     try:
-        given = msgspec.msgpack.decode(payload, type=Assignment)
+        given = msgspec.msgpack.decode(payload, type=TrialAssignment)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PipebenchError(
             f"the assignment cannot be read: {error}", "run the same version everywhere"

@@ -1,20 +1,65 @@
-"""Run many trials: what a store holds already is not run again, and what is finished is kept at once."""
+"""Run many trials, one timing trial at a time on a machine; what is finished is kept at once."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
+from pipebench.bench.flock import Kind, acquired
 from pipebench.bench.store.sources import host_source
-from pipebench.bench.sweeps.agenda import Agenda, Finished
-from pipebench.bench.sweeps.assignment import assigned, delivered
-from pipebench.bench.sweeps.backends.dask import on_dask
-from pipebench.bench.sweeps.backends.loky import on_loky
-from pipebench.bench.sweeps.exclusive import PATIENCE_S, machine_shared, machine_to_itself
+from pipebench.bench.sweeps.assignment import decode_delivery, encode_assignment
+from pipebench.bench.sweeps.backends import on_dask, on_loky
+from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.hooks.manager import Host
 
+PATIENCE_S = 30.0
+POLL_S = 0.02
 
-class Watcher(Protocol):
+
+@contextlib.contextmanager
+def machine_to_itself(patience_s: float = PATIENCE_S, waiting: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold the machine for one trial; False when another run still had it after that many seconds.
+
+    waiting: called once when the machine is not free at once.
+    """
+    with _hold_lock("exclusive", patience_s, waiting) as held:
+        yield held
+
+
+@contextlib.contextmanager
+def machine_shared() -> Iterator[None]:
+    """Say that trials run side by side, as long as they do: timing trials of other runs wait, or are tagged."""
+    with _hold_lock("shared", PATIENCE_S):
+        yield
+
+
+@contextlib.contextmanager
+def _hold_lock(kind: Kind, patience_s: float, waiting: Callable[[], None] | None = None) -> Iterator[bool]:
+    try:
+        descriptor = os.open(_lock_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield True  # no folder for the lock: nobody else can hold it either
+        return
+    try:
+        if (free := acquired(descriptor, kind, 0.0, POLL_S)) or patience_s <= 0:
+            yield free
+            return
+        if waiting is not None:
+            waiting()
+        yield acquired(descriptor, kind, patience_s, POLL_S)
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file() -> Path:
+    return Path(tempfile.gettempdir()) / f"pipebench-{os.getuid()}.lock"
+
+
+class TrialWatcher(Protocol):
     """Who is told how a sweep goes."""
 
     def starting(self, trial: Trial) -> None:
@@ -37,17 +82,19 @@ class Where:
         return self.jobs > 1 or self.dask_address is not None
 
 
-def run_agenda(host: Host, agenda: Agenda, where: Where, watcher: Watcher | None = None) -> Iterator[Finished]:
+def run_trials(
+    host: Host, agenda: RunPlan, where: Where, watcher: TrialWatcher | None = None
+) -> Iterator[FinishedTrial]:
     """Run what is left of the trials.
 
     Each outcome is in the store, on disk, before it is given and before the next trial starts.
     """
     running = _side_by_side(host, agenda, where) if where.parallel else _one_by_one(host, agenda, watcher)
     for position, outcome in running:
-        yield Finished(position, agenda.keep(position, outcome))
+        yield FinishedTrial(position, agenda.keep(position, outcome))
 
 
-def _one_by_one(host: Host, agenda: Agenda, watcher: Watcher | None) -> Iterator[tuple[int, Outcome]]:
+def _one_by_one(host: Host, agenda: RunPlan, watcher: TrialWatcher | None) -> Iterator[tuple[int, Outcome]]:
     patience_s = PATIENCE_S
     for position in agenda.to_run:
         trial = agenda.trials[position]
@@ -58,16 +105,16 @@ def _one_by_one(host: Host, agenda: Agenda, watcher: Watcher | None) -> Iterator
         patience_s = PATIENCE_S if alone else 0.0  # who did not go away once will not for each trial
 
 
-def _side_by_side(host: Host, agenda: Agenda, where: Where) -> Iterator[tuple[int, Outcome]]:
+def _side_by_side(host: Host, agenda: RunPlan, where: Where) -> Iterator[tuple[int, Outcome]]:
     """Plans made elsewhere are scored here, everything else goes to the workers."""
     here = [position for position in agenda.to_run if agenda.trials[position].planner.here]
     away = [position for position in agenda.to_run if not agenda.trials[position].planner.here]
     for position in here:
         yield position, run_trial(host, replace(agenda.trials[position], parallel=True))
-    payloads = [assigned(agenda.trials[position], host_source()) for position in away]
+    payloads = [encode_assignment(agenda.trials[position], host_source()) for position in away]
     with machine_shared():
         for place, delivery in _map(payloads, where):
-            yield away[place], delivered(delivery, agenda.trials[away[place]])
+            yield away[place], decode_delivery(delivery, agenda.trials[away[place]])
 
 
 def _map(payloads: Sequence[bytes], where: Where) -> Iterator[tuple[int, bytes]]:

@@ -1,16 +1,23 @@
-"""A comparison: every planner on every workload, each planner in its own regime unless others are asked for."""
+"""A comparison: its request from names, its trials, and the order in which they run."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pipebench.bench.components import Ready
+from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
+from pipebench.bench.plan_entrants import ready_layout, ready_plan
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.suites import Settings
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Trial
-from pipebench.defaults import SIMULATOR
+from pipebench.defaults import EXAMPLE_PLANNERS, SIMULATOR
+from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import RegimeMode
+from pipebench.formats.documents import read_plan
+from pipebench.formats.frameworks.layouts import is_foreign, read_layout
 from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_references
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +87,41 @@ def running_order(listed: Sequence[Trial], seed: int) -> list[int]:
                 shuffled.reverse()
             order += [positions[place] for place in shuffled if place < len(positions)]
     return order
+
+
+TIMEOUT_S = 300.0
+
+
+def comparison_request(
+    host: Host, workloads: Sequence[Workload], settings: Settings, plans: Sequence[str] = (), rounds: int = 1
+) -> Request:
+    """The request of a command line and its suites. plans: plan files and layouts of frameworks, scored beside the
+    planners'.
+
+    Raises PipebenchError for a name, an option or a file that is wrong, and where there is no planner at all.
+    """
+    planners = [ready_planner(host, reference) for reference in parse_references(settings.planners)]
+    planners += [
+        ready_layout(read_layout(path)) if is_foreign(path) else ready_plan(path, read_plan(path))
+        for path in plans
+    ]
+    if not planners:
+        hint = f"give --planners, such as --planners {','.join(EXAMPLE_PLANNERS)}"
+        raise PipebenchError("no planner was named", hint, ExitCode.NOTHING_RAN)
+    for name in settings.schedulers:
+        ready_scheduler(host, name)
+    executors = settings.executors or (SIMULATOR,)
+    for name in executors:
+        ready_executor(host, name)
+    return Request(
+        workloads=workloads,
+        planners=planners,
+        regimes=settings.regimes,
+        schedulers=settings.schedulers,
+        executors=executors,
+        repeat=settings.repeat or 1,
+        rounds=rounds,
+        timeout_s=TIMEOUT_S if settings.timeout_s is None else settings.timeout_s,
+        memory_bytes=SEARCH_MEMORY_BYTES if settings.memory_bytes is None else settings.memory_bytes,
+        seed=settings.seed or 0,
+    )

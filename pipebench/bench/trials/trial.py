@@ -1,6 +1,7 @@
 """One trial: search in a child process, check and score here. It always ends in a row."""
 
 import os
+import statistics
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,8 @@ from pipebench.bench.score import (
     time_fields,
     verdict_fields,
 )
-from pipebench.bench.searches.isolation.searched import Searched, searched
+from pipebench.bench.searches.isolation.client import IsolatedSearch, search_in_isolation
 from pipebench.bench.searches.request import Sample, SearchReport, SearchRequest
-from pipebench.bench.searches.search_fields import failure_reason, search_fields
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.defaults import SIMULATOR
@@ -27,8 +27,78 @@ from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
+from pipebench.domain.units import readable_bytes
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
+
+COLD = "search time is cold: it ran once"
+
+
+def search_fields(done: IsolatedSearch) -> dict[str, Any]:
+    """Columns of the search that every row has, and those of a search that found a plan."""
+    report = done.report
+    fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
+    if report.status != "found":
+        return {**fields, "claimed_s": report.claimed_s}
+    result = report.result
+    assert result is not None
+    notices = result.notices if report.samples else (*result.notices, COLD)
+    return {
+        **fields,
+        **_times(report),
+        "scheduler": report.scheduler,
+        "counters": report.counters,
+        "claimed_s": result.claimed_s,
+        "claimed_native": result.claimed_native,
+        "claimed_unit": result.claimed_unit,
+        "class_bound_s": result.lower_bound_s,
+        "class_bound_scope": result.bound_scope,
+        "termination": result.termination,
+        "notices": notices,
+    }
+
+
+def _times(report: SearchReport) -> dict[str, Any]:
+    samples = report.samples
+    if not samples:
+        return {
+            "search_cpu_s": max(0.0, report.cold_cpu_s - report.compile_cpu_s),
+            "search_wall_s": max(0.0, report.cold_s - report.compile_s),
+            "search_cold_s": report.cold_s,
+        }
+    return {
+        "search_cpu_s": statistics.median(sample.cpu_s for sample in samples),
+        "search_wall_s": statistics.median(sample.wall_s for sample in samples),
+        "search_cold_s": report.cold_s,
+        "search_samples": tuple((sample.cpu_s, sample.wall_s) for sample in samples),
+        "search_ratio": _ratios(samples),
+    }
+
+
+def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
+    """The median of search CPU over the calibration right before it: neighbours share the disturbance."""
+    return {
+        flavour: statistics.median(
+            sample.cpu_s / beside for sample in samples if (beside := sample.calibration_cpu_s[flavour]) > 0
+        )
+        for flavour in samples[0].calibration_cpu_s
+        if any(sample.calibration_cpu_s[flavour] > 0 for sample in samples)
+    }
+
+
+def failure_reason(
+    report: SearchReport, problem: Problem, least_bytes: int | None, proven_bytes: int | None, timeout_s: float
+) -> str:
+    """One line: why there is no plan, and what memory would do where memory is what lacks."""
+    if report.status == "timeout":
+        return f"no plan within {timeout_s:g} s"
+    if report.status != "infeasible":
+        return report.reason
+    has = f"{report.reason}; devices have {readable_bytes(problem.cluster.memory_bytes)}"
+    needs = f", this planner needs {readable_bytes(least_bytes)}" if least_bytes else ""
+    proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
+    return f"{has}{needs}{proven}"
+
 
 MOST_SEARCH_MEMORY_BYTES = 8 * 10**9
 
@@ -101,12 +171,12 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
         deadline_s=time.monotonic() + trial.timeout_s,
         bound_memory_bytes=common["bound_memory_bytes"],
     )
-    done = searched(host, trial.planner, request, trial.memory_bytes)
+    done = search_in_isolation(host, trial.planner, request, trial.memory_bytes)
     common |= search_fields(done)
     if done.report.status == "found":
         services = HostServices(host, seed=trial.seed, deadline_s=time.monotonic() + trial.timeout_s)
-        return _scored(services, trial, scoring, done.report, common)
-    return _failed(trial, scoring, done, common)
+        return _scored_outcome(services, trial, scoring, done.report, common)
+    return _failed_outcome(trial, scoring, done, common)
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
@@ -134,7 +204,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
     }
 
 
-def _failed(trial: Trial, problem: Problem, done: Searched, common: dict[str, Any]) -> Outcome:
+def _failed_outcome(trial: Trial, problem: Problem, done: IsolatedSearch, common: dict[str, Any]) -> Outcome:
     report = done.report
     assert report.status != "found"
     fitting, least = report.smallest, None
@@ -147,7 +217,7 @@ def _failed(trial: Trial, problem: Problem, done: Searched, common: dict[str, An
     return Outcome(row, problem, compile_s=report.compile_s)
 
 
-def _scored(
+def _scored_outcome(
     services: HostServices, trial: Trial, problem: Problem, report: SearchReport, common: dict[str, Any]
 ) -> Outcome:
     result, plan, schedule = report.result, report.plan, report.schedule

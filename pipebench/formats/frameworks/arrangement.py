@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipebench.costs.lanes import lanes_of
+from pipebench.costs.placement import lanes_of
 from pipebench.costs.transformer import EMBEDDING, HEAD
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
@@ -82,7 +82,7 @@ class Arrangement:
         return stands_as(placement, [(rank,) for rank in self.rank_of])
 
 
-def arranged(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:
+def arrange(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:
     """The plan in that form. inside_layers: stages may cut a layer. Raises CannotExpress with the reason."""
     if plan.pipelines > 1:
         raise CannotExpress(f"{plan.pipelines} pipelines over the same devices, each with weights of its own")

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from pipebench.domain.profile import OperatorCosts, Profile
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
-from pipebench.formats.pipedream_writer import write
-from pipebench.formats.profile_parts import only
+from pipebench.formats.profiles.parts import only
+from pipebench.formats.profiles.pipedream import write
 
 REVISION = "PipeDream 7db6a1c"
 

@@ -8,7 +8,7 @@ from pipebench.domain.errors import unknown
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arranged
+from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Target:
         """
         if problem.regime.mode == "async" and not self.asynchronous:
             raise CannotExpress("the plan is for asynchronous updates (stashed weights)")
-        made = arranged(problem, plan, self.inside_layers)
+        made = arrange(problem, plan, self.inside_layers)
         self.write(made, "schedule.csv")
         return made
 

@@ -1,7 +1,7 @@
-"""A trace as rows of bars: one row a device (or a group that works together), one a pair of stages that sends."""
+"""A trace as rows of bars, one row a device or link; bars too short to be seen are joined."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pipebench.domain.trace import MemoryTimeline, Trace
 
@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GanttRow:
     """Bars by start. link: of transfers. devices: of a row that is no link."""
 
     label: str
@@ -51,7 +51,7 @@ class Gantt:
     """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[GanttRow, ...]
     until_ns: int
     memory: tuple[MemoryTimeline, ...] = ()
     capacity: tuple[int, ...] = ()
@@ -82,16 +82,16 @@ def device_label(devices: tuple[int, ...]) -> str:
     return f"gpu{devices[0]}" if len(devices) == 1 else f"gpu{devices[0]}-{devices[-1]}"
 
 
-def _lanes(trace: Trace) -> Iterable[Row]:
+def _lanes(trace: Trace) -> Iterable[GanttRow]:
     bars: list[list[Bar]] = [[] for _ in trace.lanes]
     columns = trace.lane, trace.kinds, trace.stage, trace.micro_batch, trace.start_ns, trace.end_ns
     for lane, *of in zip(*columns, strict=True):
         bars[lane].append(Bar(*of))
     for devices, found in zip(trace.lanes, bars, strict=True):
-        yield Row(device_label(devices), _sorted(found), devices=devices)
+        yield GanttRow(device_label(devices), _by_start(found), devices=devices)
 
 
-def _links(trace: Trace) -> Iterable[Row]:
+def _links(trace: Trace) -> Iterable[GanttRow]:
     """A row for each pair of stages and direction; 0>1 carries outputs of stage 0, 1>0 gradients back to it.
 
     Transfers that take no time are left out.
@@ -103,8 +103,50 @@ def _links(trace: Trace) -> Iterable[Row]:
         if end > start:
             bars.setdefault((source, target), []).append(Bar(kind.lower(), source, message, start, end))
     for (source, target), found in sorted(bars.items()):
-        yield Row(f"{source}>{target}", _sorted(found), link=True)
+        yield GanttRow(f"{source}>{target}", _by_start(found), link=True)
 
 
-def _sorted(bars: list[Bar]) -> tuple[Bar, ...]:
+def _by_start(bars: list[Bar]) -> tuple[Bar, ...]:
     return tuple(sorted(bars, key=lambda bar: (bar.start_ns, bar.end_ns)))
+
+
+MOST_ROWS = 64
+"""Rows of devices in one picture; of links there are as many at most."""
+
+
+def without_short_bars(whole: Gantt, shortest_ns: int) -> tuple[Gantt, tuple[str, ...]]:
+    """The picture without bars shorter than shortest_ns next to one another, and what was left out, in words."""
+    rows = [*_first(whole.rows, link=False), *_first(whole.rows, link=True)]
+    fewer = tuple(replace(row, bars=tuple(_merge_short(row.bars, shortest_ns, whole.until_ns))) for row in rows)
+    notes = []
+    if len(rows) < len(whole.rows):
+        notes.append(f"{len(whole.rows) - len(rows)} of {len(whole.rows)} rows are left out")
+    joined = sum(bar.count for row in fewer for bar in row.bars if bar.kind == MANY)
+    if joined:
+        notes.append(f"{joined:,} tasks too short to be told apart are drawn together")
+    return replace(whole, rows=fewer), tuple(notes)
+
+
+def _first(rows: Iterable[GanttRow], *, link: bool) -> list[GanttRow]:
+    return [row for row in rows if row.link == link][:MOST_ROWS]
+
+
+def _merge_short(bars: Iterable[Bar], shortest_ns: int, until_ns: int) -> Iterator[Bar]:
+    """Bars in order; a run of short ones with no gap as long as shortest_ns between them becomes one."""
+    held: Bar | None = None
+    for whole in bars:
+        if whole.start_ns >= until_ns:
+            break
+        bar = replace(whole, end_ns=min(whole.end_ns, until_ns))
+        short = bar.end_ns - bar.start_ns < shortest_ns
+        if held is not None and short and bar.start_ns - held.end_ns < shortest_ns:
+            end = max(held.end_ns, bar.end_ns)
+            held = replace(held, kind=MANY, end_ns=end, count=held.count + 1)
+        else:
+            if held is not None:
+                yield held
+            held = bar if short else None
+            if not short:
+                yield bar
+    if held is not None:
+        yield held

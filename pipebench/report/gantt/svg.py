@@ -2,13 +2,64 @@
 
 from collections.abc import Iterator, Sequence
 
-from pipebench.domain.units import readable_seconds
-from pipebench.report.chart.axis import name, round_ticks
-from pipebench.report.chart.elements import LETTER, PALE, SIZE, document, hint, line, text
-from pipebench.report.gantt.gantt import MANY, MEANING, Bar, Gantt, Row
-from pipebench.report.gantt.memory_svg import HEIGHT as MEMORY_HEIGHT
-from pipebench.report.gantt.memory_svg import memory_panel
-from pipebench.report.gantt.thin import thinned
+from pipebench.domain.trace import MemoryTimeline
+from pipebench.domain.units import readable_bytes, readable_seconds
+from pipebench.report.chart.elements import (
+    INK,
+    LETTER,
+    PALE,
+    SIZE,
+    colour_of,
+    document,
+    hint,
+    line,
+    name,
+    round_ticks,
+    text,
+)
+from pipebench.report.gantt.gantt import MANY, MEANING, Bar, Gantt, GanttRow, without_short_bars
+
+MEMORY_HEIGHT, MEMORY_HEAD = 96.0, 18.0
+MOST_DEVICES = 8
+MOST_STEPS = 900
+"""Of one line; more are merged, each to the largest of its neighbours, so that no peak is lost."""
+
+
+def memory_panel(gantt: Gantt, left: float, top: float, width: float, scale: float) -> Iterator[str]:
+    """Lines of the fullest devices, their peaks in words; dashed: what a device has, where it is near."""
+    fullest = sorted(gantt.memory, key=lambda each: (-each.peak_bytes, each.device))[:MOST_DEVICES]
+    highest = max(each.peak_bytes for each in fullest) or 1
+    limit = min(gantt.capacity, default=0)
+    ceiling = max(highest, limit if limit <= 2 * highest else 0)
+    low, high = top + MEMORY_HEIGHT, top + MEMORY_HEAD
+    words = ", ".join(f"gpu{each.device} {readable_bytes(each.peak_bytes)}" for each in fullest)
+    more = len(gantt.memory) - len(fullest)
+    yield text(left, top + 11, f"peak memory: {words}{f', and {more} devices with less' if more else ''}")
+    yield text(left - 8, low, "memory", anchor="end")
+    yield line(left, low, left + width, low, PALE)
+    if limit and limit <= ceiling:
+        y = low - (low - high) * limit / ceiling
+        yield line(left, y, left + width, y, INK, 0.5)
+        yield text(left - 8, y + 4, readable_bytes(limit), anchor="end")
+    for number, each in enumerate(fullest):
+        points = _steps(each, gantt.until_ns, left, low, scale, (low - high) / ceiling)
+        yield f'<polyline points="{points}" fill="none" stroke="{colour_of(number)}" stroke-width="1.3"/>'
+
+
+def _steps(of: MemoryTimeline, until_ns: int, left: float, low: float, scale: float, pixel: float) -> str:
+    """Corners of the line, from the start to until_ns."""
+    every = max(1, len(of.bytes) // MOST_STEPS)
+    points: list[str] = []
+    last = low
+    for first in range(0, len(of.bytes), every):
+        if of.time_ns[first] > until_ns:
+            break
+        x = left + of.time_ns[first] * scale
+        height = low - max(of.bytes[first : first + every]) * pixel
+        points += [f"{x:.1f},{last:.1f}", f"{x:.1f},{height:.1f}"]
+        last = height
+    return " ".join([*points, f"{left + until_ns * scale:.1f},{last:.1f}"])
+
 
 WIDTH, ROW, LINK, GAP, MARGIN = 900.0, 20.0, 12.0, 4.0, 16.0
 HEAD = 58.0
@@ -32,7 +83,7 @@ MOST_HINTS = 1500
 def gantt_svg(gantts: Sequence[Gantt], title: str, most_hints: int = MOST_HINTS) -> str:
     """The timelines as an SVG file, the longest as wide as the picture."""
     longest = max((each.until_ns for each in gantts), default=0) or 1
-    thin = [thinned(each, round(longest / WIDTH * SHORTEST)) for each in gantts]
+    thin = [without_short_bars(each, round(longest / WIDTH * SHORTEST)) for each in gantts]
     labels = [row.label for each, _ in thin for row in each.rows]
     left = MARGIN + LETTER * max([len("memory"), *map(len, labels)]) + 8
     hints = sum(len(row.bars) for each, _ in thin for row in each.rows) <= most_hints
@@ -88,7 +139,7 @@ def words_of(bar: Bar) -> str:
     return f"{bar.label} of stage {bar.stage} ({MEANING[bar.kind]}), {times}"
 
 
-def _labels(row: Row, left: float, top: float, height: float, scale: float) -> Iterator[str]:
+def _labels(row: GanttRow, left: float, top: float, height: float, scale: float) -> Iterator[str]:
     for bar in row.bars:
         width = (bar.end_ns - bar.start_ns) * scale
         words = next((w for w in (bar.label, bar.kind) if LETTER * len(w) <= width - 2), "")

@@ -9,10 +9,10 @@ from markupsafe import Markup
 from pipebench.domain.artefact import Figure, Finding, Result, Table
 from pipebench.hooks.descriptors import Artefact
 from pipebench.report.chart import svg
-from pipebench.report.findings_text import about_cells
 from pipebench.report.gantt.gantt import Gantt
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.template import page, picture
+from pipebench.report.text.findings import about_cells
 
 
 @dataclass(frozen=True, slots=True)

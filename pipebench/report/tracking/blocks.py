@@ -1,4 +1,4 @@
-"""What a report is made of, before it is HTML, Markdown or text. All strings are plain text."""
+"""What a report is made of before it is HTML, Markdown or text, and series small enough for a cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,24 +37,72 @@ class Spark:
     steps: Sequence[int] = ()
 
 
-Cell = str | Spark
+BlockCell = str | Spark
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class BlockTable:
     """Rows under headings. figures: the columns whose cells stand to the right."""
 
     headings: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[BlockCell]]
     figures: Sequence[int] = ()
 
 
-Block = Heading | Paragraph | Items | Table
+Block = Heading | Paragraph | Items | BlockTable
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TrackingReport:
     """A title and what follows."""
 
     title: str
     blocks: Sequence[Block]
+
+
+WIDTH, HEIGHT, EDGE = 150.0, 28.0, 3.0
+NIGHTS, LETTERS = 60, 30
+BARS = "▁▂▃▄▅▆▇█"
+LINE, STEP, LAST = "#0072b2", "#d55e00", "#222222"
+LEAST_RANGE = 0.1
+"""Of the middle: a quiet series is drawn as a quiet one."""
+
+
+def spark_svg(spark: Spark) -> str:
+    """The last nights as a curve, a stroke where a new level begins, a dot on the last night."""
+    values = list(spark.values[-NIGHTS:])
+    offset = len(spark.values) - len(values)
+    low, high = _range(values)
+    across = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
+
+    def place(position: int, value: float) -> tuple[float, float]:
+        return EDGE + across * position, HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * (value - low) / (high - low)
+
+    points = " ".join("{:.1f},{:.1f}".format(*place(i, value)) for i, value in enumerate(values))
+    strokes = "".join(
+        f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{HEIGHT:.0f}" stroke="{STEP}" stroke-width="1"/>'
+        for x in (EDGE + across * (step - offset) for step in spark.steps if step >= offset)
+    )
+    x, y = place(len(values) - 1, values[-1])
+    return (
+        f'<svg width="{WIDTH:.0f}" height="{HEIGHT:.0f}" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
+        f'aria-label="{len(spark.values)} nights, {values[0]:.4g} to {values[-1]:.4g}">{strokes}'
+        f'<polyline points="{points}" fill="none" stroke="{LINE}" stroke-width="1.4"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="{LAST}"/></svg>'
+    )
+
+
+def spark_text(spark: Spark) -> str:
+    """The last nights, a bar a night."""
+    values = spark.values[-LETTERS:]
+    low, high = _range(values)
+    return "".join(BARS[min(len(BARS) - 1, int(len(BARS) * (value - low) / (high - low)))] for value in values)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    least = LEAST_RANGE * abs(low + high) / 2 or 1.0
+    if high - low < least:
+        middle = (low + high) / 2
+        low, high = middle - least / 2, middle + least / 2
+    return low, high

@@ -1,4 +1,4 @@
-"""What a planner says of itself: its capabilities and its claims, against its plans and the suite's figures."""
+"""Every answer is a valid plan or an honest refusal, and what a planner claims agrees with its plans."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,66 @@ from pipebench.bounds.time import work_ns
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench.testing.planners.questions import Interview, Question
+from pipebench.testing import cases
+from pipebench.testing.calls import Answer
+from pipebench.testing.planners.questions import AGAIN, FIRST, Interview, Question
 from pipebench.testing.verdicts import Waived, first_failure
+
+BROKEN = ("crashed", "hung", "died", "refused", "deadline")
+
+
+def case(interview: Interview, name: str) -> None:
+    """A valid plan on one of the small problems, or a refusal with a reason."""
+    names = (name, FIRST, AGAIN) if name == "chain" else (name,)
+    asked = [(q, a) for q, a in interview.first if q.about in names]
+    first_failure(_wrong(interview, q, a) for q, a in asked)
+    refused = [a.reason for q, a in asked if a.ending != "returned"]
+    if len(refused) == len(asked):
+        raise Waived(f"refused: {refused[0]}")
+
+
+def infeasible(interview: Interview) -> None:
+    """Where provably nothing fits, the answer is InfeasibleProblem (or UnsupportedProblem)."""
+
+    def wrong() -> Iterator[str | None]:
+        for question, answer in interview.first:
+            if question.about == "starved":
+                where = f"{question.call.name}: no plan fits devices of {cases.STARVED_BYTES} bytes"
+                yield f"{where}, it returned one" if answer.ending == "returned" else _breakdown(question, answer)
+
+    first_failure(wrong())
+
+
+def memory_edge(interview: Interview) -> None:
+    """A plan for devices that hold not a byte more than the plan before needs fits them, or there is none."""
+    edges = [(q, a) for q, a in interview.second if q.about in ("memory edge", "one byte less")]
+    if not edges:
+        raise Waived("it has no valid plan of the chain to take the memory from")
+    first_failure(_wrong(interview, question, answer) for question, answer in edges)
+
+
+def pins(interview: Interview) -> None:
+    """A pin is honoured, or refused with UnsupportedProblem."""
+    pinned = [(q, a) for q, a in interview.first if q.about.startswith("pin ")]
+    first_failure(_wrong(interview, question, answer) for question, answer in pinned)
+
+
+def _wrong(interview: Interview, question: Question, answer: Answer) -> str | None:
+    if answer.ending != "returned":
+        return _breakdown(question, answer)
+    verdict = interview.verdict(question, answer)
+    if verdict.status == "valid":
+        return None
+    told = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
+    return f"{question.call.name}: the plan is {verdict.status}: {told}"
+
+
+def _breakdown(question: Question, answer: Answer) -> str | None:
+    if answer.ending not in BROKEN:
+        return None
+    remedy = "; raise InfeasibleProblem or UnsupportedProblem" if answer.ending in ("crashed", "refused") else ""
+    return f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
+
 
 NS_PER_S = 1e9
 CLOSE = 1e-6
@@ -60,11 +118,11 @@ def claims(interview: Interview) -> None:
     """A claim covers the work that there is, equals the suite's time on one device, and is above its own bound."""
     first_failure(_impossible(interview))
     first_failure(_disagreeing(interview))
-    if not any(_claimed(answer.result) for _, answer in interview.plans):
+    if not any(_claimed_s(answer.result) for _, answer in interview.plans):
         raise Waived("it claims no cost (PlanResult.claimed_s)")
 
 
-def _claimed(result: PlanResult | None) -> float | None:
+def _claimed_s(result: PlanResult | None) -> float | None:
     return None if result is None else result.claimed_s
 
 
@@ -75,22 +133,24 @@ def _impossible(interview: Interview) -> Iterator[str | None]:
         claimed, bound = result.claimed_s, result.lower_bound_s
         least = work_ns(question.problem) / NS_PER_S
         if claimed is not None and claimed < least * (1 - CLOSE):
-            yield _told(question, f"claims {claimed:.6g} s, the work alone takes {least:.6g} s on all devices")
+            yield _flaw_text(
+                question, f"claims {claimed:.6g} s, the work alone takes {least:.6g} s on all devices"
+            )
         if bound is not None and claimed is not None and bound > claimed * (1 + CLOSE):
-            yield _told(question, f"claims {claimed:.6g} s and a lower bound of {bound:.6g} s")
+            yield _flaw_text(question, f"claims {claimed:.6g} s and a lower bound of {bound:.6g} s")
         if bound is not None and not result.bound_scope:
-            yield _told(question, "lower_bound_s without bound_scope: of which plans?")
+            yield _flaw_text(question, "lower_bound_s without bound_scope: of which plans?")
 
 
 def _disagreeing(interview: Interview) -> Iterator[str | None]:
     for question, answer in interview.plans:
-        claimed = _claimed(answer.result)
+        claimed = _claimed_s(answer.result)
         if question.about != "one-device" or claimed is None:
             continue
         seconds = interview.seconds(question, answer)
         if abs(claimed - seconds) > AGREED * seconds:
-            yield _told(question, f"claims {claimed:.6g} s where all models agree on {seconds:.6g} s")
+            yield _flaw_text(question, f"claims {claimed:.6g} s where all models agree on {seconds:.6g} s")
 
 
-def _told(question: Question, what: str) -> str:
+def _flaw_text(question: Question, what: str) -> str:
     return f"{question.call.name}: {what}"

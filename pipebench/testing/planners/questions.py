@@ -12,10 +12,10 @@ from pipebench.domain.verdict import Verdict
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 from pipebench.simulation.metrics import metrics
-from pipebench.testing import problems
+from pipebench.testing import cases
 from pipebench.testing.calls import LONG_S, Answer, Call
-from pipebench.testing.session import answers
-from pipebench.testing.subject import Subject
+from pipebench.testing.sessions import answers
+from pipebench.testing.targets import CheckTarget
 
 FIRST, AGAIN = "chain, first call", "chain, after other problems"
 SHORT_S = 0.2
@@ -41,7 +41,7 @@ class Question:
 class Interview:
     """All questions to one planner. Answers are made when the first is looked at."""
 
-    def __init__(self, host: Host, subject: Subject) -> None:
+    def __init__(self, host: Host, subject: CheckTarget) -> None:
         assert isinstance(subject.component, Planner)
         self.host, self.subject, self.planner = host, subject, subject.component
         self.modes = self.planner.capabilities.regimes
@@ -51,8 +51,8 @@ class Interview:
         """What both processes are asked first, so that they differ in nothing but chance."""
         asked = []
         for mode in self.modes:
-            asked.append(self.question(mode, FIRST, problems.chain(mode)))
-            asked += [self.question(mode, name, problems.case(name, mode)) for name in problems.CASES]
+            asked.append(self.question(mode, FIRST, cases.chain(mode)))
+            asked += [self.question(mode, name, cases.problem_case(name, mode)) for name in cases.PROBLEM_CASES]
         return asked
 
     def question(
@@ -74,11 +74,11 @@ class Interview:
         """One process: the chain first and last, every case, starvation and pins between."""
         asked = self._prefix()
         for mode in self.modes:
-            asked.append(self.question(mode, "starved", problems.starved(mode)))
-            for pin, pins in problems.PINNED.items():
-                asked.append(self.question(mode, f"pin {pin}", problems.chain(mode, pins)))
+            asked.append(self.question(mode, "starved", cases.starved_chain(mode)))
+            for pin, pins in cases.PINNED.items():
+                asked.append(self.question(mode, f"pin {pin}", cases.chain(mode, pins)))
         for mode in self.modes:
-            asked.append(self.question(mode, AGAIN, problems.chain(mode)))
+            asked.append(self.question(mode, AGAIN, cases.chain(mode)))
         return self._answered(asked)
 
     @cached_property
@@ -87,10 +87,10 @@ class Interview:
         asked = self._prefix()
         for mode in self.modes:
             for about, bytes_ in self._edges(mode).items():
-                asked.append(self.question(mode, about, problems.with_memory(problems.chain(mode), bytes_)))
+                asked.append(self.question(mode, about, cases.with_memory(cases.chain(mode), bytes_)))
         for mode in self.modes:
-            asked.append(self.question(mode, "deadline passed", problems.large(mode), 0.0))
-            asked.append(self.question(mode, "deadline near", problems.large(mode), SHORT_S))
+            asked.append(self.question(mode, "deadline passed", cases.large(mode), 0.0))
+            asked.append(self.question(mode, "deadline near", cases.large(mode), SHORT_S))
         return self._answered(asked)
 
     def _edges(self, mode: RegimeMode) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A module as a graph of operators: captured by torch.export on the meta device, nodes grouped by module."""
+"""A module as a graph of operators: captured by torch.export, made plain, nodes grouped by module."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,96 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Node
+from torch.fx import GraphModule, Node, map_arg
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter
 from pipebench.domain.graph import Tensor as GraphTensor
 from pipebench_torch.modules.catalog import Source
-from pipebench_torch.modules.plain import make_plain, without_gradients
+
+GRADIENTS, CASTS = "wrap_with_set_grad_enabled", "wrap_with_autocast"
+"""`torch.no_grad()`: (enabled, graph, …); `torch.autocast`: (device, format, enabled, cached, graph, …)."""
+ASSERTION = "_assert_tensor_metadata"
+OFF = "pipebench: without gradients"
+
+
+def make_plain(module: GraphModule) -> None:
+    """In place. Nodes of a region without gradients are marked so.
+
+    Raises PipebenchError for a region that computes in a format of autocast, which its nodes do not say, and for
+    one without gradients that changes a tensor in place, whose history would be lost.
+    """
+    for node in list(module.graph.nodes):
+        if node.op != "call_function":
+            continue
+        name = getattr(node.target, "__name__", str(node.target))
+        if name.startswith(ASSERTION):
+            module.graph.erase_node(node)
+        elif name in (GRADIENTS, CASTS):
+            _inline(module, node, name)
+
+
+def _inline(module: GraphModule, node: Node, name: str) -> None:
+    """Nodes in place of a call of a region."""
+    graph = module.graph
+    place = next(i for i, each in enumerate(node.args) if isinstance(each, Node) and each.op == "get_attr")
+    enabled = node.args[0] if name == GRADIENTS else node.args[2]
+    if name == CASTS and enabled:
+        raise PipebenchError("it computes in a region of torch.autocast", "give --precision in its place")
+    held: Any = node.args[place]
+    inner = getattr(module, str(held.target))
+    make_plain(inner)
+    with graph.inserting_before(node):
+        made = _copy_region(module, inner, node.args[place + 1 :], not enabled if name == GRADIENTS else None)
+    for pick in list(node.users):
+        pick.replace_all_uses_with(made[pick.args[1]])
+        graph.erase_node(pick)
+    graph.erase_node(node)
+    if not held.users:
+        graph.erase_node(held)
+
+
+def without_gradients(node: Node) -> bool:
+    """Whether autograd is off where the node is."""
+    return bool(node.meta.get(OFF))
+
+
+def _copy_region(
+    module: GraphModule, inner: GraphModule, arguments: tuple[Any, ...], off: bool | None
+) -> list[Any]:
+    """The nodes of a region, where the graph stands; what it gives. off: without gradients (None: as around it); a
+    region inside has decided for itself.
+    """
+    given = iter(arguments)
+    known: dict[Node, Any] = {}
+    for node in inner.graph.nodes:
+        if node.op == "placeholder":
+            known[node] = next(given)
+        elif node.op == "output":
+            return list(map_arg(node.args[0], known.__getitem__))
+        else:
+            made = known[node] = module.graph.node_copy(node, known.__getitem__)
+            if off is not None:
+                made.meta.setdefault(OFF, off)
+            if off:
+                _refuse_changes(made, arguments)
+    raise AssertionError("a graph without an output")
+
+
+def _refuse_changes(node: Node, given: tuple[Any, ...]) -> None:
+    schema = getattr(node.target, "_schema", None)
+    changed = node.args[0] if schema is not None and schema.is_mutable and node.args else None
+    if isinstance(changed, Node) and changed.op == "call_function" and changed in given:
+        raise PipebenchError(
+            f"{node.name!r} changes a tensor in place under torch.no_grad()", "make a new tensor of it"
+        )
+
 
 Group = Literal["node", "module"]
 
 
 @dataclass(frozen=True)
-class Program:
+class CapturedProgram:
     """What torch.export gives for one number of samples. parameters, buffers, inputs: placeholder to name."""
 
     samples: int
@@ -30,16 +107,16 @@ class Program:
     exported: Any
 
 
-def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
+def export(source: Source, samples: int, dtype: torch.dtype) -> CapturedProgram:
     """The program for so many samples, with parameters and inputs of a format. Raises PipebenchError when
     torch.export cannot capture the module.
     """
     with torch.device("meta"):
         module = source.build().train()
         in_format(module, dtype)
-        quiet(module)
+        turn_dropout_off(module)
         inputs = {name: _as(value, dtype) for name, value in source.inputs(samples).items()}
-    owner = tied(module)
+    owner = tied_parameters(module)
     try:
         exported = torch.export.export(module, (), inputs, strict=False)
         make_plain(exported.graph_module)
@@ -50,7 +127,7 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> Program:
         raise PipebenchError(f"{source.name}: torch.export cannot capture it: {' '.join(first)[:200]}") from error
     signature = exported.graph_signature
     constants = dict(signature.inputs_to_buffers) | dict(signature.inputs_to_lifted_tensor_constants)
-    return Program(
+    return CapturedProgram(
         samples=samples,
         nodes=tuple(exported.graph.nodes),
         outputs=_outputs(exported),
@@ -82,26 +159,26 @@ def _outputs(exported: Any) -> tuple[str, ...]:
     )
 
 
-def tied(module: nn.Module) -> dict[str, str]:
+def tied_parameters(module: nn.Module) -> dict[str, str]:
     """Every name of a parameter to its first one: an embedding and a head may share a table."""
     first: dict[int, str] = {}
     names = list(module.named_parameters(remove_duplicate=False))
     return {name: first.setdefault(id(parameter), name) for name, parameter in names}
 
 
-def quiet(module: nn.Module) -> None:
+def turn_dropout_off(module: nn.Module) -> None:
     """Turn dropout off: two runs must give the same."""
     for each in module.modules():
         if isinstance(each, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d):
             each.p = 0.0
 
 
-def calls(program: Program) -> list[Node]:
+def computing_nodes(program: CapturedProgram) -> list[Node]:
     """The nodes that compute something, in order."""
     return [node for node in program.nodes if node.op == "call_function"]
 
 
-def grouped(program: Program, group: Group, depth: int) -> list[list[Node]]:
+def group_nodes(program: CapturedProgram, group: Group, depth: int) -> list[list[Node]]:
     """Runs of nodes that belong together, in the order of the graph, so that the groups have no cycle.
 
     node: each by itself, results picked from a tuple with what made the tuple. module: of one call of a module,
@@ -109,7 +186,7 @@ def grouped(program: Program, group: Group, depth: int) -> list[list[Node]]:
     """
     found: list[list[Node]] = []
     last: object = None
-    for node in calls(program):
+    for node in computing_nodes(program):
         key: object = node.name if group == "node" else module_path(node, depth)
         if found and (key == last or _picks(node)):
             found[-1].append(node)
@@ -130,7 +207,9 @@ def module_path(node: Node, depth: int = 0) -> str:
     return ".".join(path.split(".")[:depth]) if depth else path
 
 
-def graph_of(source: Source, small: Program, large: Program, group: Group, depth: int) -> OperatorGraph:
+def graph_of(
+    source: Source, small: CapturedProgram, large: CapturedProgram, group: Group, depth: int
+) -> OperatorGraph:
     """The operator graph; bytes of a sample and fixed bytes from two sizes.
 
     Nodes that depend on no input (masks, positions) are constant. Raises PipebenchError when the two programs
@@ -138,7 +217,7 @@ def graph_of(source: Source, small: Program, large: Program, group: Group, depth
     """
     if [node.name for node in small.nodes] != [node.name for node in large.nodes]:
         raise PipebenchError(f"{source.name}: its graph depends on the number of samples")
-    groups = grouped(small, group, depth)
+    groups = group_nodes(small, group, depth)
     home = {node.name: position for position, nodes in enumerate(groups) for node in nodes}
     names = _names(groups, group)
     sizes = {node.name: node for node in large.nodes}
@@ -188,7 +267,7 @@ def _names(groups: Sequence[Sequence[Node]], group: Group) -> list[str]:
     return found
 
 
-def _dynamic(program: Program) -> set[str]:
+def _dynamic(program: CapturedProgram) -> set[str]:
     """Nodes that depend on an input of the model or on a parameter."""
     found = set(program.inputs) | set(program.parameters)
     for node in program.nodes:
@@ -197,11 +276,11 @@ def _dynamic(program: Program) -> set[str]:
     return found
 
 
-def _crossing(program: Program, home: dict[str, int]) -> set[str]:
+def _crossing(program: CapturedProgram, home: dict[str, int]) -> set[str]:
     """Names of tensors that one group makes and another reads, of the model's inputs and its outputs."""
     found = {name for name in program.inputs if _is_tensor(program, name)}
     by_name = {node.name: node for node in program.nodes}
-    for node in calls(program):
+    for node in computing_nodes(program):
         for read in node.all_input_nodes:
             if read.name in home and home[read.name] != home[node.name]:
                 found.add(read.name)
@@ -210,7 +289,7 @@ def _crossing(program: Program, home: dict[str, int]) -> set[str]:
     }
 
 
-def _is_tensor(program: Program, name: str) -> bool:
+def _is_tensor(program: CapturedProgram, name: str) -> bool:
     node = next(node for node in program.nodes if node.name == name)
     return isinstance(node.meta.get("val"), Tensor) and len(node.users) > 0
 

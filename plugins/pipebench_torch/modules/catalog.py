@@ -62,10 +62,10 @@ def source_of(text: str) -> Source:
         return _torchvision(short, options)
     if family == "transformers":
         return _transformers(short, options)
-    return _imported(family, short, options)
+    return _import_source(family, short, options)
 
 
-def known(name: str) -> bool:
+def is_in_catalog(name: str) -> bool:
     """Whether a bare name is one of torchvision's or transformers' here."""
     return name in TORCHVISION or name in TRANSFORMERS
 
@@ -129,7 +129,9 @@ def _bert(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.M
 def _gpt2(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
     sequence = int(options.pop("sequence", 128))
     config = transformers.GPT2Config(use_cache=False, **_quiet(options, "resid_pdrop", "embd_pdrop", "attn_pdrop"))
-    return lambda: _placed(transformers.GPT2LMHeadModel(config)), lambda n: {"input_ids": _ids(n, sequence)}
+    return lambda: _with_positions(transformers.GPT2LMHeadModel(config)), lambda n: {
+        "input_ids": _ids(n, sequence)
+    }
 
 
 def _vit(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
@@ -160,10 +162,12 @@ def _t5(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Mod
 def _llama(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.Module], Inputs]:
     sequence = int(options.pop("sequence", 128))
     config = transformers.LlamaConfig(use_cache=False, **options)
-    return lambda: _placed(transformers.LlamaForCausalLM(config)), lambda n: {"input_ids": _ids(n, sequence)}
+    return lambda: _with_positions(transformers.LlamaForCausalLM(config)), lambda n: {
+        "input_ids": _ids(n, sequence)
+    }
 
 
-def _placed(module: nn.Module) -> nn.Module:
+def _with_positions(module: nn.Module) -> nn.Module:
     """A decoder that is told positions: it would repeat its own ones only where there are several samples, and its
     graph would depend on their number.
     """
@@ -206,7 +210,7 @@ def _transformers(name: str, options: dict[str, Any]) -> Source:
     return Source(name, build, inputs)
 
 
-def _imported(package: str, function: str, options: dict[str, Any]) -> Source:
+def _import_source(package: str, function: str, options: dict[str, Any]) -> Source:
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)

@@ -13,7 +13,7 @@ from pipebench.domain.graph import Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OperatorCall:
     """One call of an operator on some samples.
 
     inputs: (samples, elements) each. weights: by the last part of their names, in their own shapes. first: the
@@ -27,14 +27,14 @@ class Call:
     groups: Sequence[int]
 
 
-Compute = Callable[[Call], Tensor]
+Compute = Callable[[OperatorCall], Tensor]
 
 
 def _rows(x: Tensor, features: int) -> Tensor:
     return x.reshape(x.shape[0], -1, features)
 
 
-def _image(call: Call, channels: int) -> Tensor:
+def _image(call: OperatorCall, channels: int) -> Tensor:
     """The first input as (samples, channels, height, width): the window arithmetic, backwards."""
     (x,), dims, attributes = call.inputs, call.operator.dims, call.operator.attributes
     pixels = x.shape[1] // channels
@@ -54,18 +54,18 @@ def _padding(operator: Operator) -> tuple[int, int]:
     return operator.attributes.get("padding_height", both), operator.attributes.get("padding_width", both)
 
 
-def _linear(call: Call) -> Tensor:
+def _linear(call: OperatorCall) -> Tensor:
     (x,), weight = call.inputs, call.weights["weight"]
     if call.operator.axes[_full(call, "weight")][0] == "in_features":
         weight = weight.t()
     return functional.linear(_rows(x, weight.shape[1]), weight, call.weights.get("bias")).flatten(1)
 
 
-def _full(call: Call, short: str) -> str:
+def _full(call: OperatorCall, short: str) -> str:
     return next(name for name in call.operator.parameters if name.rpartition(".")[2] == short)
 
 
-def _conv2d(call: Call) -> Tensor:
+def _conv2d(call: OperatorCall) -> Tensor:
     weight = call.weights["weight"]
     image = _image(call, weight.shape[1])
     stride = call.operator.attributes.get("stride", 1)
@@ -74,7 +74,7 @@ def _conv2d(call: Call) -> Tensor:
     return (y.flatten(2).transpose(1, 2) if written[-1] == "out_channels" else y).flatten(1)
 
 
-def _batch_norm(call: Call) -> Tensor:
+def _batch_norm(call: OperatorCall) -> Tensor:
     (x,) = call.inputs
     dims = call.operator.dims
     image = x.reshape(-1, dims["channels"], dims["height"], dims["width"])
@@ -86,13 +86,13 @@ def _batch_norm(call: Call) -> Tensor:
     return (made[0] if len(made) == 1 else torch.cat(made)).flatten(1)
 
 
-def _layer_norm(call: Call) -> Tensor:
+def _layer_norm(call: OperatorCall) -> Tensor:
     (x,), features = call.inputs, call.operator.dims["features"]
     normed = functional.layer_norm(_rows(x, features), (features,), call.weights["weight"], call.weights["bias"])
     return normed.flatten(1)
 
 
-def _attention(call: Call) -> Tensor:
+def _attention(call: OperatorCall) -> Tensor:
     x = _rows(call.inputs[0], call.operator.dims["in_features"])
     query, key, value = (
         torch.einsum("bsi,hdi->bhsd", x, call.weights[name]) for name in ("query", "key", "value")
@@ -101,14 +101,14 @@ def _attention(call: Call) -> Tensor:
     return torch.einsum("bhsd,ohd->bso", mixed, call.weights["output"]).flatten(1)
 
 
-def _concat(call: Call) -> Tensor:
+def _concat(call: OperatorCall) -> Tensor:
     dims = call.operator.dims
     if "parts" in dims:
         return torch.cat([_rows(x, dims["features"]) for x in call.inputs], dim=2).flatten(1)
     return torch.cat(list(call.inputs), dim=1)
 
 
-def _pool(call: Call, pool: Callable[..., Tensor]) -> Tensor:
+def _pool(call: OperatorCall, pool: Callable[..., Tensor]) -> Tensor:
     dims = call.operator.dims
     kernel = dims["kernel_height"], dims["kernel_width"]
     if "height" not in dims:
@@ -121,7 +121,7 @@ def _pool(call: Call, pool: Callable[..., Tensor]) -> Tensor:
     return pool(image, kernel, call.operator.attributes["stride"], _padding(call.operator)).flatten(1)
 
 
-def _dropout(call: Call) -> Tensor:
+def _dropout(call: OperatorCall) -> Tensor:
     """The mask of a sample depends on its number only, so that every cut of the model drops the same."""
     (x,) = call.inputs
     seed = sum(map(ord, call.operator.name))
@@ -133,23 +133,23 @@ def _dropout(call: Call) -> Tensor:
     return x * torch.stack(kept).to(x.device) * 2
 
 
-def _embedding(call: Call) -> Tensor:
+def _embedding(call: OperatorCall) -> Tensor:
     return functional.embedding(call.inputs[0], call.weights["weight"]).flatten(1)
 
 
-def _positions(call: Call) -> Tensor:
+def _positions(call: OperatorCall) -> Tensor:
     x = _rows(call.inputs[0], call.operator.dims["features"])
     if "tokens" in call.weights:
         x = torch.cat([call.weights["tokens"].expand(x.shape[0], -1, -1), x], dim=1)
     return (x + call.weights["positions"]).flatten(1)
 
 
-def _similarity(call: Call) -> Tensor:
+def _similarity(call: OperatorCall) -> Tensor:
     one, other = (functional.normalize(x, dim=1) for x in call.inputs)
     return call.weights["scale"] * (one * other).sum(dim=1, keepdim=True)
 
 
-def _add(call: Call) -> Tensor:
+def _add(call: OperatorCall) -> Tensor:
     one, other = call.inputs if len(call.inputs) == 2 else (call.inputs[0], call.inputs[0])
     return one + other
 

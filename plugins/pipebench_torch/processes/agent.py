@@ -22,17 +22,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from pipebench_torch.processes.job import (
-    ENDED,
-    ERROR,
-    GRACE_S,
-    OUTPUT,
-    PIDS,
-    START,
-    Ended,
-    Start,
-    write,
-)
+from pipebench_torch.processes.job import ENDED, ERROR, GRACE_S, OUTPUT, PIDS, START, NodeEnding, Start, write
 from pipebench_torch.processes.meeting import SHARE_S, Meeting, NodeFailed, first_line
 
 POLL_S = 0.05
@@ -52,7 +42,7 @@ def main(folder: Path) -> int:
         ended = _run(folder, start, meeting)
     except NodeFailed as error:
         write(folder / ERROR.format(f"node-{start.node.rank}"), error.failure)
-        ended = Ended()
+        ended = NodeEnding()
     well = ended.well
     if not well:
         write(folder / ENDED.format(start.node.rank), ended)
@@ -63,7 +53,7 @@ def main(folder: Path) -> int:
     return 0 if well else 1
 
 
-def _run(folder: Path, start: Start, meeting: Meeting) -> Ended:
+def _run(folder: Path, start: Start, meeting: Meeting) -> NodeEnding:
     left_s = max(1.0, start.deadline_s - time.monotonic())
     agent = _agent(folder, start, meeting.port, left_s)
     watch = _Watch(folder, start, meeting, agent)
@@ -78,14 +68,14 @@ def _run(folder: Path, start: Start, meeting: Meeting) -> Ended:
     if not meeting.answers():
         raise NodeFailed("other", "node 0 is gone: it ended without a word")
     if watch.reason:
-        return Ended(late=watch.reason == "late")
+        return NodeEnding(late=watch.reason == "late")
     if result is None:
         raise NodeFailed("other", f"torchrun's agent of node {start.node.rank} failed: {trouble}")
     if not result.is_failed():
-        return Ended(well=True)
+        return NodeEnding(well=True)
     for rank in result.failures:
-        (folder / OUTPUT.format(rank)).write_bytes(_printed(folder, rank - start.node.ranks[0]))
-    return Ended(codes=_first_codes(result.failures))
+        (folder / OUTPUT.format(rank)).write_bytes(_output_end(folder, rank - start.node.ranks[0]))
+    return NodeEnding(codes=_first_codes(result.failures))
 
 
 def _agent(folder: Path, start: Start, port: int, left_s: float) -> LocalElasticAgent:
@@ -174,7 +164,7 @@ def _first_codes(failures: Mapping[int, Any]) -> tuple[tuple[int, int], ...]:
     return tuple(own or codes[:1])
 
 
-def _printed(folder: Path, local: int) -> bytes:
+def _output_end(folder: Path, local: int) -> bytes:
     """The end of what a process printed, errors last."""
     found = b""
     for name in ("stdout.log", "stderr.log"):

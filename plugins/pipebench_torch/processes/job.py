@@ -1,5 +1,6 @@
-"""What the processes of a run are told, and what each leaves: files in one folder of each node."""
+"""Files by which the processes of a run get their work, and leave their status and what they measured."""
 
+import mmap
 import time
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +11,31 @@ from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench_torch.plugin import ExecutorOptions
-from pipebench_torch.processes.nodes import Node
+from pipebench_torch.processes.nodes import RunNode
+
+LENGTH = 256
+
+
+class Status:
+    """The line of one process; writing it costs about a microsecond."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_bytes(b" " * LENGTH)
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), LENGTH)
+
+    def say(self, text: str) -> None:
+        """Replace the line."""
+        self._map[:LENGTH] = text.encode()[:LENGTH].ljust(LENGTH)
+
+
+def read_status(path: Path) -> str:
+    """The line; empty when there is none."""
+    try:
+        return path.read_bytes().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
 
 JOB, REPORT, ERROR, STATUS = "job.msgpack", "report-{}.msgpack", "error-{}.msgpack", "status-{}"
 START, ENDED, OUTPUT, PIDS = "start.msgpack", "ended-{}.msgpack", "output-{}", "pids"
@@ -24,14 +49,14 @@ class Start(Value, frozen=True, kw_only=True):
     process that started it. facts: what must be the same on all nodes.
     """
 
-    node: Node
+    node: RunNode
     command: tuple[str, ...]
     deadline_s: float
     parent: int
     facts: dict[str, str] = {}
 
 
-class Ended(Value, frozen=True, kw_only=True):
+class NodeEnding(Value, frozen=True, kw_only=True):
     """How the processes of a node ended. late: at the time limit. codes: rank and exit code (negative: signal) of
     those that failed of themselves, the first first.
     """
@@ -59,7 +84,7 @@ class Job(Value, frozen=True, kw_only=True):
     seed: int = 0
 
 
-class Tasks(Value, frozen=True, kw_only=True):
+class TaskTimes(Value, frozen=True, kw_only=True):
     """One run of one process, ns of the monotonic clock; tasks in the order of the lane. sent, got: by tag."""
 
     begun: int
@@ -85,13 +110,13 @@ class Difference(Value, frozen=True, kw_only=True):
     rounding: float = 0.0
 
 
-class Report(Value, frozen=True, kw_only=True):
+class ProcessReport(Value, frozen=True, kw_only=True):
     """What one process measured. memory: bytes during and after each task, above those at the start.
     clock_error_ns: by how much its instants may be off those of rank 0.
     """
 
     rank: int
-    runs: tuple[Tasks, ...]
+    runs: tuple[TaskTimes, ...]
     memory: tuple[tuple[int, int], ...]
     held_bytes: int
     delay: int = 0
@@ -138,6 +163,6 @@ def read_failure(folder: Path, rank: int | str) -> Failure | None:
     return msgspec.msgpack.decode(path.read_bytes(), type=Failure) if path.exists() else None
 
 
-def read_ended(path: Path) -> Ended | None:
+def read_ended(path: Path) -> NodeEnding | None:
     """How a node ended, None when all went well or it did not say."""
-    return msgspec.msgpack.decode(path.read_bytes(), type=Ended) if path.exists() else None
+    return msgspec.msgpack.decode(path.read_bytes(), type=NodeEnding) if path.exists() else None

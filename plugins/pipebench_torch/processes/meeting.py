@@ -1,18 +1,65 @@
-"""Where the nodes of a run meet: a store that node 0 keeps, told of failures and of what each node has to give."""
+"""Where the nodes of a run meet: a store on node 0, and the network interface that reaches it."""
 
 import contextlib
+import socket
+import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from ipaddress import IPv6Address
 from pathlib import Path
 
 import msgspec
 import torch.distributed as dist
 
-from pipebench_torch.processes.interface import LOOPBACK, address_towards, interface_of
 from pipebench_torch.processes.job import ENDED, ERROR, OUTPUT, REPORT, STATUS, Failure
-from pipebench_torch.processes.nodes import Node
+from pipebench_torch.processes.nodes import RunNode
+
+LOOPBACK = "lo"
+ANY_PORT = 9
+SIOCGIFADDR = 0x8915
+IPV6 = Path("/proc/net/if_inet6")
+"""Of Linux: a line an address, in hexadecimal digits first, its interface last."""
+
+
+def address_towards(host: str) -> str:
+    """The own address from which packets to a host leave, an IPv4 one where there is one; empty when there is no
+    way to it. Nothing is sent.
+    """
+    with contextlib.suppress(OSError):
+        found = socket.getaddrinfo(host, ANY_PORT, type=socket.SOCK_DGRAM)
+        for family, kind, _, _, target in sorted(found, key=lambda one: one[0] != socket.AF_INET):
+            with contextlib.suppress(OSError), socket.socket(family, kind) as probe:
+                probe.connect(target)
+                return str(probe.getsockname()[0])
+    return ""
+
+
+def interface_of(address: str) -> str:
+    """The interface that has this address, empty when none has it (and outside Linux, where it is not known how to
+    ask). Of several IPv4 addresses of an interface its first is known, the one that gloo takes.
+    """
+    if sys.platform != "linux":
+        return ""
+    address = address.partition("%")[0]
+    return next((name for name, held in _interfaces() if held == address), "")
+
+
+def _interfaces() -> Iterator[tuple[str, str]]:
+    """Interfaces and their addresses."""
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # one without an IPv4 address
+                answer = fcntl.ioctl(asking, SIOCGIFADDR, struct.pack("256s", name.encode()))
+                yield name, socket.inet_ntoa(answer[20:24])
+    with contextlib.suppress(OSError):
+        for line in IPV6.read_text().splitlines():
+            words = line.split()
+            yield words[-1], str(IPv6Address(bytes.fromhex(words[0])))
+
 
 LEFT = tuple(name.format("*") for name in (REPORT, ERROR, STATUS, OUTPUT, ENDED))
 """What processes leave in their folder for the one who started them."""
@@ -31,7 +78,7 @@ class NodeFailed(Exception):
 class Meeting:
     """The store, as one node sees it."""
 
-    def __init__(self, node: Node, deadline_s: float) -> None:
+    def __init__(self, node: RunNode, deadline_s: float) -> None:
         """Open it, or find it. Raises NodeFailed when the port is in use or node 0 does not answer."""
         self.node = node
         where = node.where

@@ -1,12 +1,42 @@
-"""The work of one process: what it does, and why it gives up, for the one who started it."""
+"""The work of one process: its memory limit, what it does, how it ends and why it gives up."""
 
 import os
+import resource
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
-from pipebench_torch.processes.job import STATUS, Failure, give_up
-from pipebench_torch.processes.status import Status, read_status
+from pipebench_torch.processes.job import STATUS, Failure, Status, give_up, read_status
+
+MARGIN_BYTES = 64 * 2**20
+
+
+def limit_data(more_bytes: int) -> None:
+    """Allow so many bytes of private memory beyond those in use now; allocations beyond fail.
+
+    The kernel counts private writable mappings, which grow with tensors and not with shared libraries.
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+    except OSError:  # no such file outside Linux
+        return
+    limit = pages * resource.getpagesize() + more_bytes + MARGIN_BYTES
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def leave(code: int) -> NoReturn:
+    """End this process at once: a thread of the backend that wants the interpreter while it is taken down aborts
+    the process (`terminate called without an active exception`), though all its work is done.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
 
 PEER = (
     "closed by peer",

@@ -8,7 +8,7 @@ from threading import Thread
 
 import msgspec
 
-from pipebench_torch.profiling.beside import READY, Company
+from pipebench_torch.profiling.companions import READY, Company
 
 
 def main(file: Path) -> int:
@@ -16,7 +16,7 @@ def main(file: Path) -> int:
     import torch
 
     from pipebench_torch.machine import machine_of
-    from pipebench_torch.modules.subject import subject
+    from pipebench_torch.modules.profile_models import subject
     from pipebench_torch.profiling.passes import passes_of
 
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)

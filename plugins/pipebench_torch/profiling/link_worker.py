@@ -9,14 +9,10 @@ from pathlib import Path
 import msgspec
 
 from pipebench_torch.machine import machine_of
-from pipebench_torch.processes.job import JOB, REPORT, write
-from pipebench_torch.processes.leave import leave
-from pipebench_torch.processes.status import Status
-from pipebench_torch.processes.work import do_work
-from pipebench_torch.profiling.link_levels import LinkReport
-from pipebench_torch.profiling.link_pairs import pairs_abreast, pairs_between, pairs_within
-from pipebench_torch.profiling.links import LinkJob
-from pipebench_torch.profiling.wire import Wire
+from pipebench_torch.processes.job import JOB, REPORT, Status, write
+from pipebench_torch.processes.work import do_work, leave
+from pipebench_torch.profiling.links import LinkJob, LinkReport
+from pipebench_torch.profiling.wire import Wire, pairs_abreast, pairs_between, pairs_within
 
 
 def main(folder: Path) -> int:

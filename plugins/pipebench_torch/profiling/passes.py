@@ -1,16 +1,17 @@
-"""A model with weights and inputs for one micro-batch size, to be run in one piece or operator by operator."""
+"""Times of operators inside whole passes of a model, and of the model in one piece, at one micro-batch size."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 
 import torch
 from torch import Tensor
 
 from pipebench_torch.machine import keep_freed_memory
-from pipebench_torch.modules.models import Model
-from pipebench_torch.modules.values import learnt_from
-from pipebench_torch.profiling.clock import Clock
-from pipebench_torch.profiling.timed_pass import TimedPass, gradient_of, walk
+from pipebench_torch.modules.models import StageableModel, learnt_from
+from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass, gradient_of, walk
 
 Forward = Callable[[], Sequence[Tensor]]
 """The model in one piece, to those of its outputs that have a gradient."""
@@ -20,7 +21,7 @@ Forward = Callable[[], Sequence[Tensor]]
 class Passes:
     """Weights with the gradients that are added to, inputs, and the model in one piece."""
 
-    model: Model
+    model: StageableModel
     samples: int
     weights: dict[str, Tensor]
     inputs: dict[int, Tensor]
@@ -51,7 +52,7 @@ class Passes:
             value.grad = None
 
 
-def passes_of(model: Model, samples: int, device: torch.device) -> Passes:
+def passes_of(model: StageableModel, samples: int, device: torch.device) -> Passes:
     """The model on a device. Its gradients are zero to begin with, and each backward adds to them."""
     model.ready(samples)
     if device.type == "cpu":
@@ -69,6 +70,79 @@ def passes_of(model: Model, samples: int, device: torch.device) -> Passes:
     return Passes(model, samples, weights, inputs, entire, Clock(device))
 
 
-def whole_of(model: Model, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int) -> Forward:
+def whole_of(
+    model: StageableModel, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int
+) -> Forward:
     """The operators one after the other without a look at the clock."""
     return lambda: walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
+
+
+MOST_PASSES = 200
+
+
+@dataclass(slots=True)
+class PassTimes:
+    """Seconds by operator, means over the middle half of the passes, and their relative spread.
+
+    saved, workspace: bytes by operator. whole: seconds of the whole model's forward and backward, measured apart.
+    """
+
+    forward: list[float]
+    backward: list[float]
+    spread: float
+    saved: list[int]
+    workspace: list[int]
+    whole: tuple[float, float]
+
+
+def measure(model: StageableModel, samples: int, options: ProfilerOptions, device: torch.device) -> PassTimes:
+    """Means over the middle half of the passes after `warmup`, in turn with passes of the model in one piece.
+
+    Passes are ordered by their sum, forward and backward apart. A median of each operator would leave out
+    disturbances that hit now one operator and now another, and the sum would be less than any pass took. There are
+    `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES).
+    Gradients of weights are added to those that are there, as those of all micro-batches but the first are.
+    """
+    ready = passes_of(model, samples, device)
+    storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
+    ready.timed().run(storages)
+    passes: list[TimedPass] = []
+    wholes: list[tuple[float, float]] = []
+    number, until_s = 0, 0.0
+    warmup, least = options.warmup, options.warmup + options.repeats
+    while number < least or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
+        if number == warmup:
+            until_s = time.monotonic() + options.least_s
+        one = ready.timed()
+        one.run()
+        spent = ready.whole()
+        if number >= warmup:
+            passes.append(one)
+            wholes.append(spent)
+        number += 1
+    forward, backward = [one.forward for one in passes], [one.backward for one in passes]
+    return PassTimes(
+        forward=middle_mean(forward),
+        backward=middle_mean(backward),
+        spread=_spread([*zip(*forward, strict=True), *zip(*backward, strict=True)]),
+        saved=storages.saved,
+        workspace=storages.workspace,
+        whole=(middle_mean([[spent[0]] for spent in wholes])[0], middle_mean([[spent[1]] for spent in wholes])[0]),
+    )
+
+
+def middle_mean(passes: Sequence[Sequence[float]]) -> list[float]:
+    """By position: the mean over the half of the passes whose sums are in the middle."""
+    cut = len(passes) // 4
+    kept = sorted(passes, key=sum)[cut : len(passes) - cut]
+    return [fmean(times) for times in zip(*kept, strict=True)]
+
+
+def _spread(every: Sequence[Sequence[float]]) -> float:
+    """Half the range of the middle half of the repeats over the median, weighted by the median."""
+    total = sum(median(times) for times in every)
+    width = 0.0
+    for times in every:
+        ordered, cut = sorted(times), len(times) // 4
+        width += (ordered[-1 - cut] - ordered[cut]) / 2
+    return width / total if total else 0.0

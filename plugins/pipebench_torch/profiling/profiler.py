@@ -1,23 +1,109 @@
 """profile(graph, context): the costs of operators as they run on this machine."""
 
+import importlib.metadata
+import platform
+import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 from msgspec import UNSET
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
+from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, ProfileRequest
-from pipebench_torch.installed import require_torch
 from pipebench_torch.plugin import LaunchOptions, ProfilerOptions
-from pipebench_torch.profiling.beside import Company, companions
-from pipebench_torch.profiling.scratch import Kept, Scratch
-from pipebench_torch.profiling.versions import versions
+from pipebench_torch.processes.nodes import require_torch
+from pipebench_torch.profiling.companions import Company, companions
 
 if TYPE_CHECKING:
-    from pipebench_torch.modules.models import Model
+    from pipebench_torch.modules.models import StageableModel
+
+
+class SizeTimes(Value, frozen=True, kw_only=True):
+    """What was measured at one size. spread: relative. whole: seconds of the model's forward and backward."""
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+    spread: float
+    saved: tuple[int, ...]
+    workspace: tuple[int, ...]
+    whole: tuple[float, float]
+
+
+class ScratchFile(Value, frozen=True, kw_only=True):
+    """The content of the file. key: of what was being measured."""
+
+    key: str
+    sizes: dict[int, SizeTimes] = {}
+
+
+class Scratch:
+    """The sizes that were measured, by size; in a file where there is one."""
+
+    def __init__(self, file: str, key: str) -> None:
+        self._file, self._key = Path(file) if file else None, key
+        self.sizes = dict(self._read())
+
+    def add(self, size: int, kept: SizeTimes) -> None:
+        """Keep what was measured at a size."""
+        self.sizes[size] = kept
+        if self._file is not None:
+            draft = self._file.with_name(self._file.name + ".draft")
+            draft.write_bytes(msgspec.msgpack.encode(ScratchFile(key=self._key, sizes=self.sizes)))
+            draft.replace(self._file)
+
+    def _read(self) -> dict[int, SizeTimes]:
+        if self._file is None or not self._file.exists():
+            return {}
+        try:
+            held = msgspec.msgpack.decode(self._file.read_bytes(), type=ScratchFile)
+        except (msgspec.DecodeError, OSError):
+            return {}
+        return held.sizes if held.key == self._key else {}
+
+
+DRIVER = Path("/proc/driver/nvidia/version")
+"""Of Linux's NVIDIA driver, with `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar …`."""
+PACKAGES = ("torch", "torchvision", "transformers")
+
+
+def versions(device: str) -> dict[str, str]:
+    """By name; torchvision and transformers where they are in use. device: `cpu` or `cuda`."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        if package == "torch" or package in sys.modules:
+            found[package] = importlib.metadata.version(package)
+    if device == "cuda":
+        found |= {name: version for name, version in _of_cards() if version}
+    return found
+
+
+def _of_cards() -> list[tuple[str, str]]:
+    import torch
+
+    cudnn = torch.backends.cudnn.version()
+    return [
+        ("cuda", str(torch.version.cuda or "")),
+        ("cudnn", str(cudnn or "")),
+        ("driver", driver_version()),
+    ]
+
+
+def driver_version() -> str:
+    """Of the NVIDIA driver, empty where there is none."""
+    try:
+        text = DRIVER.read_text()
+    except OSError:
+        return ""
+    said = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text)
+    return said.group(1) if said else ""
+
 
 SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first that keeps it"
 
@@ -37,7 +123,7 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
     require_torch()
     import torch
 
-    from pipebench_torch.modules.subject import subject
+    from pipebench_torch.modules.profile_models import subject
 
     request = cast(ProfileRequest, context.request)
     options = cast(ProfilerOptions, context.options)
@@ -57,7 +143,7 @@ def profile(graph: OperatorGraph | None, context: Context) -> Profile:
         )
         for place in range(1, options.beside + 1)
     ]
-    kept = _measured(model, company, device, context)
+    kept = _measure_sizes(model, company, device, context)
     name = _device_name(device)
     sizes = tuple(sorted(kept))
     costs = DeviceCosts(
@@ -104,11 +190,13 @@ def _device_name(device: str) -> str:
     return machine_of(device, "gloo", 0).name()
 
 
-def _measured(model: "Model", company: list[Company], device: str, context: Context) -> dict[int, Kept]:
+def _measure_sizes(
+    model: "StageableModel", company: list[Company], device: str, context: Context
+) -> dict[int, SizeTimes]:
     """By size; what the scratch file of the same run holds is not measured again."""
     import torch
 
-    from pipebench_torch.profiling.measure import measure
+    from pipebench_torch.profiling.passes import measure
 
     request, options = cast(ProfileRequest, context.request), cast(ProfilerOptions, context.options)
     asked = (
@@ -131,7 +219,7 @@ def _measured(model: "Model", company: list[Company], device: str, context: Cont
             except RuntimeError as error:
                 first = str(error).strip().splitlines()[0][:200]
                 raise PipebenchError(f"{model.graph.name} at micro-batch {size}: {first}") from error
-            kept = Kept(
+            kept = SizeTimes(
                 forward=tuple(taken.forward),
                 backward=tuple(taken.backward),
                 spread=taken.spread,
@@ -143,7 +231,7 @@ def _measured(model: "Model", company: list[Company], device: str, context: Cont
     return {size: scratch.sizes[size] for size in request.micro_batches}
 
 
-def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> tuple[OperatorCosts, ...]:
+def _costs(graph: OperatorGraph, kept: Sequence[SizeTimes], sizes: Sequence[int]) -> tuple[OperatorCosts, ...]:
     first, last = kept[0], kept[-1]
     found = []
     for position, operator in enumerate(graph.operators):
@@ -164,7 +252,7 @@ def _costs(graph: OperatorGraph, kept: Sequence[Kept], sizes: Sequence[int]) -> 
 
 
 def _provenance(
-    request: ProfileRequest, options: ProfilerOptions, name: str, kept: dict[int, Kept], *, captured: bool
+    request: ProfileRequest, options: ProfilerOptions, name: str, kept: dict[int, SizeTimes], *, captured: bool
 ) -> Provenance:
     return Provenance(
         profiler=f"torch[{_settings(options)}]",
@@ -178,19 +266,19 @@ def _provenance(
             *(_against_whole(size, each) for size, each in kept.items()),
             "time of the thread that computes (cpu) or between events (cuda), operators inside whole passes, mean "
             "over the middle half of the passes; the backward adds gradients of weights to those that are there",
-            *(_beside(options.beside) if options.beside else ()),
+            *(_companions_note(options.beside) if options.beside else ()),
             *(() if request.devices[0].name == "cuda" else ("workspace is not measured on a cpu",)),
         ),
         model=request.model if captured else UNSET,
     )
 
 
-def _beside(others: int) -> tuple[str, ...]:
+def _companions_note(others: int) -> tuple[str, ...]:
     noun = "process" if others == 1 else "processes"
     return (f"measured while {others} other {noun} ran the model",)
 
 
-def _against_whole(size: int, kept: Kept) -> str:
+def _against_whole(size: int, kept: SizeTimes) -> str:
     forward, backward = kept.whole
     apart = [
         f"{100 * (sum(times) / whole - 1):+.1f} %"

@@ -1,28 +1,96 @@
-"""One forward and one backward of a whole model, and when each operator's part of them began.
+"""One forward and one backward of a whole model: when each operator's part began, and the bytes that it keeps."""
 
-Operators are not run alone: each reads what the one before it has just made, and the backward is one walk of
-autograd, in which a hook before the first step of each operator looks at the clock. Autograd takes the steps that
-are ready in the reverse of the order in which they were recorded, so those of one operator follow each other.
-"""
-
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pipebench.domain.graph import OperatorGraph
-from pipebench_torch.modules.models import Model
-from pipebench_torch.profiling.clock import Clock
-from pipebench_torch.profiling.saved_storages import SavedStorages
+from pipebench_torch.modules.models import StageableModel
+
+
+class Clock:
+    """Marks are cheap and are read once the work is done, so that a card is never waited for in between."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.cuda = device.type == "cuda"
+
+    def mark(self) -> Any:
+        """This instant."""
+        if not self.cuda:
+            return time.thread_time()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, marks: Sequence[Any]) -> list[float]:
+        """Seconds between each mark and the next."""
+        if not self.cuda:
+            return [later - earlier for earlier, later in pairwise(marks)]
+        torch.cuda.synchronize()
+        return [earlier.elapsed_time(later) / 1e3 for earlier, later in pairwise(marks)]
+
+
+class SavedStorages:
+    """Each storage once, charged to the first operator that keeps it. saved, workspace: bytes by operator; the
+    latter is what an operator takes for a while, in either direction, above what there is before it or after.
+    """
+
+    def __init__(self, operators: int, weights: Iterable[Tensor], device: torch.device) -> None:
+        """weights: kept anyway."""
+        self.saved = [0] * operators
+        self.workspace = [0] * operators
+        self._seen = {weight.untyped_storage().data_ptr() for weight in weights}
+        self._held: list[Tensor] = []
+        self._cuda = device.type == "cuda"
+        self._running: tuple[int, int] | None = None
+
+    def watch(self, operator: int, work: Callable[[], dict[int, Tensor]]) -> dict[int, Tensor]:
+        """What the work makes; what autograd keeps of it is counted, and on a card what it needs for a while."""
+        self.turn_to(operator)
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: self._keep(operator, tensor), lambda t: t):
+            made = work()
+        self.turn_to(None)
+        return made
+
+    def turn_to(self, operator: int | None) -> None:
+        """An operator's part of a direction begins (None: of nobody), and that of the one before it ends. The
+        allocator of a card tells its peak without waiting for the card.
+        """
+        if not self._cuda:
+            return
+        now = torch.cuda.memory_allocated()
+        if self._running is not None:
+            last, before = self._running
+            scratch = torch.cuda.max_memory_allocated() - max(before, now)
+            self.workspace[last] = max(self.workspace[last], scratch)
+        torch.cuda.reset_peak_memory_stats()
+        self._running = None if operator is None else (operator, now)
+
+    def _keep(self, operator: int, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self._seen:
+            self._seen.add(storage.data_ptr())
+            self._held.append(tensor)  # so that no other storage takes its address
+            self.saved[operator] += storage.nbytes()
+        return tensor
 
 
 class TimedPass:
     """forward, backward: seconds by operator, once `run` has returned."""
 
     def __init__(
-        self, model: Model, weights: Mapping[str, Tensor], inputs: Mapping[int, Tensor], samples: int, clock: Clock
+        self,
+        model: StageableModel,
+        weights: Mapping[str, Tensor],
+        inputs: Mapping[int, Tensor],
+        samples: int,
+        clock: Clock,
     ) -> None:
         self._model, self._weights, self._inputs = model, weights, inputs
         self._samples, self._clock = samples, clock

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from pipebench_torch.processes.job import Tasks
+from pipebench_torch.processes.job import TaskTimes
 
 ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ClockComparison:
     """At an instant of this clock: ns to add to it to get that of rank 0, and by how much that may be wrong."""
 
     at_ns: int
@@ -30,11 +30,11 @@ class Clocks:
         self._apart = int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1
         self._group = dist.new_group(backend="gloo") if self._apart and backend != "gloo" else None
 
-    def compare(self) -> Compared:
+    def compare(self) -> ClockComparison:
         """By the shortest of some round trips, of which each way takes an unknown part (Cristian, Probabilistic
         clock synchronization, Distributed Computing 3, 1989).
         """
-        found = Compared(time.monotonic_ns(), 0, 0)
+        found = ClockComparison(time.monotonic_ns(), 0, 0)
         if not self._apart:
             return found
         if dist.get_rank() == 0:
@@ -46,14 +46,14 @@ class Clocks:
         return found
 
 
-def _ask(group: Any) -> Compared:
+def _ask(group: Any) -> ClockComparison:
     theirs = torch.zeros(1, dtype=torch.int64)
     start = time.monotonic_ns()
     dist.send(theirs, dst=0, group=group)
     dist.recv(theirs, src=0, group=group)
     end = time.monotonic_ns()
     middle = (start + end) // 2
-    return Compared(middle, int(theirs) - middle, (end - start + 1) // 2)
+    return ClockComparison(middle, int(theirs) - middle, (end - start + 1) // 2)
 
 
 def _answer(other: int, group: Any) -> None:
@@ -63,7 +63,7 @@ def _answer(other: int, group: Any) -> None:
         dist.send(torch.tensor([time.monotonic_ns()]), dst=other, group=group)
 
 
-def by_rank_0(tasks: Tasks, before: Compared, after: Compared) -> Tasks:
+def by_rank_0(tasks: TaskTimes, before: ClockComparison, after: ClockComparison) -> TaskTimes:
     """A run by the clock of rank 0, from comparisons before and after it: quartz and what corrects it run up to
     some 100 ppm apart, a millisecond in ten seconds, and evenly for so long. Where they differ by less than may be
     wrong with them, the better one holds throughout.
@@ -76,7 +76,7 @@ def by_rank_0(tasks: Tasks, before: Compared, after: Compared) -> Tasks:
     def instant(own_ns: int) -> int:
         return own_ns + before.offset_ns + round(gained * (own_ns - before.at_ns) / passed)
 
-    return Tasks(
+    return TaskTimes(
         begun=instant(tasks.begun),
         ended=instant(tasks.ended),
         begin=tuple(instant(own) for own in tasks.begin),

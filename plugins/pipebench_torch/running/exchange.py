@@ -1,14 +1,108 @@
-"""Messages between processes: receives posted in the sender's order, sends kept until they are done."""
+"""Messages between processes: who sends to whom, receives and sends, gradients of replicas, a common start."""
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from pipebench_torch.machine import Machine
-from pipebench_torch.placing.pieces import Piece
+from pipebench_torch.placing.layout import Layout
+from pipebench_torch.placing.messages import Piece, Traffic
+
+
+def replica_groups(layout: Layout, rank: int) -> dict[int, Any]:
+    """Process groups of replicas by stage; every process makes all, in one order."""
+    found = {}
+    for stage in range(len(layout.plan.stages)):
+        ranks = layout.ranks_of(stage)
+        if len(ranks) > 1:
+            group = dist.new_group(list(ranks))
+            if rank in ranks:
+                found[stage] = group
+    return found
+
+
+def channel_groups(traffic: Traffic, rank: int, machine: Machine) -> dict[tuple[int, int], Any]:
+    """A process group for each pair of processes of which one sends to the other, by (source, target).
+
+    Each is used once, in an order that all processes share: NCCL connects two processes when they first exchange
+    something and holds both until then, so that a ring of processes that begin with different channels would wait
+    for ever.
+    """
+    found = {}
+    pairs = sorted({(piece.source, piece.target) for piece in traffic.pieces if not piece.local})
+    for pair in pairs:
+        group = dist.new_group(sorted(pair))
+        if rank in pair:
+            found[pair] = group
+    for (source, target), group in found.items():
+        word = torch.zeros(1, device=machine.device)
+        if rank == source:
+            dist.send(word, dst=target, group=group)
+        else:
+            dist.recv(word, src=source, group=group)
+        machine.settle()
+    return found
+
+
+LEAD_NS = 10_000_000
+"""From the word to the start: longer than processes take to hear of it."""
+
+
+def broadcast_value(value: int, machine: Machine) -> int:
+    """The value of rank 0, in every process."""
+    where = torch.device("cpu") if machine.staged else machine.device
+    box = torch.tensor([value], dtype=torch.int64, device=where)
+    dist.broadcast(box, src=0)
+    return int(box.item())
+
+
+def start_together(machine: Machine, offset_ns: int) -> None:
+    """Return at one instant in all processes, which leave a barrier milliseconds apart: whoever left it late would
+    seem to compute slowly. The processor is kept awake meanwhile. offset_ns: from this clock to that of rank 0.
+    """
+    dist.barrier()
+    instant = broadcast_value(time.monotonic_ns() + offset_ns + LEAD_NS, machine)
+    while time.monotonic_ns() + offset_ns < instant:
+        pass
+
+
+BUCKET_BYTES = 25 * 2**20
+"""Of one message, as in DistributedDataParallel (Li et al., VLDB 2020, section 3.2.3): a message for every weight
+would cost the latency of a ring each.
+"""
+
+
+def add_replicas(gradients: dict[str, Tensor], names: Sequence[str], group: Any, machine: Machine) -> None:
+    """Replace the gradients of some weights by their sums over the replicas, which all give them in this order."""
+    for bucket in _buckets(gradients, names):
+        flat = torch.cat([gradients[name].reshape(-1) for name in bucket])
+        ready = machine.sending(flat)
+        dist.all_reduce(ready, group=group)
+        parts = ready.to(machine.device).split([gradients[name].numel() for name in bucket])
+        for name, part in zip(bucket, parts, strict=True):
+            gradients[name] = part.view(gradients[name].shape)
+
+
+def _buckets(gradients: dict[str, Tensor], names: Sequence[str]) -> Iterator[list[str]]:
+    """Names in their order, cut where the bytes or the kind of number would not go into one message."""
+    bucket: list[str] = []
+    held = 0
+    for name in names:
+        value = gradients[name]
+        more = value.numel() * value.element_size()
+        if bucket and (held + more > BUCKET_BYTES or value.dtype != gradients[bucket[0]].dtype):
+            yield bucket
+            bucket, held = [], 0
+        bucket.append(name)
+        held += more
+    if bucket:
+        yield bucket
+
 
 Room = Callable[[Piece], Tensor]
 """An empty tensor for a piece."""

@@ -11,7 +11,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.utils.checkpoint import checkpoint
 
-from pipebench_torch.modules.values import learnt_from
+from pipebench_torch.modules.models import learnt_from
 from pipebench_torch.placing.orders import Task
 from pipebench_torch.running.runner import Record, Runner
 from pipebench_torch.running.stage import StageRun

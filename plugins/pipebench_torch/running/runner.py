@@ -10,15 +10,13 @@ from torch import Tensor
 
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench_torch.machine import Machine
-from pipebench_torch.modules.models import Model
+from pipebench_torch.modules.models import StageableModel
 from pipebench_torch.placing.layout import Layout, Span
+from pipebench_torch.placing.messages import TOKEN, Piece, Traffic
 from pipebench_torch.placing.orders import Task
-from pipebench_torch.placing.pieces import TOKEN, Piece, Traffic
-from pipebench_torch.processes.status import Status
-from pipebench_torch.running.exchange import Exchange
-from pipebench_torch.running.reduction import add_replicas
+from pipebench_torch.processes.job import Status
+from pipebench_torch.running.exchange import Exchange, add_replicas, start_together
 from pipebench_torch.running.stage import StageRun
-from pipebench_torch.running.together import start_together
 
 RATE = 0.5
 """Of the gradient steps of an asynchronous run."""
@@ -41,7 +39,7 @@ class Runner:
 
     def __init__(
         self,
-        model: Model,
+        model: StageableModel,
         layout: Layout,
         stages: dict[int, StageRun],
         tasks: Sequence[Task],
@@ -151,7 +149,7 @@ class Runner:
             if piece.tensor == TOKEN:
                 exchange.give(piece, torch.zeros(1, device=self.machine.device))
             else:
-                exchange.give(piece, _cut(made[piece.tensor], piece, span))
+                exchange.give(piece, _samples_of(made[piece.tensor], piece, span))
 
     def _compute(self, task: Task, received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
         stage, micro_batch, kind = task
@@ -162,7 +160,7 @@ class Runner:
         round_ = layout.round_of(stage, micro_batch)
         span = layout.span(stage, micro_batch, layout.replica_of(stage, self.rank))
         groups = (span[1] - span[0],)
-        tensors = _assembled(received)
+        tensors = _assemble_tensors(received)
         if kind == "F":
             first = layout.copy_of(self.rank) * layout.samples + span[0] % layout.samples
             for tensor in run.model_inputs:
@@ -203,7 +201,7 @@ class Runner:
         return buffer if self.machine.staged else buffer.to(self.machine.device)
 
 
-def _cut(value: Tensor, piece: Piece, span: Span) -> Tensor:
+def _samples_of(value: Tensor, piece: Piece, span: Span) -> Tensor:
     """The samples of a piece. Raises UnsupportedProblem where samples are not the first axis."""
     if piece.span == span:
         return value
@@ -212,7 +210,7 @@ def _cut(value: Tensor, piece: Piece, span: Span) -> Tensor:
     return value[piece.span[0] - span[0] : piece.span[1] - span[0]]
 
 
-def _assembled(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
+def _assemble_tensors(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
     """The tensors of a task from their pieces: joined along the samples, gradients of several readers added."""
     parts: dict[int, dict[int, list[tuple[int, Tensor]]]] = {}
     for piece, value in received:

@@ -4,26 +4,23 @@ from math import ceil
 
 from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.machine import Machine, full_precision, keep_freed_memory, machine_of
-from pipebench_torch.modules.building import for_checking, model_of
-from pipebench_torch.modules.models import Model
+from pipebench_torch.modules.models import StageableModel
+from pipebench_torch.modules.profile_models import for_checking, model_of
 from pipebench_torch.placing.layout import Layout
-from pipebench_torch.placing.orders import Task, lane_orders
-from pipebench_torch.placing.pieces import traffic_of
-from pipebench_torch.placing.rounds import rounds_of
-from pipebench_torch.processes.job import Difference, Job, Report, Tasks
-from pipebench_torch.processes.status import Status
-from pipebench_torch.running.channels import connected, replica_groups
+from pipebench_torch.placing.messages import traffic_of
+from pipebench_torch.placing.orders import Task, lane_orders, rounds_of
+from pipebench_torch.processes.job import Difference, Job, ProcessReport, Status, TaskTimes
 from pipebench_torch.running.clocks import Clocks, by_rank_0
+from pipebench_torch.running.exchange import broadcast_value, channel_groups, replica_groups
 from pipebench_torch.running.runner import Record, Runner
 from pipebench_torch.running.stage import StageRun
-from pipebench_torch.running.together import told
-from pipebench_torch.running.verify import compare_gradients
+from pipebench_torch.running.verification import compare_gradients
 
 MOST_RUNS = 100
 """Mini-batches that are measured to fill `least_s`."""
 
 
-def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
+def run_session(job: Job, rank: int, local: int, status: Status) -> ProcessReport:
     """Build, verify, measure. Raises UnsupportedProblem for an operator that cannot be built."""
     status.say("building the model")
     machine = machine_of(job.device, job.backend, local)
@@ -39,7 +36,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> Report:
     if job.device == "cpu":
         keep_freed_memory()
     runs, clock_error_ns = session.measured(runner)
-    return Report(
+    return ProcessReport(
         rank=rank,
         runs=runs,
         memory=tuple((max(0, during - base), max(0, after - base)) for during, after in watched.memory),
@@ -67,9 +64,11 @@ class Session:
         self.order_of = {each: _tasks_of(self.layout, orders, each) for each in range(self.layout.world)}
         self.traffic = traffic_of(graph, self.layout)
         self.replicas = replica_groups(self.layout, rank)
-        self.channels = connected(self.traffic, rank, machine) if job.backend == "nccl" and not job.chain else {}
+        self.channels = (
+            channel_groups(self.traffic, rank, machine) if job.backend == "nccl" and not job.chain else {}
+        )
 
-    def runner(self, model: Model) -> Runner:
+    def runner(self, model: StageableModel) -> Runner:
         """This process's part of the run, with the weights of a model."""
         job, layout = self.job, self.layout
         plan = job.planned.plan
@@ -85,7 +84,7 @@ class Session:
         runner.prepare(self.order_of)
         return runner
 
-    def measured(self, runner: Runner) -> tuple[tuple[Tasks, ...], int]:
+    def measured(self, runner: Runner) -> tuple[tuple[TaskTimes, ...], int]:
         """The mini-batches that count, by the clock of rank 0, and by how many ns they may be off it."""
         before = self.clocks.compare()
         runner.offset_ns = before.offset_ns
@@ -93,7 +92,7 @@ class Session:
         after = self.clocks.compare()
         return tuple(by_rank_0(run, before, after) for run in runs), max(before.error_ns, after.error_ns)
 
-    def _counted(self, runner: Runner) -> tuple[Tasks, ...]:
+    def _counted(self, runner: Runner) -> tuple[TaskTimes, ...]:
         """Of a flush each, or one run of many."""
         if self.layout.rounds > 1:
             return (self._timed(runner),)
@@ -102,13 +101,13 @@ class Session:
             runner.run()
         first = self._timed(runner)
         enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / max(1, first.ended - first.begun)))
-        wanted = told(max(options.iterations, enough), self.machine)
+        wanted = broadcast_value(max(options.iterations, enough), self.machine)
         return (first, *(self._timed(runner) for _ in range(wanted - 1)))
 
-    def _timed(self, runner: Runner) -> Tasks:
-        return _read(self.machine, runner.run())
+    def _timed(self, runner: Runner) -> TaskTimes:
+        return _task_times(self.machine, runner.run())
 
-    def checked(self, model: Model) -> Difference | None:
+    def checked(self, model: StageableModel) -> Difference | None:
         """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
         job = self.job
         with full_precision():
@@ -137,14 +136,14 @@ def _tasks_of(layout: Layout, orders: dict[frozenset[int], list[Task]], rank: in
     return next((tasks for devices, tasks in orders.items() if device in devices), [])
 
 
-def _read(machine: Machine, record: Record) -> Tasks:
+def _task_times(machine: Machine, record: Record) -> TaskTimes:
     """The marks of a run as instants of this process's clock."""
     begins = machine.read([begin for _, begin, _ in record.tasks])
     ends = machine.read([end for _, _, end in record.tasks])
     begun, ended = machine.read([record.begun, record.ended])
     sent = machine.read([mark for _, mark in record.sent])
     got = machine.read([mark for _, mark in record.got])
-    return Tasks(
+    return TaskTimes(
         begun=begun,
         ended=ended,
         begin=tuple(begins),

@@ -9,9 +9,8 @@ from torch import Tensor
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench_torch.modules.models import Model
-from pipebench_torch.modules.values import learnt_from, loss_of
-from pipebench_torch.placing.pieces import TOKEN, Traffic
+from pipebench_torch.modules.models import StageableModel, learnt_from, loss_of
+from pipebench_torch.placing.messages import TOKEN, Traffic
 
 
 @dataclass(slots=True)
@@ -31,7 +30,9 @@ class Live:
 class StageRun:
     """The operators of one stage with their weights; weights by version, the latest last."""
 
-    def __init__(self, model: Model, problem: Problem, plan: Plan, position: int, traffic: Traffic) -> None:
+    def __init__(
+        self, model: StageableModel, problem: Problem, plan: Plan, position: int, traffic: Traffic
+    ) -> None:
         self.model = model
         self.stage = plan.stages[position]
         self.mini_batch = problem.mini_batch

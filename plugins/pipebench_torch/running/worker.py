@@ -8,10 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pipebench_torch.processes.job import JOB, REPORT, Job, write
-from pipebench_torch.processes.leave import leave
-from pipebench_torch.processes.status import Status
-from pipebench_torch.processes.work import do_work
+from pipebench_torch.processes.job import JOB, REPORT, Job, Status, write
+from pipebench_torch.processes.work import do_work, leave
 
 
 def main(folder: Path) -> int:
@@ -25,7 +23,7 @@ def _run(folder: Path, rank: int, local: int, status: Status) -> None:
     import torch
     import torch.distributed as dist
 
-    from pipebench_torch.processes.limits import limit_data
+    from pipebench_torch.processes.work import limit_data
     from pipebench_torch.running.session import run_session
 
     torch.set_num_threads(job.options.threads)

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.bench.difference.assignment import heaviest_matching
+from pipebench.bench.difference.matching import heaviest_matching
 
 weights_of_pairs = st.dictionaries(
     st.tuples(st.integers(0, 5), st.integers(0, 5)), st.integers(1, 20), max_size=36

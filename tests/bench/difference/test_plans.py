@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from pipebench.bench.difference.plans import PlanDifference, compare_plans
-from pipebench.bench.difference.problems import problem_changes
-from pipebench.bench.difference.sides import PlanSide
+from pipebench.bench.difference.operands import PlanSide
+from pipebench.bench.difference.plans import PlanDifference, compare_plans, problem_changes
 from pipebench.check import check_schedule
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.plan import Plan

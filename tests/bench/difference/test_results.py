@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipebench.bench.difference.operands import ResultsSide
 from pipebench.bench.difference.results import ResultsDifference, compare_results
-from pipebench.bench.difference.sides import ResultsSide
 from pipebench.domain.row import Row
 from tests.bench.standings.made_rows import row
 

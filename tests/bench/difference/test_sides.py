@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pipebench.bench.difference.sides import PlanSide, ResultsSide, open_side
+from pipebench.bench.difference.operands import PlanSide, ResultsSide, open_side
 from pipebench.bench.store.folder import Store
-from pipebench.bench.store.inputs import ComponentInputs, TrialInputs, trial_key
+from pipebench.bench.store.keys import ComponentInputs, TrialInputs, trial_key
 from pipebench.bench.store.pack import pack
-from pipebench.bench.store.stored import StoredRow
+from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.document import PlannedProblem, Rows
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.result import PlanResult
-from pipebench.formats.native import write_document
+from pipebench.formats.documents import write_document
 from tests.bench.standings.made_rows import row
 from tests.builders import chain_problem, cluster, stages_plan
 

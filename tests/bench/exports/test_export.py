@@ -10,11 +10,11 @@ from pipebench.check import check_pins
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
-from pipebench.formats.frameworks.arrangement import arranged
+from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.targets import TARGETS
-from pipebench.formats.torch_cells import read_cells
+from pipebench.formats.frameworks.torch_schedule import read_cells
 from pipebench.hooks.manager import Host
-from pipebench.report.export_text import export_lines, refusal_lines
+from pipebench.report.text.exports import export_lines, refusal_lines
 from tests.language_models import HEAVY_HEAD, TINY, planned, problem
 
 HOST = Host()
@@ -60,7 +60,7 @@ def test_where_it_says_another_wins_another_wins(given: Problem, plan: Plan) -> 
     """Times of the head just beyond the factor make the named rival faster, and just short of it do not."""
     services = HostServices(HOST)
     head = {"head", "norm"}
-    found = [turn for turn in turns(services, arranged(given, plan)) if turn.item == "head" and turn.factor]
+    found = [turn for turn in turns(services, arrange(given, plan)) if turn.item == "head" and turn.factor]
     assert found
     for turn in found:
         assert turn.rival is not None
@@ -135,7 +135,7 @@ def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
 def test_one_stage_has_no_turns(given: Problem) -> None:
     pins = Pins(tensor_parallel=8, pipeline=1, data_parallel=1, micro_batch=1)
     alone = problem(devices=8, mini_batch=4, pins=pins, **TINY)
-    assert turns(HostServices(HOST), arranged(alone, planned(alone))) == []
+    assert turns(HostServices(HOST), arrange(alone, planned(alone))) == []
 
 
 def test_a_plan_without_flush_gets_a_micro_batch_of_its_own(given: Problem, plan: Plan) -> None:

@@ -5,9 +5,9 @@ import time
 import pytest
 from numba.core import event
 
-from pipebench.bench.searches.compilation import CompilationWatch
 from pipebench.bench.searches.request import SearchReport
-from pipebench.bench.searches.search_fields import _times
+from pipebench.bench.searches.timing import CompilationWatch
+from pipebench.bench.trials.trial import _times
 
 
 def test_nested_compilations_count_once_and_waiting_is_no_cpu_time() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.bench.standings.kendall import tau_b
+from pipebench.bench.standings.statistics import tau_b
 
 columns = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.bench.standings.signed_rank import holm, signed_rank_p
+from pipebench.bench.standings.statistics import holm, signed_rank_p
 
 CRITICAL_5_PERCENT = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 29, 34, 40, 46, 52, 58, 65, 73, 81, 89]
 """Largest T that is significant at 5 % two-sided, n = 6 … 25: OEIS A226330, from Mitic's tables."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipebench.bench.store import StoredRow, TrialInputs, trial_key
-from pipebench.bench.store.inputs import ComponentInputs
+from pipebench.bench.store.keys import ComponentInputs
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row

@@ -10,9 +10,8 @@ import pytest
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import StoredRow, TrialInputs, keys, trial_key
-from pipebench.bench.store.inputs import ComponentInputs
-from pipebench.bench.store.keys import trial_inputs
-from pipebench.bench.store.stored import planner_kind, script_text, stored_row, workload_of
+from pipebench.bench.store.keys import ComponentInputs, trial_inputs
+from pipebench.bench.store.stored_rows import planner_kind, script_text, stored_row, workload_of
 from pipebench.bench.trials.trial import Trial
 from pipebench.costs.version import MODEL_VERSION
 from pipebench.domain.errors import PipebenchError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.bench.store import line as one_line
+from pipebench.bench.store import lines as one_line
 from pipebench.bench.store.lines import Lines
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value

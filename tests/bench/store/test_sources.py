@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.bench.store import code_files, reach
-from pipebench.bench.store.packages import package_of
+from pipebench.bench.store.code_files import package_of
 from pipebench.bench.store.reach import component_code, program_code, script_code
 from pipebench.bench.store.sources import HOST_PACKAGES, host_source, program_files
 from pipebench.domain.errors import PipebenchError

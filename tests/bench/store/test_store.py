@@ -12,11 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.store import Store, StoredRow
-from pipebench.bench.store import lock as lock_module
+from pipebench.bench.store import access as lock_module
+from pipebench.bench.store.access import hold_lock, storing
 from pipebench.bench.store.lines import Lines
-from pipebench.bench.store.lock import locked
 from pipebench.bench.store.objects import script_id
-from pipebench.bench.store.trouble import storing
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, inputs, stored
@@ -327,7 +326,7 @@ def test_a_lock_that_is_never_given_back_is_one_line(tmp_path: Path, monkeypatch
     store = Store.open(tmp_path)
     monkeypatch.setattr(lock_module, "PATIENCE_S", 0.05)
     with (
-        locked(tmp_path / "lock"),
+        hold_lock(tmp_path / "lock"),
         pytest.raises(PipebenchError, match=re.escape(f"store {str(tmp_path)!r}: another process")) as error,
     ):
         store.append(stored(1), PROBLEM)

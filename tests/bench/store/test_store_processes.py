@@ -193,9 +193,9 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
 
     def work() -> None:
-        from pipebench.bench.store.lock import locked
+        from pipebench.bench.store.access import hold_lock
 
-        with locked(tmp_path / "lock"):
+        with hold_lock(tmp_path / "lock"):
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert ended(forked(work)) == -signal.SIGKILL

@@ -11,8 +11,8 @@ from pipebench.bench.suites.selection import Selection, select
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Pins
-from pipebench.formats.cluster import load_cluster
-from pipebench.formats.native import write_document
+from pipebench.formats.clusters import load_cluster
+from pipebench.formats.documents import write_document
 from pipebench.hooks.manager import Host
 from tests.bench.suite_files import HEAD, selected, workload, write
 

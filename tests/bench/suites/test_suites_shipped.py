@@ -8,8 +8,8 @@ import pytest
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import load_suite, suite_names
 from pipebench.domain.problem import Pins, Problem, Regime
-from pipebench.formats.cluster import load_cluster
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.clusters import load_cluster
+from pipebench.formats.profiles.shipped import load_profile
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference

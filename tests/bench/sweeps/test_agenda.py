@@ -9,8 +9,8 @@ import pytest
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store, open_results
-from pipebench.bench.sweeps.agenda import Agenda, agenda
-from pipebench.bench.sweeps.sweep import Where, run_agenda
+from pipebench.bench.sweeps.run_plan import RunPlan, make_run_plan
+from pipebench.bench.sweeps.sweep import Where, run_trials
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Trial
 from pipebench.cli.progress import about_store
@@ -32,12 +32,12 @@ def listed(folder: Path, sources: dict[str, str], **request: Any) -> list[Trial]
     return trials(Request(workloads=WORKLOADS, planners=planners, **request))
 
 
-def run(todo: Agenda) -> list[Row]:
-    return [each.outcome.row for each in run_agenda(HOST, todo, Where())]
+def run(todo: RunPlan) -> list[Row]:
+    return [each.outcome.row for each in run_trials(HOST, todo, Where())]
 
 
-def made(folder: Path, found: Sequence[Trial], **options: bool) -> Agenda:
-    return agenda(HOST, found, Store.open(folder / "store"), **options)
+def made(folder: Path, found: Sequence[Trial], **options: bool) -> RunPlan:
+    return make_run_plan(HOST, found, Store.open(folder / "store"), **options)
 
 
 def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_edited_planner_is_run_again(tmp_path: Path) -> None:
 
 def test_rows_that_ran_side_by_side_stand_with_their_tag(tmp_path: Path) -> None:
     found = listed(tmp_path, {"a.py": HONEST})
-    (row,) = [each.outcome.row for each in run_agenda(HOST, made(tmp_path, found), Where(jobs=2))]
+    (row,) = [each.outcome.row for each in run_trials(HOST, made(tmp_path, found), Where(jobs=2))]
     assert row.parallel
     again = made(tmp_path, found)
     assert (list(again.to_run), again.beside) == ([], 1)

@@ -4,11 +4,11 @@ import subprocess
 import sys
 import time
 
-from pipebench.bench.sweeps.exclusive import machine_shared, machine_to_itself
+from pipebench.bench.sweeps.sweep import machine_shared, machine_to_itself
 
 HOLD = """
 import sys, time
-from pipebench.bench.sweeps.exclusive import machine_shared, machine_to_itself
+from pipebench.bench.sweeps.sweep import machine_shared, machine_to_itself
 with {how}():
     print("held", flush=True)
     sys.stdin.readline()

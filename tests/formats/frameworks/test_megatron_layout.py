@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.frameworks.megatron_layout import check_layout, parse_layout, write_layout
+from pipebench.formats.frameworks.megatron import check_layout, parse_layout, write_layout
 
 
 @pytest.mark.parametrize(

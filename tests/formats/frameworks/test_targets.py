@@ -10,10 +10,10 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
-from pipebench.formats.frameworks.arrangement import CannotExpress, arranged
-from pipebench.formats.frameworks.imports import read_layout
+from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
+from pipebench.formats.frameworks.layouts import read_layout
 from pipebench.formats.frameworks.targets import TARGETS, target_named
-from pipebench.formats.pipedream_lines import parse_lines
+from pipebench.formats.profiles.pipedream_graph import parse_lines
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.language_models import TINY, planned, problem
 
@@ -94,7 +94,7 @@ def test_other_models_have_no_layout() -> None:
     made, plan = inside([0, 0, 1, 1])
     assert "no language model" in TARGETS["megatron"].refusal(made, plan)
     assert "no llama-like" in TARGETS["torchtitan"].refusal(made, plan)
-    assert pipelining.split_points(arranged(made, plan)) == ["block.1"]
+    assert pipelining.split_points(arrange(made, plan)) == ["block.1"]
 
 
 def test_async_is_for_pipedream_only() -> None:
@@ -104,7 +104,7 @@ def test_async_is_for_pipedream_only() -> None:
 
 
 def test_megatron_flags(given: tuple[Problem, Plan]) -> None:
-    lines = TARGETS["megatron"].write(arranged(*given), "").splitlines()
+    lines = TARGETS["megatron"].write(arrange(*given), "").splitlines()
     assert "--tensor-model-parallel-size 2" in lines
     assert "--pipeline-model-parallel-size 4" in lines
     assert "--micro-batch-size 1" in lines
@@ -116,14 +116,14 @@ def test_megatron_flags(given: tuple[Problem, Plan]) -> None:
 def test_recompute_is_said() -> None:
     pins = Pins(tensor_parallel=2, pipeline=4, virtual_stages=1, micro_batch=1, recompute="stage")
     made = problem(devices=8, mini_batch=16, pins=pins, **TINY)
-    text = TARGETS["megatron"].write(arranged(made, planned(made)), "")
+    text = TARGETS["megatron"].write(arrange(made, planned(made)), "")
     assert "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1" in text
 
 
 def test_torchtitan_parts_cover_the_model(given: tuple[Problem, Plan]) -> None:
-    listed = torchtitan.parts(arranged(*given))
+    listed = torchtitan.parts(arrange(*given))
     assert [name for part in listed for name in part] == torchtitan.module_names(8)
-    snippet = TARGETS["torchtitan"].write(arranged(*given), "order.csv")
+    snippet = TARGETS["torchtitan"].write(arrange(*given), "order.csv")
     ast.parse(snippet)
     assert '"PipelineScheduleSingle"' in snippet
 
@@ -160,7 +160,7 @@ def test_deepspeed_runs_one_stage_a_rank() -> None:
 
 
 def test_pipedream_ids(given: tuple[Problem, Plan], tmp_path: object) -> None:
-    text = TARGETS["pipedream"].write(arranged(*given), "")
+    text = TARGETS["pipedream"].write(arrange(*given), "")
     nodes, _ = parse_lines(text.encode(), "graph.txt")
     sizes = [len(stage.operators) for stage in given[1].stages]
     assert [sum(node.stage == k for node in nodes) for k in range(4)][1:] == sizes[1:]
@@ -169,7 +169,7 @@ def test_pipedream_ids(given: tuple[Problem, Plan], tmp_path: object) -> None:
 @pytest.mark.parametrize("name", ["megatron", "torchtitan", "pipedream"])
 def test_round_trips(name: str, given: tuple[Problem, Plan], tmp_path_factory: pytest.TempPathFactory) -> None:
     made, plan = given
-    text = TARGETS[name].write(arranged(made, plan), "order.csv")
+    text = TARGETS[name].write(arrange(made, plan), "order.csv")
     if name == "megatron":
         (line,) = [line for line in text.splitlines() if "layout" in line]
         text = line.partition("'")[2].rstrip("'")
@@ -185,10 +185,10 @@ def test_a_v_is_for_torchtitan() -> None:
     made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
     plan = planned(made)
     vee = replace(plan, stages=tuple(replace(s, devices=(min(k, 7 - k),)) for k, s in enumerate(plan.stages)))
-    assert arranged(made, vee).stands("v")
-    assert '"ZBVZeroBubble"' in TARGETS["torchtitan"].write(arranged(made, vee), "order.csv")
+    assert arrange(made, vee).stands("v")
+    assert '"ZBVZeroBubble"' in TARGETS["torchtitan"].write(arrange(made, vee), "order.csv")
     assert "not placed in turn" in TARGETS["megatron"].refusal(made, vee)
-    assert '"PipelineScheduleMulti"' in TARGETS["torchtitan"].write(arranged(made, plan), "order.csv")
+    assert '"PipelineScheduleMulti"' in TARGETS["torchtitan"].write(arrange(made, plan), "order.csv")
 
 
 def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[Problem, Plan]) -> None:
@@ -214,7 +214,7 @@ def test_torchtitan_refuses_what_it_would_not_run() -> None:
         ("deepspeed", "zero_optimization: stage 1"),
         ("pipelining", "ZeroRedundancyOptimizer"),
     ):
-        assert said in TARGETS[name].write(arranged(sharded, plan), "")
+        assert said in TARGETS[name].write(arrange(sharded, plan), "")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_megatron_is_told_of_gradients(
     made, plan = given
     regime = replace(made.regime, precision=precision, gradient_precision=gradients)
     other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
-    lines = TARGETS["megatron"].write(arranged(other, plan), "").splitlines()
+    lines = TARGETS["megatron"].write(arrange(other, plan), "").splitlines()
     assert [line for line in lines if "grad" in line] == ([flag] if flag else [])
 
 

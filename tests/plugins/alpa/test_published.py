@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipebench.algorithms.interval_dp import best_cut
 from pipebench.check import check_plan
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.graph import Operator, OperatorGraph, Tensor
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
+from pipebench_alpa.interval_dp import best_cut
 from pipebench_alpa.planner import plan as alpa
 from pipebench_alpa.plugin import AlpaOptions
 from tests.plugins.running import context

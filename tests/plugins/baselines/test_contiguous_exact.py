@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous_bound import take_turns
-from pipebench.algorithms.linearise import linearise
+from pipebench.algorithms.contiguous_plan import take_turns
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import LinkLevel
@@ -14,7 +14,7 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.formats.pipedream import PipeDreamOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_baselines.contiguous_exact import plan
 from pipebench_baselines.plugin import ContiguousOptions

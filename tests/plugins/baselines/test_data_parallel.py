@@ -7,7 +7,7 @@ from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.hooks.context import Context
-from pipebench_baselines.data_parallel import plan as data_parallel
+from pipebench_baselines.one_stage import data_parallel
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled, time_ns
 

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.layer_groups import layer_groups
+from pipebench.algorithms.level_cuts import layer_groups
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins, Problem, RegimeMode
-from pipebench_baselines.equal_cuts import equal_cuts
-from pipebench_baselines.uniform import plan as uniform
+from pipebench_baselines.even_stages import equal_cuts, uniform
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled, time_ns
 

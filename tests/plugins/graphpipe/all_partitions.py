@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from pipebench.algorithms.sp_tree import Node, Parallel, leaves, parts
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
@@ -15,6 +14,7 @@ from pipebench.domain.errors import InvalidValue
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order
+from pipebench_graphpipe.series_parallel import Node, ParallelNode, leaves, parts
 
 Group = frozenset[int]
 Cut = list[Group]
@@ -72,7 +72,7 @@ def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool,
         for cut in _from(elements, at + 1, everything, False, space):
             yield ([stage] if stage is not None else []) + cut
     node = elements[at]
-    if isinstance(node, Parallel):
+    if isinstance(node, ParallelNode):
         for head, inner, tail, must_grow in _openings(node, stage is not None, growing, space):
             first = [] if stage is None else [stage | head]
             for cut in _from(elements, at + 1, tail or None, must_grow, space):
@@ -80,7 +80,7 @@ def _from(elements: Sequence[Node], at: int, stage: Group | None, growing: bool,
 
 
 def _openings(
-    node: Parallel, has_stage: bool, growing: bool, space: Space
+    node: ParallelNode, has_stage: bool, growing: bool, space: Space
 ) -> Iterator[tuple[Group, Cut, Group, bool]]:
     """What the stage in front takes of a fork, cuts of what is left, what the stage behind starts with, and
     whether that one has to go on.

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from pipebench.algorithms.series_parallel import decompose
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
-from pipebench_graphpipe import layout, ownership
+from pipebench_graphpipe import compiler
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.search import GraphPipeSearch
+from pipebench_graphpipe.series_parallel import decompose
 from tests.plugins.graphpipe.all_partitions import Space, cuts, smallest_bottleneck, work_of
 from tests.plugins.graphpipe.instances import pinned, problem_on
 from tests.plugins.graphpipe.test_optimum import bottleneck_ns
@@ -40,8 +40,8 @@ def space_of(problem: Problem, **offer: object) -> Space:
 def test_the_bottleneck_is_the_smallest_of_what_owners_are_offered(
     along: str, light: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "LEVELS", (LEVELS[along],))
-    monkeypatch.setattr(ownership, "LIGHT", light)
+    monkeypatch.setattr(compiler, "LEVELS", (LEVELS[along],))
+    monkeypatch.setattr(compiler, "LIGHT", light)
     narrower = 0
     for seed in range(20):
         problem = forked(seed)
@@ -56,7 +56,7 @@ def test_the_bottleneck_is_the_smallest_of_what_owners_are_offered(
 def test_of_many_branches_the_heaviest_and_the_lightest_are_owners(
     owners: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "MOST_OWNERS", owners)
+    monkeypatch.setattr(compiler, "MOST_OWNERS", owners)
     narrower = 0
     for seed in range(20):
         problem = forked(seed)
@@ -72,19 +72,19 @@ def test_the_size_of_the_table_decides_what_owners_take_along(monkeypatch: pytes
     edges = [(0, branch) for branch in range(1, 6)] + [(branch, 6) for branch in range(1, 6)]
     problem = problem_on(random.Random(0), 7, edges, 4, 10**6)
     works = sorted(work_of(problem)[branch] for branch in range(1, 6))
-    monkeypatch.setattr(ownership, "LIGHT", works[2] / sum(works))
+    monkeypatch.setattr(compiler, "LIGHT", works[2] / sum(works))
     sizes = {}
     for along, level in LEVELS.items():
         with monkeypatch.context() as patch:
-            patch.setattr(layout, "LEVELS", (level,))
+            patch.setattr(compiler, "LEVELS", (level,))
             chain = searched(problem).chain
-            sizes[along] = layout._starts(chain) * chain.width
+            sizes[along] = compiler._starts(chain) * chain.width
     assert sizes["any"] > sizes["light"] > sizes["none"]
     for along, taken in (("any", {0, 1, 2, 3, 4}), ("light", {0, 2, 4}), ("none", {0})):
-        monkeypatch.setattr(layout, "LARGEST_TABLE", sizes[along] / 2)
+        monkeypatch.setattr(compiler, "LARGEST_TABLE", sizes[along] / 2)
         tails = searched(problem).chain.forks[1].tails
         assert {tail.absorbed for tail in tails if tail.owner == 0} == taken
 
 
-def searched(problem: Problem) -> Search:
-    return Search(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
+def searched(problem: Problem) -> GraphPipeSearch:
+    return GraphPipeSearch(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))

@@ -4,8 +4,6 @@ from functools import cache
 
 import pytest
 
-from pipebench.algorithms.series_parallel import decompose
-from pipebench.algorithms.sp_tree import leaves
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.check import check_schedule
 from pipebench.domain.problem import Problem
@@ -14,6 +12,7 @@ from pipebench.domain.workload import WorkloadSpec
 from pipebench.hooks.manager import Host
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.series_parallel import decompose, leaves
 from tests.plugins.graphpipe.large_graphs import inception_v3, nasnet, problem_on, random_dag
 from tests.plugins.running import context, scheduled
 

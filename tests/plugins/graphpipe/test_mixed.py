@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pipebench.algorithms.in_flight import in_flight
-from pipebench.algorithms.sp_tree import leaves
 from pipebench.check import check_schedule
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
@@ -15,14 +14,13 @@ from pipebench.domain.errors import InfeasibleProblem, InvalidValue
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe import candidates
-from pipebench_graphpipe.assembly import Draft, assembled
-from pipebench_graphpipe.mixed_configs import NEVER, Configs, all_configs
-from pipebench_graphpipe.mixed_search import MixedFeasibility
-from pipebench_graphpipe.mixed_tables import MixedStage
-from pipebench_graphpipe.mixed_targets import mixed_drafts
+from pipebench_graphpipe.assembly import Draft, assemble_plan
+from pipebench_graphpipe.mixed_configs import NEVER, Configs, MixedStage, all_configs
+from pipebench_graphpipe.mixed_search import MixedFeasibility, mixed_drafts
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.search import GraphPipeSearch
+from pipebench_graphpipe.series_parallel import leaves
 from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, depths, period_ns, plan_of_cut, work_of
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
 from tests.plugins.running import context, scheduled, time_ns
@@ -30,16 +28,16 @@ from tests.plugins.running import context, scheduled, time_ns
 UNREACHED = 1 << 29
 
 
-def searched(problem: Problem) -> Search:
-    return Search(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
+def searched(problem: Problem) -> GraphPipeSearch:
+    return GraphPipeSearch(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
 
 
-def configs_of(search: Search, sizes: tuple[int, ...], ks: tuple[int, ...]) -> Configs:
+def configs_of(search: GraphPipeSearch, sizes: tuple[int, ...], ks: tuple[int, ...]) -> Configs:
     return all_configs([search.costs(size) for size in sizes], ks, search.problem.mini_batch)
 
 
 def least_need(
-    search: Search, configs: Configs, memory: int, sample_ns: float
+    search: GraphPipeSearch, configs: Configs, memory: int, sample_ns: float
 ) -> tuple[int | None, list[MixedStage]]:
     """In-flight of the stages that come first, at least; and the stages that do it."""
     question = MixedFeasibility(configs, configs.limits(memory, sample_ns), search.problem.cluster.size)
@@ -164,7 +162,7 @@ def test_the_first_of_the_drafts_has_the_smallest_time_a_sample(seed: int) -> No
 
 
 def _longest_ns(problem: Problem, drafts: list[Draft]) -> int:
-    model, made = CostModel(problem), assembled(problem, drafts, "none")
+    model, made = CostModel(problem), assemble_plan(problem, drafts, "none")
     return max(period_ns(problem, model, made, stage) for stage in range(len(made.stages)))
 
 
@@ -195,7 +193,7 @@ def test_sizes_beside_the_best_and_powers_of_two_up_to_k_are_tried(
     problem = problem_on(random.Random(2), 10, random_series_parallel(random.Random(2), 10), 4, 10**6)
     asked: list[tuple[list[int], list[int]]] = []
 
-    def none(search: Search, sizes: list[int], ks: list[int], memory_bytes: int) -> list[list[Draft]]:
+    def none(search: GraphPipeSearch, sizes: list[int], ks: list[int], memory_bytes: int) -> list[list[Draft]]:
         asked.append((sizes, ks))
         return []
 

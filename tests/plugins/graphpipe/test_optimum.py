@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from pipebench.algorithms.series_parallel import decompose
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.series_parallel import decompose
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.plugin import PipeDreamOptions
 from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, smallest_bottleneck, work_of

@@ -4,7 +4,7 @@ import pytest
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.problem import Problem, Regime
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.profiles.shipped import load_profile
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import services, time_ns
 

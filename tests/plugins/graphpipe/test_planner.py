@@ -14,7 +14,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.search import Search
+from pipebench_graphpipe.search import GraphPipeSearch
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel, with_memory
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -275,7 +275,7 @@ def test_a_passed_deadline_stops_it_or_keeps_what_there_is(monkeypatch: pytest.M
         plan(problem, late)
     options = GraphPipeOptions(rivals=False)
     # The time runs out after the first micro-batch size, the one that promises most.
-    first = next(iter(Search(problem, options, context(options)).least_ns))
+    first = next(iter(GraphPipeSearch(problem, options, context(options)).least_ns))
     asked = iter([False] * 4 + [True] * 1000)
     monkeypatch.setattr(Context, "out_of_time", lambda self: next(asked))
     result = plan(problem, context(options))

@@ -5,11 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from pipebench.algorithms import chain_dp
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
-from pipebench_graphpipe import closings, feasibility, merge
+from pipebench_graphpipe import chain_dp, feasibility
+from pipebench_graphpipe import chain_dp as merge
+from pipebench_graphpipe import feasibility as closings
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel

@@ -7,14 +7,13 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from pipebench.algorithms.chain_dp import NO_LIMIT
-from pipebench.algorithms.series_parallel import decompose
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Recompute, Regime
+from pipebench_graphpipe.chain_dp import NO_LIMIT
 from pipebench_graphpipe.compiler import Compiler
-from pipebench_graphpipe.measure import graph_arrays
-from pipebench_graphpipe.program import ProgramArrays
+from pipebench_graphpipe.program import ProgramArrays, graph_arrays
+from pipebench_graphpipe.series_parallel import decompose
 from pipebench_graphpipe.stage_costs import stage_costs
 from tests.algorithms.convexity import Convexity
 from tests.builders import with_model_inputs

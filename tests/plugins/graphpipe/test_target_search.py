@@ -7,21 +7,21 @@ import pytest
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.search import Search
-from pipebench_graphpipe.target_search import Partition
+from pipebench_graphpipe.search import GraphPipeSearch
+from pipebench_graphpipe.target_search import GraphPartition
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
 from tests.plugins.running import context, time_ns
 
 MEMORY = 10**6
 
 
-def searched(seed: int) -> Search:
+def searched(seed: int) -> GraphPipeSearch:
     rng = random.Random(seed)
     problem = problem_on(rng, 12, random_series_parallel(rng, 12), 4, MEMORY)
-    return Search(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
+    return GraphPipeSearch(problem, GraphPipeOptions(), Context(options=GraphPipeOptions()))
 
 
-def depth(partition: Partition) -> int:
+def depth(partition: GraphPartition) -> int:
     return max(stage.depth for stage in partition.stages)
 
 

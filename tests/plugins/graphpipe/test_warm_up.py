@@ -6,11 +6,12 @@ import pytest
 
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
-from pipebench_graphpipe import candidates, rivals
-from pipebench_graphpipe.candidates import Candidate
+from pipebench_graphpipe import candidates
+from pipebench_graphpipe import candidates as rivals
+from pipebench_graphpipe.assembly import fits, with_in_flight, with_longer_warm_up
+from pipebench_graphpipe.candidates import PartitionCandidate
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
-from pipebench_graphpipe.warm_up import fits, runs_ahead, with_in_flight
 from tests.builders import cluster, dag_problem, stages_plan
 from tests.plugins.running import context, time_ns
 
@@ -35,7 +36,7 @@ def stages() -> Plan:
 
 
 def test_each_stage_keeps_two_more_than_the_next() -> None:
-    ahead = runs_ahead(chain(), stages(), 10**6)
+    ahead = with_longer_warm_up(chain(), stages(), 10**6)
     assert ahead is not None
     assert [stage.in_flight for stage in ahead.stages] == [7, 5, 3, 1]
     assert [stage.in_flight for stage in with_in_flight(chain(), stages()).stages] == [4, 3, 2, 1]
@@ -43,7 +44,7 @@ def test_each_stage_keeps_two_more_than_the_next() -> None:
 
 
 def test_one_stage_has_nobody_to_be_ahead_of() -> None:
-    assert runs_ahead(chain(), stages_plan([[0, 1, 2, 3]]), 10**6) is None
+    assert with_longer_warm_up(chain(), stages_plan([[0, 1, 2, 3]]), 10**6) is None
 
 
 def test_what_does_not_fit_is_not_offered() -> None:
@@ -53,8 +54,8 @@ def test_what_does_not_fit_is_not_offered() -> None:
     roomy = next(memory for memory in range(10**4) if fits(problem, ahead, memory))
     # The second stage, with buffers on both sides, needs most: five samples for three.
     assert roomy - least == 2 * SAVED
-    assert runs_ahead(problem, stages(), roomy) == ahead
-    assert runs_ahead(problem, stages(), roomy - 1) is None
+    assert with_longer_warm_up(problem, stages(), roomy) == ahead
+    assert with_longer_warm_up(problem, stages(), roomy - 1) is None
 
 
 def test_the_best_variant_hides_transfers_where_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_the_best_variant_hides_transfers_where_memory_allows(monkeypatch: pytes
 def test_near_copies_of_one_plan_are_not_all_that_is_tried() -> None:
     """The three best are of one size: the best of two other sizes are tried besides."""
     made = [
-        Candidate(stages(), time, size, time)
+        PartitionCandidate(stages(), time, size, time)
         for time, size in ((10, 8), (11, 8), (12, 8), (13, 8), (20, 4), (21, 4), (30, 2), (40, 1))
     ]
     chosen = [(each.time_ns, each.micro_batch) for each in candidates._foremost(made[::-1])]

@@ -7,9 +7,7 @@ from functools import cache
 from itertools import pairwise, product
 
 from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.linearise import linearise
-from pipebench.algorithms.plan_pattern import periodic_schedule, plan_pattern
-from pipebench.algorithms.stage_table import stage_table
+from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
@@ -17,7 +15,9 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench_madpipe.allocation import Allocation
 from pipebench_madpipe.label_search import Class
+from pipebench_madpipe.pattern import periodic_schedule, plan_pattern
 from pipebench_madpipe.periodic_bnb import search
+from pipebench_madpipe.stage_table import run_table
 from tests.algorithms.enumeration import Figures, all_bounds
 
 NODES = 200_000
@@ -28,7 +28,7 @@ def chain_of(problem: Problem) -> Chain:
 
 
 def class_of(problem: Problem) -> Class:
-    table = stage_table(chain_of(problem))
+    table = run_table(chain_of(problem))
     return Class(table, problem.cluster.memory_bytes, 1, problem.cluster.size)
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.problem import Problem, Regime
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.profiles.shipped import load_profile
 from tests.builders import chain_problem, cluster
 from tests.plugins.contiguous import read_graph
 from tests.shared_data import shared_data

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum
 from pipebench.domain.problem import Problem
-from pipebench_madpipe.class_search import ClassSearch, Effort
-from pipebench_madpipe.coarse import around, restricted_table, spread
-from pipebench_madpipe.estimate import Estimate, admits
+from pipebench_madpipe.allocation import Estimate, admits
+from pipebench_madpipe.class_search import ClassSearch, Effort, around, restricted_table, spread
 from pipebench_madpipe.label_search import allocations_at
 from tests.algorithms.strategies import chains
 from tests.plugins.madpipe.brute_force import chain_of, class_of, class_optimum

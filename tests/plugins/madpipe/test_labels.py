@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period
-from pipebench.algorithms.stage_table import WORK
 from pipebench.domain.problem import Problem
-from pipebench_madpipe.estimate import Estimate, admits
+from pipebench_madpipe.allocation import Estimate, admits
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum
+from pipebench_madpipe.stage_table import WORK
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
 from tests.builders import chain_problem, cluster

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from pipebench.algorithms.contiguous import StageRange, least_memory
 from pipebench.domain.problem import Problem
-from pipebench_madpipe.least_memory import least_class_memory
+from pipebench_madpipe.planner import least_class_memory
 from tests.algorithms.strategies import chains
 from tests.builders import cluster
 from tests.plugins.madpipe.brute_force import chain_of, class_of, class_optimum

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
-from pipebench_madpipe.allocation import Allocation, BoolArray
-from pipebench_madpipe.estimate import Estimate, admits
+from pipebench_madpipe.allocation import Allocation, BoolArray, Estimate, admits
 from pipebench_madpipe.moves import improve, next_move
 from tests.algorithms.strategies import chains, partitions
 from tests.plugins.madpipe.brute_force import class_of

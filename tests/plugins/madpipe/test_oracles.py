@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from pipebench.algorithms.contiguous import longest_period
-from pipebench_madpipe.estimate import Estimate
+from pipebench_madpipe.allocation import Estimate
 from pipebench_madpipe.label_search import estimated_optimum
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions

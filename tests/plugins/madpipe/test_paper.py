@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 
 from pipebench.algorithms.contiguous import longest_period
-from pipebench.algorithms.stage_table import CUT_BACKWARD, CUT_FORWARD
 from pipebench.check import check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
-from pipebench_madpipe.estimate import Estimate
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, Grid, grid_dp, most_work
+from pipebench_madpipe.allocation import Estimate
+from pipebench_madpipe.grid import DOWN, NEAREST, UP, ValueGrid, grid_dp, most_work
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum
 from pipebench_madpipe.paper import algorithm_1
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
+from pipebench_madpipe.stage_table import CUT_BACKWARD, CUT_FORWARD
 from tests.algorithms.oracles import ORACLES
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
@@ -28,12 +28,12 @@ from tests.plugins.madpipe.networks import network
 PAPER = MadPipeOptions(variant="paper", cuts="layers")
 
 
-def fine(problem: Problem) -> Grid:
+def fine(problem: Problem) -> ValueGrid:
     """A grid with a value for every ns and byte: nothing is rounded."""
     of = class_of(problem)
     work = most_work(of.table)
     cuts = int((of.table.layers[CUT_FORWARD] + of.table.layers[CUT_BACKWARD]).sum())
-    return Grid(work + 1, of.memory + 1, work + cuts + 1, UP)
+    return ValueGrid(work + 1, of.memory + 1, work + cuts + 1, UP)
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,7 +75,9 @@ def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
     problem = ORACLES[name].problem
     of, below = class_of(problem), longest_period(chain_of(problem)) + 1
     exact = estimated_optimum(of, Estimate(False, False), 1, below).lower_ns
-    up, down = (algorithm_1(of.table, of.memory, of.most, Grid(101, 11, 51, r), 10).period_ns for r in (UP, DOWN))
+    up, down = (
+        algorithm_1(of.table, of.memory, of.most, ValueGrid(101, 11, 51, r), 10).period_ns for r in (UP, DOWN)
+    )
     assert up == -1 or up >= exact
     assert down != -1
 
@@ -98,7 +100,7 @@ def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, peri
     """
     problem = network("resnet50", devices, memory)
     of = class_of(problem)
-    found = algorithm_1(of.table, of.memory, of.most, Grid(101, 11, 51, rounding), 10)
+    found = algorithm_1(of.table, of.memory, of.most, ValueGrid(101, 11, 51, rounding), 10)
     assert round(found.period_ns / 1e6, 1) == period
 
 

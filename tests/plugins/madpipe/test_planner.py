@@ -15,13 +15,12 @@ from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchEr
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.formats.profiles import load_profile
+from pipebench.formats.profiles.shipped import load_profile
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
 from pipebench_baselines.contiguous_exact import plan as contiguous_exact
 from pipebench_baselines.plugin import ContiguousOptions
-from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.estimate import Estimate, admits
+from pipebench_madpipe.allocation import Allocation, Estimate, admits
 from pipebench_madpipe.label_search import estimated_optimum
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions, pipebench_planners

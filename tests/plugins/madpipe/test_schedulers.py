@@ -6,9 +6,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
-from pipebench.algorithms.pattern_search import shortest_pattern
-from pipebench.algorithms.plan_pattern import plan_pattern
-from pipebench.algorithms.stage_table import stage_table
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -19,9 +16,12 @@ from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
 from pipebench.simulation.synthetic import synthetic
 from pipebench_madpipe import periodic_bnb, periodic_ilp
-from pipebench_madpipe.allocation_pattern import allocation_pattern
-from pipebench_madpipe.ilp import solve
+from pipebench_madpipe.moves import allocation_pattern
+from pipebench_madpipe.pattern import plan_pattern
+from pipebench_madpipe.pattern_search import shortest_pattern
+from pipebench_madpipe.periodic_ilp import solve_ilp
 from pipebench_madpipe.plugin import BranchOptions, IlpOptions
+from pipebench_madpipe.stage_table import run_table
 from tests.algorithms.strategies import chains, partitions
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 from tests.plugins.madpipe.brute_force import allocations, chain_of, devices_of, on_devices, solved
@@ -49,7 +49,7 @@ def test_branch_and_bound_equals_the_ilp(case: tuple[Problem, Plan]) -> None:
         with pytest.raises(InfeasibleProblem, match="in flight"):
             ilp(problem, plan)
         return
-    found, answer = solved(problem, plan), solve(described.pattern, 60.0)
+    found, answer = solved(problem, plan), solve_ilp(described.pattern, 60.0)
     if found is None:
         assert answer.status == "infeasible"
         return
@@ -109,7 +109,7 @@ def test_the_pattern_of_an_allocation_is_that_of_its_plan(data: st.DataObject) -
     problem = data.draw(chains(most_layers=5, most_devices=3))
     chain = chain_of(problem)
     found = data.draw(st.sampled_from(list(allocations(chain.length, problem.cluster.size))))
-    fits, pattern = allocation_pattern(stage_table(chain), *found.arrays, problem.cluster.memory_bytes)
+    fits, pattern = allocation_pattern(run_table(chain), *found.arrays, problem.cluster.memory_bytes)
     direct = solved(problem, on_devices(problem, found.bounds, devices_of(found.special)))
     if not fits:
         assert direct is None

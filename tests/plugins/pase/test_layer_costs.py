@@ -3,11 +3,10 @@
 import pytest
 
 from pipebench.domain.graph import OperatorGraph
-from pipebench_models.contraction_operators import cross_entropy, lstm, softmax
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.image_operators import batch_norm, global_average_pool, max_pool
-from pipebench_models.token_operators import layer_norm
-from pipebench_pase.machine import Machine
+from pipebench_models.operators import batch_norm, global_average_pool, layer_norm, max_pool
+from pipebench_models.pase_models import lstm, named_cross_entropy, softmax
+from pipebench_pase.paper_costs import CostMachine
 from pipebench_pase.tables import Pricing
 
 BATCH, R = 8, 10.0
@@ -16,7 +15,7 @@ BATCH, R = 8, 10.0
 def cost(graph: OperatorGraph, split: dict[str, int]) -> float:
     """Of the last operator, the others whole."""
     splits = {op.name: {} for op in graph.operators[:-1]} | {graph.operators[-1].name: split}
-    tables = Pricing(graph, BATCH, Machine(1.0, R)).given(splits)
+    tables = Pricing(graph, BATCH, CostMachine(1.0, R)).given(splits)
     return float(tables.costs.vertices[-1][0])
 
 
@@ -35,7 +34,7 @@ def test_softmax_gathers_its_rows() -> None:
 
 def test_cross_entropy_exchanges_a_label_a_row() -> None:
     graph = GraphBuilder("g")
-    cross_entropy(graph, "l", graph.input("x", 6))
+    named_cross_entropy(graph, "l", graph.input("x", 6))
     assert cost(graph.graph(), {"batch": 2}) == pytest.approx(4 * 4 * 6 + 2 * 4)
     assert cost(graph.graph(), {"classes": 3}) == pytest.approx(4 * 8 * 2 + 2 * 8 + 2 * R * 8)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench_pase.elimination import Costs
-from pipebench_pase.ordering import Ordering, sequenced
+from pipebench_pase.ordering import Ordering, elimination_order
 from tests.plugins.pase.problems import pase, problem
 from tests.plugins.pase.random_costs import graphs
 from tests.plugins.pase.reference import REFERENCE
@@ -34,14 +34,14 @@ def dependent_sets(adjacency: Sequence[frozenset[int]], order: Sequence[int]) ->
 @given(graphs(most_vertices=9, most_configurations=1))
 def test_dependent_sets_are_those_of_the_definition(costs: Costs) -> None:
     for rule in ORDERINGS:
-        order = sequenced(costs.adjacency, rule)
+        order = elimination_order(costs.adjacency, rule)
         assert sorted(order.order) == list(range(len(costs.vertices)))
         assert list(order.dependent) == dependent_sets(costs.adjacency, order.order)
 
 
 @given(graphs(most_vertices=9, most_configurations=1))
 def test_generate_seq_takes_the_fewest_dependents_first(costs: Costs) -> None:
-    order = sequenced(costs.adjacency, "generate-seq")
+    order = elimination_order(costs.adjacency, "generate-seq")
     for position, vertex in enumerate(order.order):
         before = list(order.order[:position])
         sizes = {v: len(dependent_sets(costs.adjacency, [*before, v])[-1]) for v in order.order[position:]}

@@ -4,7 +4,7 @@ import pytest
 
 from pipebench.hooks.context import Context
 from pipebench_pase import planner
-from pipebench_pase.machine import Machine
+from pipebench_pase.paper_costs import CostMachine
 from pipebench_pase.plugin import PaSEOptions
 from pipebench_pase.tables import Pricing
 from tests.plugins.pase.problems import MODELS, by_experts, pase, problem
@@ -76,7 +76,7 @@ def test_each_tensor_between_two_operators_may_count() -> None:
     splits["encoder.0.attention.unstack"] = {"batch": 2, "sequence": 2}
     splits["encoder.0.attention.scores"] = {"batch": 2, "keys": 2}
     last, each = (
-        Pricing(graph, 128, Machine(1e13, 5000.0), parallel).given(splits).costs.of(zeros)
+        Pricing(graph, 128, CostMachine(1e13, 5000.0), parallel).given(splits).costs.of(zeros)
         for parallel in ("last", "each")
     )
     # The key arrives as it is cut; of the query, which the prototype forgets, half the positions are missing.

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.problem import Problem, Regime, RegimeMode
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_profile
 from tests.builders import cluster
 from tests.shared_data import shared_data
 

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from pipebench.algorithms.stage_problem import stage_problem
 from pipebench.check import check_schedule
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+from pipebench_pipedream.inner import stage_problem
 from pipebench_pipedream.planner import plan
 from pipebench_pipedream.plugin import PipeDreamOptions
 from tests.builders import cluster

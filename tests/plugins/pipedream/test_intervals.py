@@ -8,7 +8,7 @@ import pytest
 from pipebench.domain.problem import Problem, Regime
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
-from pipebench_pipedream.space import replica_choices
+from pipebench_pipedream.planner import replica_choices
 from tests.builders import cluster
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
 

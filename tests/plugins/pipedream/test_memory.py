@@ -5,18 +5,17 @@ from itertools import combinations, pairwise, product
 
 import pytest
 
-from pipebench.costs.scaling import scaled
+from pipebench.costs.rescale import scaled
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, Regime
-from pipebench.formats.cluster import load_cluster
-from pipebench.formats.profile_file import read_profile
-from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.memory import MemoryReading
-from pipebench_pipedream.partition import Search
+from pipebench.formats.clusters import load_cluster
+from pipebench.formats.profiles.files import read_profile
+from pipebench_pipedream.intervals import IntervalCosts, MemoryReading
+from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
+from pipebench_pipedream.planner import replica_choices
 from pipebench_pipedream.plugin import PipeDreamOptions, pipebench_planners
-from pipebench_pipedream.space import replica_choices
 from tests.builders import chain_problem, cluster
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
 from tests.plugins.running import context, scheduled
@@ -69,7 +68,7 @@ def test_the_search_equals_enumeration_under_every_reading(seed: int, reading: M
             continue
         best = min((period for period, estimate in plans if estimate <= limit), default=None)
         for form in ("k", "bs"):
-            found, _, _ = Search(costs, micro_batch, limit, problem.cluster.size, memory=reading).run(form)
+            found, _, _ = IntervalSearch(costs, micro_batch, limit, problem.cluster.size, memory=reading).run(form)
             assert (found.bottleneck_ns if found else None) == best
 
 
@@ -82,7 +81,7 @@ def test_three_stages_by_hand() -> None:
         fits = [
             limit
             for limit in range(100)
-            if (found := Search(costs, 1, limit, 3, memory=reading).run("k")[0]) and len(found.ends) == 3
+            if (found := IntervalSearch(costs, 1, limit, 3, memory=reading).run("k")[0]) and len(found.ends) == 3
         ]
         least[reading] = fits[0]
     assert least == {"p": 30 + 3 * 4, "decreasing": 30 + 3 * 4, "released": 2 * 14}
@@ -90,8 +89,8 @@ def test_three_stages_by_hand() -> None:
         [5] * 2, [5] * 2, cluster(3), weights=[10] * 2, saved=[4] * 2, activations=[0] * 3
     )
     costs = IntervalCosts(two_of_three, range(2), (1,))
-    assert Search(costs, 1, 41, 3, memory="p").run("k")[0] is None
-    found = Search(costs, 1, 38, 3, memory="decreasing").run("k")[0]
+    assert IntervalSearch(costs, 1, 41, 3, memory="p").run("k")[0] is None
+    found = IntervalSearch(costs, 1, 38, 3, memory="decreasing").run("k")[0]
     assert found is not None
 
 

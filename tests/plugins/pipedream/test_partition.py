@@ -6,8 +6,8 @@ import pytest
 
 from pipebench.domain.problem import RegimeMode
 from pipebench_pipedream.intervals import IntervalCosts
-from pipebench_pipedream.partition import Search
-from pipebench_pipedream.space import replica_choices
+from pipebench_pipedream.partition import IntervalSearch
+from pipebench_pipedream.planner import replica_choices
 from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.pipedream.brute_force import every_plan, random_problem
 
@@ -29,7 +29,7 @@ def test_both_forms_equal_enumeration_at_every_memory_limit(seed: int, micro_bat
     for limit in (least - 1, least, (3 * least + most) // 4, (least + most) // 2, most):
         fitting = [p for p in plans if p.peak_bytes <= limit]
         best = min((p.bottleneck_ns for p in fitting), default=None)
-        search = Search(costs, micro_batch, limit, devices)
+        search = IntervalSearch(costs, micro_batch, limit, devices)
         for form in ("k", "bs"):
             found, _, _ = search.run(form)
             assert (found.bottleneck_ns if found else None) == best
@@ -40,7 +40,7 @@ def test_both_forms_equal_enumeration_at_every_memory_limit(seed: int, micro_bat
                 )
         for stages in by_stages:
             best = min((p.bottleneck_ns for p in fitting if len(p.ends) == stages), default=None)
-            found, _, _ = Search(costs, micro_batch, limit, devices, stages).run("k")
+            found, _, _ = IntervalSearch(costs, micro_batch, limit, devices, stages).run("k")
             assert (found.bottleneck_ns if found else None) == best
 
 
@@ -54,7 +54,7 @@ def test_bottleneck_falls_with_devices_and_memory(seed: int, mode: RegimeMode) -
     far = 10**18
     table = [
         [
-            found.bottleneck_ns if (found := Search(costs, 8, limit, devices).run("k")[0]) else far
+            found.bottleneck_ns if (found := IntervalSearch(costs, 8, limit, devices).run("k")[0]) else far
             for limit in range(0, 3000, 150)
         ]
         for devices in range(1, 9)
@@ -74,18 +74,18 @@ def test_bottleneck_falls_with_devices_and_memory(seed: int, mode: RegimeMode) -
 )
 def test_two_operators_on_two_devices_with_unlimited_memory(activation: int, expected: int) -> None:
     problem = chain_problem([10, 10], [20, 10], cluster(2), activations=[0, activation, 0])
-    found, _, _ = Search(IntervalCosts(problem, (0, 1), (1,)), 1, 10**15, 2).run("k")
+    found, _, _ = IntervalSearch(IntervalCosts(problem, (0, 1), (1,)), 1, 10**15, 2).run("k")
     assert found is not None
     assert found.bottleneck_ns == expected
 
 
 def test_sync_adds_what_leaves_the_stage() -> None:
     problem = chain_problem([10, 10], [20, 30], cluster(2), activations=[0, 4, 0], mode="sync")
-    found, _, _ = Search(IntervalCosts(problem, (0, 1), (1,)), 1, 10**15, 2).run("k")
+    found, _, _ = IntervalSearch(IntervalCosts(problem, (0, 1), (1,)), 1, 10**15, 2).run("k")
     assert found is not None
     assert (found.ends, found.bottleneck_ns) == ((1, 2), 40)
     heavier_first = chain_problem([10, 10], [30, 20], cluster(2), activations=[0, 4, 0], mode="sync")
-    found, _, _ = Search(IntervalCosts(heavier_first, (0, 1), (1,)), 1, 10**15, 2).run("k")
+    found, _, _ = IntervalSearch(IntervalCosts(heavier_first, (0, 1), (1,)), 1, 10**15, 2).run("k")
     assert found is not None
     assert found.bottleneck_ns == 40 + 2 * 4
 
@@ -93,6 +93,6 @@ def test_sync_adds_what_leaves_the_stage() -> None:
 def test_async_uses_three_replicas_and_amortises_their_all_reduce() -> None:
     # 3 samples on 3 replicas: 10 + 20 ns; ring of 30 bytes at 1 byte/ns is 4 steps of 10, over 2 micro-batches.
     problem = dag_problem([30], [60], [], cluster(3), weights=[30], mode="async", mini_batch=6, micro_batches=(3,))
-    found, _, _ = Search(IntervalCosts(problem, (0,), replica_choices(problem, 3)), 3, 10**15, 3).run("k")
+    found, _, _ = IntervalSearch(IntervalCosts(problem, (0,), replica_choices(problem, 3)), 3, 10**15, 3).run("k")
     assert found is not None
     assert (found.replicas, found.bottleneck_ns) == ((3,), 30 + 40 // 2)

@@ -11,7 +11,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench_pipedream.paper_units import join_branches, operator_units
+from pipebench_pipedream.paper_costs import join_branches, operator_units
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.plugin import PipeDreamOptions
 from pipebench_pipedream.states import states_of

@@ -5,7 +5,7 @@ from typing import Any
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import Profile
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_profile
 from tests.shared_data import shared_data
 
 GIB = 2**30

@@ -8,8 +8,7 @@ import pytest
 from pipebench.check import check_schedule
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench_piper.planner import plan
-from pipebench_piper.plans import without_deadlock
+from pipebench_piper.planner import plan, without_deadlock
 from pipebench_piper.plugin import PiperOptions
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.plugins.running import context, scheduled

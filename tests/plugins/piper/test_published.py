@@ -7,8 +7,8 @@ import pytest
 
 from pipebench.check import check_plan
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.formats.piper import PiperOptions as ReaderOptions
-from pipebench.formats.piper import read
+from pipebench.formats.profiles.piper import PiperOptions as ReaderOptions
+from pipebench.formats.profiles.piper import read
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperOptions
 from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published

@@ -2,9 +2,8 @@
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
-from pipebench_rannc.atoms import atoms_of
+from pipebench_rannc.atoms import GroupCosts, atoms_of
 from pipebench_rannc.blocks import Blocks, Recipe, partition
-from pipebench_rannc.group_costs import GroupCosts
 
 
 def costs_of(problem: Problem, samples: int = 1) -> GroupCosts:

@@ -10,10 +10,10 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Pins, Problem, Recompute
 from pipebench.hooks.context import Context
-from pipebench_rannc.best_search import every_cut
 from pipebench_rannc.blocks import Recipe
 from pipebench_rannc.plugin import RaNNCOptions
-from pipebench_rannc.runs import Runs
+from pipebench_rannc.runs import BlockRuns
+from pipebench_rannc.search import every_cut
 from tests.builders import chain_problem, cluster
 from tests.plugins.rannc.made import blocks_of
 from tests.plugins.rannc.strategies import problems
@@ -65,7 +65,7 @@ def test_1f1b_needs_less_than_gpipe() -> None:
 @settings(max_examples=40, deadline=None)
 def test_every_cut_costs_what_the_search_says(problem: Problem) -> None:
     blocks = blocks_of(problem, Recipe(blocks=5, limit_bytes=2**60))
-    runs = Runs(CostModel(problem), blocks)
+    runs = BlockRuns(CostModel(problem), blocks)
     context = Context(options=RaNNCOptions(), services=services())
     cuts: list[Any] = every_cut(problem, runs, 2**60, context)
     assert cuts
@@ -81,7 +81,7 @@ def test_every_cut_costs_what_the_search_says(problem: Problem) -> None:
 @settings(max_examples=40, deadline=None)
 def test_every_stage_of_a_cut_fits_with_what_1f1b_keeps_in_flight(problem: Problem) -> None:
     blocks = blocks_of(problem, Recipe(blocks=5, limit_bytes=2**60))
-    runs = Runs(CostModel(problem), blocks)
+    runs = BlockRuns(CostModel(problem), blocks)
     for limit_bytes in (1500, 3000, 6000):
         for cut in every_cut(problem, runs, limit_bytes, Context(options=RaNNCOptions(), services=services())):
             for place, stage in enumerate(cut.stages):

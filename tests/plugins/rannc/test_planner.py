@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipebench.check import check_schedule
-from pipebench.check.pins import check_pins
+from pipebench.check.plan import check_pins
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
@@ -15,9 +15,9 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench_rannc.differences import PAPER, RELEASED, differences
 from pipebench_rannc.planner import plan
 from pipebench_rannc.plugin import RaNNCOptions
+from pipebench_rannc.variants import PAPER, RELEASED, differences
 from tests.builders import chain_problem, cluster
 from tests.plugins.rannc.strategies import problems, with_pins
 from tests.plugins.running import services

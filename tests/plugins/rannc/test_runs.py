@@ -7,7 +7,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Recompute
 from pipebench_rannc.blocks import Recipe
-from pipebench_rannc.runs import Runs
+from pipebench_rannc.runs import BlockRuns
 from tests.plugins.rannc.made import blocks_of
 from tests.plugins.rannc.strategies import problems
 
@@ -20,7 +20,7 @@ def test_every_run_costs_what_the_suite_says(
     """Each run as the middle stage of a plan: what is before it, it, what is behind it."""
     blocks = blocks_of(problem, Recipe(blocks=4, limit_bytes=2**60))
     model = CostModel(problem)
-    runs = Runs(model, blocks)
+    runs = BlockRuns(model, blocks)
     samples = -(-micro_batch // replicas)
     forward, backward = runs.times(samples)
     recompute: Recompute = "stage" if again else "none"

@@ -7,12 +7,12 @@ from typing import cast
 import numpy as np
 import pytest
 
-from pipebench_rannc.stage_dp import INFEASIBLE, Cut, Prune, StageTimes, all_labels, one_label
+from pipebench_rannc.stage_dp import INFEASIBLE, Prune, RunTimes, StageCut, all_labels, one_label
 
 
 def random_times(
     chance: Random, blocks: int, devices: int, classes: int = 1, proportional: bool = False
-) -> StageTimes:
+) -> RunTimes:
     """Times that grow with the run and shrink with the replicas; long runs on few replicas do not fit."""
     shape = (classes, devices + 1, blocks + 1, blocks + 1)
     forward = np.full(shape, INFEASIBLE)
@@ -29,10 +29,10 @@ def random_times(
                         backward[place, replicas, first, end] = (
                             2 * -(-ahead // replicas) if proportional else -(-back // replicas)
                         )
-    return StageTimes(forward, backward, np.zeros((2, *shape[1:]), np.int64))
+    return RunTimes(forward, backward, np.zeros((2, *shape[1:]), np.int64))
 
 
-def value(times: StageTimes, stages: list[tuple[int, int, int]]) -> int:
+def value(times: RunTimes, stages: list[tuple[int, int, int]]) -> int:
     """Longest forward + longest backward of (first, end, replicas); INFEASIBLE when one does not fit."""
     forward, backward = [], []
     for place, (first, end, replicas) in enumerate(stages):
@@ -47,7 +47,7 @@ def value(times: StageTimes, stages: list[tuple[int, int, int]]) -> int:
     return max(forward) + max(backward)
 
 
-def brute_force(times: StageTimes, stages: int, devices: int) -> int:
+def brute_force(times: RunTimes, stages: int, devices: int) -> int:
     """Over all ways to cut blocks and devices into `stages` consecutive parts."""
     blocks, least = times.blocks, INFEASIBLE
     for cuts in combinations(range(1, blocks), stages - 1):
@@ -59,7 +59,7 @@ def brute_force(times: StageTimes, stages: int, devices: int) -> int:
     return least
 
 
-def spelled(cut: Cut) -> list[tuple[int, int, int]]:
+def spelled(cut: StageCut) -> list[tuple[int, int, int]]:
     starts = [0, *(end for end, _ in cut.stages)]
     return [(start, end, replicas) for start, (end, replicas) in zip(starts, cut.stages, strict=False)]
 

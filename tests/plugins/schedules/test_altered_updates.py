@@ -5,7 +5,7 @@ import pytest
 from pipebench.check import check_schedule
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.simulation.simulate import simulate
-from pipebench_schedules import interleaved, one_f_one_b, zero_bubble
+from pipebench_schedules import interleaved, single_stage, zero_bubble
 from tests.altered import WORLDS, altered
 from tests.plugins.running import services
 from tests.plugins.schedules.test_virtual_stages import Schedule, made, shared
@@ -14,7 +14,7 @@ from tests.plugins.schedules.test_virtual_stages import Schedule, made, shared
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
     ("work", "rounds", "vee"),
-    [(one_f_one_b.schedule, 1, False), (interleaved.schedule, 2, False), (zero_bubble.schedule_v, 2, True)],
+    [(single_stage.schedule_1f1b, 1, False), (interleaved.schedule, 2, False), (zero_bubble.schedule_v, 2, True)],
 )
 def test_stages_on_one_device_each_run_their_update(work: Schedule, rounds: int, vee: bool, world: str) -> None:
     with altered(world, state_bytes=11, live_bytes=3, update_ns=500):

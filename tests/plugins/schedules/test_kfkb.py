@@ -12,7 +12,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
-from pipebench_schedules import kfkb
+from pipebench_schedules import single_stage
 from pipebench_schedules.plugin import KFKBOptions
 from tests.builders import cluster, dag_problem, stages_plan
 from tests.simulation.schedules import one_f_one_b_schedule
@@ -36,7 +36,7 @@ def problem_of(edges: list[tuple[int, int]], mini_batch: int, forward: int = 10)
 
 
 def schedule(problem: Problem, plan: Plan, **options: object) -> FiniteSchedule:
-    return kfkb.schedule(problem, plan, Context(options=KFKBOptions(**options)))  # type: ignore[arg-type]
+    return single_stage.schedule_kfkb(problem, plan, Context(options=KFKBOptions(**options)))  # type: ignore[arg-type]
 
 
 def plan_of(sizes: list[int], ks: list[int] | None = None, in_flight: list[int] | None = None) -> Plan:

@@ -11,11 +11,10 @@ from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
-from pipebench.formats.torch_cells import read_cells
-from pipebench.formats.torch_schedule import as_schedule, cells_of, read_torch_schedule
+from pipebench.formats.frameworks.torch_schedule import as_schedule, cells_of, read_cells, read_torch_schedule
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
-from pipebench_schedules import interleaved, one_f_one_b, zero_bubble
+from pipebench_schedules import interleaved, single_stage, zero_bubble
 from pipebench_schedules.plugin import OneFOneBOptions
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.shared_data import shared_data
@@ -72,7 +71,7 @@ def test_interleaved_is_valid(devices: int, rounds: int, count: int) -> None:
 
 def test_interleaved_with_one_stage_is_1f1b() -> None:
     problem, plan = shared(4, 1, 7)
-    assert made(interleaved.schedule, problem, plan) == made(one_f_one_b.schedule, problem, plan)
+    assert made(interleaved.schedule, problem, plan) == made(single_stage.schedule_1f1b, problem, plan)
 
 
 def test_interleaved_wants_whole_groups() -> None:
@@ -83,7 +82,7 @@ def test_interleaved_wants_whole_groups() -> None:
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_zb_h1_waits_less_and_holds_as_much(count: int) -> None:
     problem, plan = shared(4, 1, count)
-    split, whole = made(zero_bubble.schedule_h1, problem, plan), made(one_f_one_b.schedule, problem, plan)
+    split, whole = made(zero_bubble.schedule_h1, problem, plan), made(single_stage.schedule_1f1b, problem, plan)
     verdicts = [check_schedule(problem, plan, each) for each in (split, whole)]
     assert [verdict.status for verdict in verdicts] == ["valid", "valid"]
     assert max(verdicts[0].peak_bytes.values()) <= max(verdicts[1].peak_bytes.values())

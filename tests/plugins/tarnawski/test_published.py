@@ -5,7 +5,7 @@ import pytest
 from pipebench.check import check_plan
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.problem import Problem, Regime
-from pipebench.formats.profile_file import read_profile
+from pipebench.formats.profiles.files import read_profile
 from pipebench_tarnawski.planner import plan as tarnawski
 from pipebench_tarnawski.plugin import TarnawskiOptions
 from tests.plugins.running import context

@@ -16,7 +16,8 @@ import torch.distributed as dist
 
 from pipebench_torch.machine import CudaMachine
 from pipebench_torch.profiling import link_worker
-from pipebench_torch.running import channels, exchange, session, worker
+from pipebench_torch.running import exchange, session, worker
+from pipebench_torch.running import exchange as channels
 
 CARDS = 4
 CONNECT_S = 20.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipebench.bench.problems.profiling import profiled
+from pipebench.bench.problems.plugin_sources import profile_graph
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
@@ -10,10 +10,17 @@ from pipebench.domain.problem import Problem, Regime, RegimeMode
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context, ProfileRequest
-from pipebench_models.feature_operators import concat
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.image_operators import batch_norm, conv2d, flatten, global_average_pool, relu
-from pipebench_models.shared_operators import add, linear
+from pipebench_models.operators import (
+    add,
+    batch_norm,
+    concat_feature_vectors,
+    conv2d,
+    flatten,
+    global_average_pool,
+    linear,
+    relu,
+)
 from pipebench_torch.executor import execute
 from pipebench_torch.plugin import ExecutorOptions
 from tests.plugins.running import services
@@ -27,7 +34,7 @@ def diamond() -> OperatorGraph:
     x = graph.input("x", WIDTH)
     a = linear(graph, "a", x, WIDTH)
     b, c = relu(graph, "b", linear(graph, "b0", a, WIDTH)), linear(graph, "c", a, 2 * WIDTH)
-    joined = linear(graph, "d", concat(graph, "concat", [b, c]), WIDTH)
+    joined = linear(graph, "d", concat_feature_vectors(graph, "concat", [b, c]), WIDTH)
     add(graph, "e", joined, a, ("features",), "e")
     return graph.graph()
 
@@ -59,7 +66,7 @@ def problem_of(graph: OperatorGraph, devices: int, mini_batch: int, mode: Regime
     """The graph, profiled analytically."""
     on = cpu_cluster(devices)
     request = ProfileRequest(devices=on.types, micro_batches=(1, 2, 4, 8))
-    profile = profiled(services().host, "analytic", graph, request)
+    profile = profile_graph(services().host, "analytic", graph, request)
     return Problem(profile=profile, cluster=on, mini_batch=mini_batch, regime=Regime(mode=mode))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.formats.native import read_document
+from pipebench.formats.documents import read_document
 from tests.cli.command_line import CommandLine
 
 TRAINING = Path(__file__).with_name("training.py")

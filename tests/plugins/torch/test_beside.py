@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.errors import PipebenchError
 from pipebench_torch.plugin import ProfilerOptions
-from pipebench_torch.profiling.beside import Company, companions
+from pipebench_torch.profiling.companions import Company, companions
 from tests.plugins.torch.small import diamond
 from tests.plugins.torch.test_profiler import measured
 

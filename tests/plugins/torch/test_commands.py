@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.formats.native import read_document
+from pipebench.formats.documents import read_document
 from tests.cli.command_line import CommandLine
 
 QUICK = "torch[device=cpu,iterations=1,least_s=0,warmup=0,verify=yes,timeout_s=100]"

@@ -15,8 +15,9 @@ from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.shared_operators import linear
-from pipebench_torch import executor, installed
+from pipebench_models.operators import linear
+from pipebench_torch import executor
+from pipebench_torch.processes import nodes
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
 
@@ -118,7 +119,7 @@ def test_a_port_in_use() -> None:
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nodes.importlib.util, "find_spec", lambda name: None)
     assert failure(chain()) == "torch is not installed (pip install 'pipebench[torch]')"
 
 

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.errors import PipebenchError
-from pipebench_torch.processes.failures import RanksFailed
-from pipebench_torch.processes.launch import run_ranks
+from pipebench_torch.processes.launch import RanksFailed, run_ranks
 
 PRELUDE = """
 import os, sys, time, signal

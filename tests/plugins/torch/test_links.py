@@ -16,12 +16,10 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.context import Context, LinkRequest
 from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ProfilerOptions
-from pipebench_torch.processes.failures import RanksFailed
+from pipebench_torch.processes.launch import RanksFailed
 from pipebench_torch.profiling import links as measured_links
-from pipebench_torch.profiling.link_levels import SIZES, LinkReport, fitted, levels
-from pipebench_torch.profiling.link_pairs import MOST_PAIRS, Pair, pairs_abreast, pairs_between, pairs_within
-from pipebench_torch.profiling.links import links
-from pipebench_torch.profiling.wire import Wire
+from pipebench_torch.profiling.links import SIZES, LinkReport, fit_link, link_levels, links
+from pipebench_torch.profiling.wire import MOST_PAIRS, Pair, Wire, pairs_abreast, pairs_between, pairs_within
 
 WORKER, DIES = (Path(__file__).with_name(name) for name in ("as_nccl.py", "dying_link.py"))
 
@@ -31,23 +29,23 @@ def times(latency_s: float, bytes_s: float) -> list[float]:
 
 
 def test_times_on_a_line_give_it_back() -> None:
-    latency, rate = fitted(SIZES, [times(50e-6, 2e9)])
+    latency, rate = fit_link(SIZES, [times(50e-6, 2e9)])
     assert latency == pytest.approx(50e-6, rel=1e-6)
     assert rate == pytest.approx(2e9, rel=1e-6)
 
 
 def test_the_median_pair_stands_for_all() -> None:
     slow, middle, fast = times(1e-3, 1e8), times(2e-5, 3e9), times(1e-6, 9e10)
-    assert fitted(SIZES, [slow, fast, middle])[1] == pytest.approx(3e9, rel=1e-6)
+    assert fit_link(SIZES, [slow, fast, middle])[1] == pytest.approx(3e9, rel=1e-6)
 
 
 def test_latency_is_not_negative_and_small_messages_decide_it() -> None:
     late = [time * (1.2 if size > 10**6 else 1.0) for time, size in zip(times(0.0, 1e9), SIZES, strict=True)]
-    assert 0.0 < fitted(SIZES, [late])[0] < 1e-6
+    assert 0.0 < fit_link(SIZES, [late])[0] < 1e-6
     slow_large = [
         time + (5e-3 if size > 10**7 else 0.0) for time, size in zip(times(1e-4, 1e9), SIZES, strict=True)
     ]
-    assert fitted(SIZES, [slow_large])[0] == pytest.approx(1e-4, rel=0.2)
+    assert fit_link(SIZES, [slow_large])[0] == pytest.approx(1e-4, rel=0.2)
 
 
 def test_pairs_inside_nodes_between_them_and_all_at_once() -> None:
@@ -80,7 +78,7 @@ def test_no_node_and_no_device_is_left_out(processes: tuple[int, ...]) -> None:
 def test_a_line_that_does_not_fit_leaves_a_latency() -> None:
     """A wire that lets small messages through at once, and one that was held up by chance."""
     burst = [110e-6, 112e-6, 1973e-6, 23667e-6, 90e-3, 338e-3]
-    latency, rate = fitted(SIZES, [burst])
+    latency, rate = fit_link(SIZES, [burst])
     assert 55e-6 <= latency <= 110e-6
     assert 4e7 < rate < 1.2e8
 
@@ -90,7 +88,7 @@ def test_a_level_for_nodes_and_one_for_the_way_between_them(together: float, sha
     report = LinkReport(
         within=(tuple(times(5e-6, 9e9)),), between=(tuple(times(40e-6, 2e9)),) * 3, together=together
     )
-    inner, outer = levels(report, SIZES, (2, 2), "gloo")
+    inner, outer = link_levels(report, SIZES, (2, 2), "gloo")
     assert (inner.name, inner.group, inner.bandwidth_bytes_s) == ("node", 2, pytest.approx(9e9))
     assert (outer.name, outer.group, outer.bandwidth_bytes_s) == ("nodes", 4, pytest.approx(2e9))
     assert (outer.latency_s, outer.shared_bandwidth_bytes_s) == (pytest.approx(40e-6), shared)

@@ -16,11 +16,10 @@ pytest.importorskip("torch", reason="needs the torch extra")
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.formats.native import write_document
+from pipebench.formats.documents import write_document
 from pipebench_torch.plugin import ExecutorOptions
-from pipebench_torch.processes.failures import RanksFailed
-from pipebench_torch.processes.launch import run_ranks
-from pipebench_torch.processes.nodes import Node, node_of
+from pipebench_torch.processes.launch import RanksFailed, run_ranks
+from pipebench_torch.processes.nodes import RunNode, node_of
 from tests.plugins.torch.small import diamond, problem_of, stages
 from tests.plugins.torch.test_launch import PRELUDE, alive
 
@@ -41,7 +40,7 @@ def on_two_nodes(folder: Path, body: str, limits_s: tuple[float, float] = (40.0,
     def one(rank: int) -> None:
         own = folder / f"node-{rank}"
         own.mkdir()
-        node = Node(processes=(1, 1), rank=rank, port=port)
+        node = RunNode(processes=(1, 1), rank=rank, port=port)
         command = [sys.executable, "-c", PRELUDE + body, str(own)]
         try:
             run_ranks(command, 2, own, time.monotonic() + limits_s[rank], node, facts if rank else {"plan": "ab"})
@@ -131,7 +130,7 @@ def test_a_rendezvous_may_be_an_ipv6_address(text: str, host: str, where: str) -
 
 
 def test_ranks_are_dealt_in_blocks() -> None:
-    def node(world: int, **options: object) -> Node:
+    def node(world: int, **options: object) -> RunNode:
         return node_of(ExecutorOptions(rendezvous="host:1", **options), world)
 
     assert node(4, nnodes=2).processes == (2, 2)

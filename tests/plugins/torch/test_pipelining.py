@@ -10,7 +10,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule
 from pipebench_models.graph_builder import GraphBuilder
-from pipebench_models.shared_operators import linear
+from pipebench_models.operators import linear
 from pipebench_torch.placing.chains import chain_of
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, image, problem_of, run, stages

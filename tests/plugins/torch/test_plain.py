@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from pipebench.domain.errors import PipebenchError
-from pipebench_torch.modules.building import for_checking
-from pipebench_torch.modules.captured import CapturedModel
+from pipebench_torch.modules.captured_model import CapturedModel
 from pipebench_torch.modules.catalog import Source
+from pipebench_torch.modules.profile_models import for_checking
 from pipebench_torch.profiling.passes import passes_of
-from pipebench_torch.profiling.saved_storages import SavedStorages
+from pipebench_torch.profiling.timed_pass import SavedStorages
 
 WIDTH = 8
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.bench.problems.profiling import profile_of
+from pipebench.bench.problems.plugin_sources import profile_of
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
@@ -85,11 +85,11 @@ def test_a_name_of_both_is_captured_where_the_project_s_operators_cannot_be_comp
 
 
 def test_a_stopped_measurement_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipebench_torch.profiling import measure
+    from pipebench_torch.profiling import passes
 
     scratch = tmp_path / "p.json.partial"
     asked: list[int] = []
-    real = measure.measure
+    real = passes.measure
 
     def counted(model: object, samples: int, *rest: object) -> object:
         if asked and len(asked) == 1 and asked[0] == 2 and samples == 4:
@@ -98,7 +98,7 @@ def test_a_stopped_measurement_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         asked.append(samples)
         return real(model, samples, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measure, "measure", counted)
+    monkeypatch.setattr(passes, "measure", counted)
     request = replace(REQUEST, scratch=str(scratch))
     with pytest.raises(KeyboardInterrupt):
         measured("tiny-mmt[layers=1]", request=request)

@@ -7,7 +7,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 import torch
 
 from pipebench_torch.machine import Machine
-from pipebench_torch.running import reduction
+from pipebench_torch.running import exchange
 
 
 def messages(gradients: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, object]]:
@@ -19,8 +19,8 @@ def messages(gradients: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> l
         sent.append((tensor.numel(), tensor.dtype))
         tensor *= 2
 
-    monkeypatch.setattr(reduction.dist, "all_reduce", doubled)
-    reduction.add_replicas(gradients, list(gradients), "the replicas", Machine())
+    monkeypatch.setattr(exchange.dist, "all_reduce", doubled)
+    exchange.add_replicas(gradients, list(gradients), "the replicas", Machine())
     return sent
 
 
@@ -35,7 +35,7 @@ def test_many_small_weights_are_one_message(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_messages_are_cut_at_a_size_and_where_numbers_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduction, "BUCKET_BYTES", 40)
+    monkeypatch.setattr(exchange, "BUCKET_BYTES", 40)
     sizes = {"a": 6, "b": 4, "c": 1, "d": 30, "e": 2, "g": 3, "h": 5}
     gradients = {name: torch.ones(size) for name, size in sizes.items()}
     gradients["f"] = torch.ones(2, dtype=torch.float64)

@@ -7,10 +7,10 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import Context
+from pipebench_torch.executor import judge_gradients, note_other_device
 from pipebench_torch.placing.layout import layout_of
 from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.job import Difference
-from pipebench_torch.remarks import judge_gradients, note_other_device
 from tests.plugins.torch.small import diamond, problem_of, stages
 
 CPU = "Some CPU 3.0"

@@ -6,13 +6,13 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from pipebench.bench.problems.profiling import build_graph
+from pipebench.bench.problems.plugin_sources import build_graph
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.hooks.syntax import parse_reference
-from pipebench_torch.modules.building import model_of
+from pipebench_torch.modules.profile_models import model_of
 from pipebench_torch.placing.layout import layout_of
-from pipebench_torch.placing.pieces import traffic_of
+from pipebench_torch.placing.messages import traffic_of
 from pipebench_torch.profiling.passes import passes_of
 from pipebench_torch.running.stage import StageRun
 from tests.plugins.running import services

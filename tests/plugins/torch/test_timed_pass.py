@@ -12,9 +12,7 @@ from torch import Tensor
 
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter
 from pipebench.domain.graph import Tensor as GraphTensor
-from pipebench_torch.profiling.clock import Clock
-from pipebench_torch.profiling.saved_storages import SavedStorages
-from pipebench_torch.profiling.timed_pass import TimedPass
+from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass
 
 FORWARD, BACKWARD = 100, 1000
 """An operator n takes n + 100 forward, and each step of its backward n + 1000."""

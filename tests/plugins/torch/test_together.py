@@ -10,9 +10,9 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ExecutorOptions
-from pipebench_torch.processes.job import Tasks
-from pipebench_torch.running import together
-from pipebench_torch.running.clocks import Compared, by_rank_0
+from pipebench_torch.processes.job import TaskTimes
+from pipebench_torch.running import exchange
+from pipebench_torch.running.clocks import ClockComparison, by_rank_0
 from pipebench_torch.running.session import MOST_RUNS, Session
 
 
@@ -20,9 +20,9 @@ from pipebench_torch.running.session import MOST_RUNS, Session
 def test_a_clock_that_is_off_starts_at_the_same_instant(monkeypatch: pytest.MonkeyPatch, ahead_ns: int) -> None:
     """The clock of this process is ahead of rank 0's; rank 0 said when."""
     instant = time.monotonic_ns() - ahead_ns + 300_000_000
-    monkeypatch.setattr(together.dist, "barrier", lambda: None)
-    monkeypatch.setattr(together.dist, "broadcast", lambda box, src: box.fill_(instant))
-    together.start_together(Machine(), -ahead_ns)
+    monkeypatch.setattr(exchange.dist, "barrier", lambda: None)
+    monkeypatch.setattr(exchange.dist, "broadcast", lambda box, src: box.fill_(instant))
+    exchange.start_together(Machine(), -ahead_ns)
     late_ns = time.monotonic_ns() - ahead_ns - instant
     assert 0 <= late_ns < 1_000_000_000
 
@@ -33,10 +33,10 @@ def test_a_clock_that_gains_is_followed() -> None:
     def own(instant_ns: int) -> int:
         return instant_ns + 7 * 10**9 + instant_ns * 40 // 10**6
 
-    before, after = (Compared(own(at_ns), at_ns - own(at_ns), 5) for at_ns in (10**9, 61 * 10**9))
+    before, after = (ClockComparison(own(at_ns), at_ns - own(at_ns), 5) for at_ns in (10**9, 61 * 10**9))
     instants = (2 * 10**9, 3 * 10**9, 30 * 10**9, 60 * 10**9)
     begun, begin, end, ended = (own(instant) for instant in instants)
-    seen = Tasks(begun=begun, ended=ended, begin=(begin,), end=(end,), sent={3: end}, got={4: begin})
+    seen = TaskTimes(begun=begun, ended=ended, begin=(begin,), end=(end,), sent={3: end}, got={4: begin})
     moved = by_rank_0(seen, before, after)
     found = (moved.begun, moved.begin[0], moved.end[0], moved.ended)
     assert max(abs(one - other) for one, other in zip(found, instants, strict=True)) <= 2
@@ -45,12 +45,12 @@ def test_a_clock_that_gains_is_followed() -> None:
 
 def test_what_may_be_an_error_of_the_comparisons_is_not_followed() -> None:
     """The better one of the two holds, and tasks take as long as they took."""
-    seen = Tasks(begun=1000, ended=2000, begin=(), end=(), sent={}, got={})
-    one, other = Compared(0, -70, 30), Compared(3000, -40, 5)
-    for before, after in ((one, other), (Compared(0, -40, 5), Compared(3000, -70, 30))):
+    seen = TaskTimes(begun=1000, ended=2000, begin=(), end=(), sent={}, got={})
+    one, other = ClockComparison(0, -70, 30), ClockComparison(3000, -40, 5)
+    for before, after in ((one, other), (ClockComparison(0, -40, 5), ClockComparison(3000, -70, 30))):
         moved = by_rank_0(seen, before, after)
         assert (moved.begun, moved.ended) == (960, 1960)
-    gained = by_rank_0(seen, Compared(0, -70, 10), Compared(3000, -40, 5))
+    gained = by_rank_0(seen, ClockComparison(0, -70, 10), ClockComparison(3000, -40, 5))
     assert (gained.begun, gained.ended) == (940, 1950)
 
 
@@ -61,14 +61,14 @@ def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, 
     session.layout, session.machine = SimpleNamespace(rounds=rounds), Machine()
     done: list[int] = []
 
-    def timed(_: Any) -> Tasks:
+    def timed(_: Any) -> TaskTimes:
         took = took_s[min(len(done), len(took_s) - 1)]
         done.append(1)
-        return Tasks(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
+        return TaskTimes(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
 
     session._timed = timed
-    session.clocks = SimpleNamespace(compare=lambda: Compared(0, 0, 0))
-    monkeypatch.setattr("pipebench_torch.running.session.told", lambda value, machine: value)
+    session.clocks = SimpleNamespace(compare=lambda: ClockComparison(0, 0, 0))
+    monkeypatch.setattr("pipebench_torch.running.session.broadcast_value", lambda value, machine: value)
     counted, _ = session.measured(SimpleNamespace(run=lambda: timed(None)))
     return len(done), len(counted)
 

@@ -16,11 +16,11 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.plan import Plan
-from pipebench.formats.native import read_document, write_document
-from pipebench_torch.processes import interface, meeting
-from pipebench_torch.processes.interface import address_towards, interface_of
-from pipebench_torch.processes.meeting import Meeting
-from pipebench_torch.processes.nodes import Node
+from pipebench.formats.documents import read_document, write_document
+from pipebench_torch.processes import meeting
+from pipebench_torch.processes import meeting as interface
+from pipebench_torch.processes.meeting import Meeting, address_towards, interface_of
+from pipebench_torch.processes.nodes import RunNode
 from tests.plugins.torch.small import diamond, problem_of, stages
 
 NETWORK = "10.97.31."
@@ -128,10 +128,10 @@ def test_a_node_goes_by_the_way_to_the_other(rank: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(meeting, "address_towards", lambda host: ways[rank, host])
     monkeypatch.setattr(meeting, "interface_of", lambda address: found[address])
     met = Meeting.__new__(Meeting)
-    met.node = Node(processes=(1, 1), rank=rank, host="host-1", port=1)
+    met.node = RunNode(processes=(1, 1), rank=rank, host="host-1", port=1)
     met.store = SimpleNamespace(get=lambda key: {"address/1": b"10.0.0.2"}[key])
     assert met.interface() == f"wire{rank}"
-    met.node = Node(processes=(2,))
+    met.node = RunNode(processes=(2,))
     assert met.interface() == ("lo" if sys.platform == "linux" else "")
 
 

@@ -9,8 +9,8 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from pipebench_torch.profiling import versions as made_with
-from pipebench_torch.profiling.versions import driver_version, versions
+from pipebench_torch.profiling import profiler as made_with
+from pipebench_torch.profiling.profiler import driver_version, versions
 
 CLOSED = """NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
 GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.report.chart.axis import around, from_zero, name, round_ticks
+from pipebench.report.chart.elements import around, from_zero, name, round_ticks
 
 
 @pytest.mark.parametrize(

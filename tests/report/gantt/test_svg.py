@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipebench.report.gantt.gantt import MANY, gantt
+from pipebench.report.gantt.gantt import MANY, MOST_ROWS, gantt, without_short_bars
 from pipebench.report.gantt.svg import WIDTH, gantt_svg
-from pipebench.report.gantt.thin import MOST_ROWS, thinned
 from tests.report.gantt.traces import TWO, long_trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -51,18 +50,18 @@ def test_a_million_tasks_are_drawn_together_and_it_is_said() -> None:
 
 def test_thinning_keeps_what_can_be_seen_and_covers_what_was_busy() -> None:
     whole = gantt(long_trace(1000))
-    fewer, notes = thinned(whole, shortest_ns=10)
+    fewer, notes = without_short_bars(whole, shortest_ns=10)
     many, last = fewer.rows[0].bars
     assert (many.kind, many.count, many.start_ns, many.end_ns) == (MANY, 1000, 0, 1000)
     assert last == whole.rows[0].bars[-1]
     assert len(notes) == 1
-    assert thinned(whole, shortest_ns=1) == (whole, ())
+    assert without_short_bars(whole, shortest_ns=1) == (whole, ())
 
 
 def test_more_rows_than_can_be_read_are_left_out_and_counted() -> None:
     row = gantt(TWO).rows[0]
     whole = replace(gantt(TWO), rows=(row,) * (MOST_ROWS + 6))
-    fewer, notes = thinned(whole, 1)
+    fewer, notes = without_short_bars(whole, 1)
     assert len(fewer.rows) == MOST_ROWS
     assert notes == (f"6 of {MOST_ROWS + 6} rows are left out",)
 

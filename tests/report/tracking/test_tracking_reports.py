@@ -6,23 +6,32 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipebench.report.tracking.blocks import Heading, Items, Paragraph, Report, Spark, Table
-from pipebench.report.tracking.html import html
-from pipebench.report.tracking.markdown import markdown
-from pipebench.report.tracking.night import night_report
-from pipebench.report.tracking.spark import spark_svg, spark_text
-from pipebench.report.tracking.text import print_report
-from pipebench.report.tracking.words import column_words
-from pipebench.track.event import Column
-from pipebench.track.history import open_history
-from pipebench.track.journal import append
+from pipebench.report.tracking.blocks import (
+    BlockTable,
+    Heading,
+    Items,
+    Paragraph,
+    Spark,
+    TrackingReport,
+    spark_svg,
+    spark_text,
+)
+from pipebench.report.tracking.reports import column_words, night_report
+from pipebench.report.tracking.writers import html_report, markdown_report, print_report
+from pipebench.track.events import ColumnChange
+from pipebench.track.history import append, open_history
 from pipebench.track.judgement import judge
 from tests.track.made_nights import MACHINE, measured, night, paired, subject
 
 EVIL = "<script>alert(1)</script> | ** [x](y) @all `a`\n# h &amp; $x$ \"'"
-REPORT = Report(
+REPORT = TrackingReport(
     EVIL,
-    [Heading(EVIL), Paragraph(EVIL, "bad"), Items([EVIL]), Table((EVIL,), [[EVIL], [Spark((1.0, 2.0), (1,))]])],
+    [
+        Heading(EVIL),
+        Paragraph(EVIL, "bad"),
+        Items([EVIL]),
+        BlockTable((EVIL,), [[EVIL], [Spark((1.0, 2.0), (1,))]]),
+    ],
 )
 
 
@@ -50,15 +59,15 @@ def seen(text: str) -> Tags:
 
 
 def test_html_shows_texts_as_they_are_and_loads_nothing() -> None:
-    tags = seen(html(REPORT))
+    tags = seen(html_report(REPORT))
     assert "script" not in tags.tags
     assert tags.links == []
     assert tags.words.count(EVIL) == 7
-    assert "://" not in html(REPORT)
+    assert "://" not in html_report(REPORT)
 
 
 def test_markdown_has_no_markup_of_strangers() -> None:
-    lines = markdown(REPORT).splitlines()
+    lines = markdown_report(REPORT).splitlines()
     text = "\n".join(lines)
     assert "<script" not in text.replace("\\<script", "")
     assert "@all" not in text
@@ -71,7 +80,9 @@ def test_markdown_has_no_markup_of_strangers() -> None:
 
 def test_a_terminal_gets_every_word() -> None:
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    print_report(console, Report("T", [Paragraph("[red]x[/red]"), Items(["y"]), Table(("h",), [["[b]z"]])]))
+    print_report(
+        console, TrackingReport("T", [Paragraph("[red]x[/red]"), Items(["y"]), BlockTable(("h",), [["[b]z"]])])
+    )
     printed = console.export_text()
     assert all(word in printed for word in ("[red]x[/red]", "y", "[b]z", "T", "h"))
 
@@ -88,7 +99,7 @@ def test_a_terminal_gets_every_word() -> None:
 )
 def test_columns_in_words(column: tuple[str, object, object], words: str) -> None:
     name, before, after = column
-    assert column_words(Column(name=name, before=before, after=after)) == words  # type: ignore[arg-type]
+    assert column_words(ColumnChange(name=name, before=before, after=after)) == words  # type: ignore[arg-type]
 
 
 def test_a_series_becomes_a_curve_with_a_stroke_at_each_step() -> None:
@@ -105,7 +116,7 @@ def test_the_report_of_a_night_says_all_of_it(tmp_path: Path) -> None:
     append(tmp_path, MACHINE, night(0, *both))
     worse = measured(5.0, exact={"work.states": 11}), measured(subject=subject("other", "<b>"), exact={})
     append(tmp_path, MACHINE, night(3, *worse))
-    text = markdown(night_report(judge(open_history(tmp_path))))
+    text = markdown_report(night_report(judge(open_history(tmp_path))))
     for words in (
         "Worse: 1 change to look at",
         "work: states 10 -\\> 11 (+10 %)",

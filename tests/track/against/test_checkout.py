@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.against.checkout import check_out, commit_of, copy_working_tree, described, repository
-from pipebench.track.against.side import Side, install, project_name
-from pipebench.track.against.sides import install_sides
+from pipebench.track.against.installation import (
+    Side,
+    check_out,
+    commit_of,
+    copy_working_tree,
+    describe_revision,
+    install,
+    install_sides,
+    project_name,
+    repository,
+)
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
 
@@ -66,8 +74,8 @@ def test_a_revision_that_is_neither_a_commit_nor_a_version(top: Path, tmp_path: 
 
 
 def test_described(top: Path, tmp_path: Path) -> None:
-    assert described(top).endswith("-dirty")
-    assert described(tmp_path) == ""
+    assert describe_revision(top).endswith("-dirty")
+    assert describe_revision(tmp_path) == ""
 
 
 def test_the_name_of_the_project(top: Path, tmp_path: Path) -> None:
@@ -108,7 +116,7 @@ def test_a_version_is_fetched_and_a_revision_is_built(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "pipebench.track.against.sides.install", lambda what, target, source=None: asked.append(what)
+        "pipebench.track.against.installation.install", lambda what, target, source=None: asked.append(what)
     )
     first = install_sides("0.9", top, tmp_path / "one")
     assert (first.distribution, first.before.name) == ("mine", "mine 0.9")

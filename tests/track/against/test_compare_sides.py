@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.report.tracking.markdown import markdown
-from pipebench.report.tracking.revisions import against_report
-from pipebench.track.against.compare import FEWEST_PAIRS, MOST_PAIRS, compare_sides, same_calibration
-from pipebench.track.against.compared import Against
-from pipebench.track.against.run import OtherRow, Run
-from pipebench.track.against.side import Side
-from pipebench.track.against.sides import Sides
+from pipebench.report.tracking.reports import against_report
+from pipebench.report.tracking.writers import markdown_report
+from pipebench.track.against.comparison import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    Against,
+    OtherRow,
+    Run,
+    compare_sides,
+    same_calibration,
+)
+from pipebench.track.against.installation import Side, Sides
 
 SIDES = Sides("mine", Side("v1", None, Path("a")), Side("tree", None, Path("b")))
 
@@ -60,7 +65,7 @@ def test_a_fifth_slower_is_flagged_though_the_machine_drifts() -> None:
     found = compared(Made(1.2))
     assert found.worse
     assert found.subjects[0].pairs.answer == "slower"
-    assert "+2" in markdown(against_report(found))
+    assert "+2" in markdown_report(against_report(found))
 
 
 def test_the_same_twice_is_not() -> None:
@@ -91,7 +96,7 @@ def test_a_plan_worse_by_a_millionth_is_flagged() -> None:
     found = compared(Made(simulated_s=0.452375225))
     assert found.worse
     assert found.subjects[0].outcome == "worse"
-    assert "452,374,773 ns -\\> 452,375,225 ns (+0.999 ppm)" in markdown(against_report(found))
+    assert "452,374,773 ns -\\> 452,375,225 ns (+0.999 ppm)" in markdown_report(against_report(found))
 
 
 def test_less_work_is_better_and_no_failure() -> None:

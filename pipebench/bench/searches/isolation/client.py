@@ -1,9 +1,12 @@
-"""The parent's side: start the fork server, hand it searches one at a time, keep the clock."""
+"""The parent's side: start the fork server, hand it searches one at a time, keep the clock, and say
+how each ended.
+"""
 
 import atexit
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -13,9 +16,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pipebench.bench.components import Ready
 from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.wire import Broken, receive, send_with_descriptors
+from pipebench.bench.searches.isolation.wire import BrokenWire, frames, receive, send_with_descriptors
+from pipebench.bench.searches.perform import perform
+from pipebench.bench.searches.request import SearchReport, SearchRequest
+from pipebench.bench.searches.search import GRACE_S
 from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.manager import Host
 
 START_S, END_S = 60.0, 10.0
 KEPT_OUTPUT_BYTES = 4096
@@ -28,7 +36,7 @@ START = (
 
 
 @dataclass(slots=True)
-class Ended:
+class ChildExit:
     """What a child left. sent: the bytes of its reports. code: exit code, or minus the signal's number.
 
     stopped: the parent ended it at the time limit. lost: the server itself went down. output: the tail of
@@ -67,15 +75,15 @@ class Isolation:
         """Whether the server runs and has this process' import path."""
         return self._server.poll() is None and self._surroundings == _surroundings()
 
-    def run(self, errand: Errand, deadline_s: float) -> Ended:
+    def run(self, errand: Errand, deadline_s: float) -> ChildExit:
         """Run one search to its end, or kill it and all its processes at the deadline (time.monotonic())."""
         with self._turn:
             try:
                 self._greet()
                 return self._run(errand, deadline_s)
-            except (Broken, ConnectionError, TimeoutError):
+            except (BrokenWire, ConnectionError, TimeoutError):
                 self.close()
-                return Ended(lost=True)
+                return ChildExit(lost=True)
             except BaseException:
                 self.close()
                 raise
@@ -97,7 +105,7 @@ class Isolation:
         self._control.settimeout(END_S)
         self._greeted = True
 
-    def _run(self, errand: Errand, deadline_s: float) -> Ended:
+    def _run(self, errand: Errand, deadline_s: float) -> ChildExit:
         reports, their_reports = os.pipe()
         output, their_output = os.pipe()
         try:
@@ -109,8 +117,8 @@ class Isolation:
             os.close(reports)
             os.close(output)
 
-    def _follow(self, reports: "_Stream", output: "_Stream", deadline_s: float) -> Ended:
-        ended = Ended()
+    def _follow(self, reports: "_Stream", output: "_Stream", deadline_s: float) -> ChildExit:
+        ended = ChildExit()
         while True:
             left = deadline_s - time.monotonic()
             if left <= 0 and not ended.stopped:
@@ -127,7 +135,7 @@ class Isolation:
                 told = json.loads(receive(self._control))
                 break
             if ended.stopped and not ready:
-                raise Broken("the server does not answer")
+                raise BrokenWire("the server does not answer")
         for stream in (reports, output):
             stream.drain()
         ended.code, ended.peak_bytes = told["code"], told["peak_bytes"]
@@ -208,3 +216,61 @@ def errand_folder() -> str:
         return os.getcwd()
     except OSError as error:
         raise PipebenchError(f"the current folder: {error.strerror}") from None
+
+
+DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatedSearch:
+    """The report, the tail of what the planner printed, and the memory that its process held at its largest."""
+
+    report: SearchReport
+    output: str = ""
+    peak_bytes: int | None = None
+
+
+def search_in_isolation(host: Host, planner: Ready, request: SearchRequest, memory_bytes: int) -> IsolatedSearch:
+    """The report of a search, in a child process unless the planner is the host's own.
+
+    memory_bytes: what the search may take beyond what the fork server has; 0 for no limit.
+    """
+    if planner.here:
+        reports: list[SearchReport] = []
+        perform(host, planner, request, reports.append)
+        return IsolatedSearch(reports[-1])
+    errand = Errand(
+        request=request, folder=errand_folder(), environment=dict(os.environ), memory_bytes=memory_bytes
+    )
+    assert request.deadline_s is not None
+    began = time.monotonic()
+    ended = isolation().run(errand, request.deadline_s + GRACE_S)
+    limit_s = request.deadline_s - began
+    return IsolatedSearch(_report(ended, limit_s, memory_bytes), ended.output, ended.peak_bytes or None)
+
+
+def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport:
+    try:
+        reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in frames(ended.sent)]
+    except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        return _crashed(f"its process sent what is no report: {error}")
+    if reports and (reports[-1].final or (ended.stopped and reports[-1].status in ("found", "infeasible"))):
+        return reports[-1]
+    if ended.stopped:
+        return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
+    if ended.lost:
+        return _crashed("it brought down the process that runs searches")
+    if ended.code < 0:
+        return _killed(-ended.code, ended.peak_bytes, memory_bytes)
+    return _crashed(f"its process ended with exit code {ended.code} before it returned a plan")
+
+
+def _killed(number: int, peak_bytes: int, memory_bytes: int) -> SearchReport:
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if number in DYING_OF_MEMORY and memory_bytes and peak_bytes > memory_bytes / 2:
+        return SearchReport(status="memory", reason=f"its process was killed by {name} at its memory limit")
+    return _crashed(f"its process was killed by {name}")
+
+
+def _crashed(reason: str) -> SearchReport:
+    return SearchReport(status="crashed", reason=reason)

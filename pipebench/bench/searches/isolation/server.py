@@ -1,9 +1,4 @@
-"""The fork server: a small process, warm and with one thread, that forks a child for each search.
-
-It holds the host's modules and the plugins' descriptors, never an algorithm of a plugin: those are imported
-in the child. What a child leaves behind is killed: its process group, and (on Linux) every process that was
-orphaned on the way, which the kernel hands to the server. When the parent is gone, so is everything here.
-"""
+"""The fork server: a small process, warm and with one thread, that forks a child for each search."""
 
 import contextlib
 import ctypes
@@ -19,7 +14,7 @@ from types import FrameType
 
 from pipebench.bench.searches.calibration import calibrate
 from pipebench.bench.searches.isolation.child import become_child
-from pipebench.bench.searches.isolation.wire import Broken, frame, receive_with_descriptors
+from pipebench.bench.searches.isolation.wire import BrokenWire, frame, receive_with_descriptors
 from pipebench.hooks.manager import Host
 
 KILL = b"K"
@@ -32,7 +27,7 @@ def serve(control: socket.socket) -> None:
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
     host = _prepare()
-    with contextlib.suppress(Broken, ConnectionError):
+    with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:
             payload, descriptors = receive_with_descriptors(control, 2)
@@ -75,7 +70,7 @@ def _watch(control: socket.socket, wakeups: socket.socket, child: int) -> None:
     _kill_all(child)
     _reap()
     if orphaned:
-        raise Broken("the parent is gone")
+        raise BrokenWire("the parent is gone")
     scale = 1 if sys.platform == "darwin" else 1024
     told = {"code": os.waitstatus_to_exitcode(status), "peak_bytes": usage.ru_maxrss * scale}
     control.sendall(frame(json.dumps(told).encode()))
@@ -121,12 +116,12 @@ def _wake_on_child_exit() -> socket.socket:
     reading, writing = socket.socketpair()
     for end in (reading, writing):
         end.setblocking(False)
-    signal.signal(signal.SIGCHLD, _noticed)
+    signal.signal(signal.SIGCHLD, _on_child_signal)
     signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
     return reading
 
 
-def _noticed(number: int, frame: FrameType | None) -> None:
+def _on_child_signal(number: int, frame: FrameType | None) -> None:
     """A handler must stand there for the wake-up to be written."""
     del number, frame
 

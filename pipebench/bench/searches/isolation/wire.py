@@ -8,7 +8,7 @@ HEADER = struct.Struct("!Q")
 MAX_FRAME_BYTES = 2**30
 
 
-class Broken(Exception):
+class BrokenWire(Exception):
     """The other side is gone, or what it sends is no frame."""
 
 
@@ -39,7 +39,7 @@ def receive_with_descriptors(connection: socket.socket, count: int) -> tuple[byt
     """What `send_with_descriptors` sent. Raises Broken when the other side is gone."""
     header, descriptors, _, _ = socket.recv_fds(connection, HEADER.size, count)
     if not header:
-        raise Broken("the connection was closed")
+        raise BrokenWire("the connection was closed")
     header += _exactly(connection, HEADER.size - len(header))
     return _exactly(connection, _length(header)), descriptors
 
@@ -60,7 +60,7 @@ def frames(received: bytes | bytearray) -> list[bytes]:
 def _length(header: bytes | bytearray) -> int:
     length: int = HEADER.unpack(header)[0]
     if length > MAX_FRAME_BYTES:
-        raise Broken(f"a frame of {length} bytes, at most {MAX_FRAME_BYTES} are read")
+        raise BrokenWire(f"a frame of {length} bytes, at most {MAX_FRAME_BYTES} are read")
     return length
 
 
@@ -69,6 +69,6 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     while len(parts) < count:
         part = connection.recv(min(count - len(parts), 2**20))
         if not part:
-            raise Broken("the connection was closed")
+            raise BrokenWire("the connection was closed")
         parts += part
     return bytes(parts)

@@ -1,7 +1,7 @@
 """DualPipe: micro-batches enter at both ends; a device runs a forward and a backward of opposite ones at once."""
 
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -1,7 +1,7 @@
 """Hanayo: a pipeline that runs up and down the devices in waves, without a second copy of the weights."""
 
-from pipebench.costs.lanes import lanes_of
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

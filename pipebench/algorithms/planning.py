@@ -1,0 +1,68 @@
+"""What every planner needs of a problem: bytes that it may plan for, what a candidate takes, devices left idle."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pipebench.costs.estimate import estimate
+from pipebench.costs.quantise import whole_bytes
+from pipebench.defaults import schedulers
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import PeriodicSchedule, Schedule
+from pipebench.domain.trace import Trace
+
+
+def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Bytes to plan for, in the order to try them: memory less the reserve, then the whole memory.
+
+    The memory is that of the smallest of `devices` (ids; None: all of the cluster). A plan found under the
+    first limit fits, one found only under the second is tight. Without a reserve there is one limit.
+    """
+    cluster = problem.cluster
+    if devices is None:
+        memory = cluster.memory_bytes
+    else:
+        memory = min(cluster.type_of(device).memory_bytes for device in devices)
+    usable = memory - whole_bytes(memory * problem.pins.reserve)
+    return (usable, memory) if usable < memory else (memory,)
+
+
+SCHEDULERS = schedulers()
+
+
+class Offers(Protocol):
+    """What this needs of a planner's context (hooks.context.Context)."""
+
+    @property
+    def services(self) -> object | None:
+        """None: no other components, the closed form has to do."""
+
+    def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
+        """The schedule that another scheduler makes."""
+
+    def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
+        """The suite's simulation."""
+
+
+def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
+    """Nanoseconds of one mini-batch; None when the scheduler finds no schedule that fits in memory.
+
+    sync: the simulation of the plan under 1F1B. async: the period of 1F1B* times the micro-batches. Without
+    services: the suite's closed form.
+    """
+    if context.services is None:
+        return estimate(problem, plan)
+    try:
+        schedule = context.schedule(SCHEDULERS[problem.regime.mode], problem, plan)
+    except InfeasibleProblem:
+        return None
+    if isinstance(schedule, PeriodicSchedule):
+        return schedule.period_ns * (problem.mini_batch // plan.stages[0].micro_batch)
+    return context.simulate(problem, plan, schedule).total_ns
+
+
+def idle_devices(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """One notice when there are some, none otherwise."""
+    idle = problem.cluster.size - plan.devices_used
+    return (f"{idle} of {problem.cluster.size} devices are not used",) if idle else ()

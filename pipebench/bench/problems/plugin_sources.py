@@ -1,0 +1,117 @@
+"""Models, profilers and file formats of plugins as the host uses them, with exact types."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pipebench.bench.plugin_results import call_plugin, exact_cluster, exact_graph, exact_profile
+from pipebench.defaults import MEASURING_PROFILER
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.profile import Profile
+from pipebench.formats.profiles.format import ProfileFormat
+from pipebench.hooks.context import Context, LinkRequest, ProfileRequest
+from pipebench.hooks.descriptors import Format, Model, Profiler
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import Reference, parse_reference, typed_options
+
+
+def plugin_formats(host: Host) -> list[ProfileFormat]:
+    """One reader for each suffix of each format; they are chosen by suffix, never by content."""
+    components = [registered.component for registered in host.slot("formats").values()]
+    return [
+        ProfileFormat(
+            name=component.name,
+            summary=component.summary,
+            suffix=suffix,
+            options=component.options,
+            recognises=_never,
+            read=partial(_read, host, component),
+        )
+        for component in components
+        if isinstance(component, Format)
+        for suffix in component.suffixes
+    ]
+
+
+def _never(data: bytes) -> bool:
+    del data
+    return False
+
+
+def _read(host: Host, component: Format, data: bytes, source: str, options: Any) -> Profile:
+    work, context = host.load(component), Context(options=options, request=source)
+    who = f"format {component.name!r}"
+    return exact_profile(who, call_plugin(who, lambda: work(data, context)))
+
+
+def build_graph(host: Host, reference: Reference) -> OperatorGraph:
+    """The operator graph of a model with its parameters."""
+    component = host.find("models", reference.name).component
+    assert isinstance(component, Model)
+    context = Context(options=typed_options(reference, component.options))
+    build = host.load(component)
+    return exact_graph(component.name, call_plugin(f"model {component.name!r}", lambda: build(context)))
+
+
+def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -> Profile:
+    """The profile of a model of the host, or of one that the profiler captures itself.
+
+    A profiler that captures takes its own model of the name where it cannot compute an operator of the host's.
+    Raises PipebenchError for a name that neither of them knows.
+    """
+    reference = parse_reference(model)
+    component = host.find("profilers", parse_reference(profiler).name).component
+    assert isinstance(component, Profiler)
+    own = replace(request, model=model)
+    if component.captures and reference.name not in host.slot("models"):
+        return profile_graph(host, profiler, None, own)
+    graph = build_graph(host, reference)
+    try:
+        return profile_graph(host, profiler, graph, request)
+    except UnsupportedProblem as error:
+        if not component.captures or reference.options:
+            raise
+        try:
+            return profile_graph(host, profiler, None, own)
+        except PipebenchError:
+            raise error from None
+
+
+def known_devices(host: Host, profiler: str) -> tuple[str, ...]:
+    """Device types that a profiler with these options needs no facts of, the first by default; else none.
+
+    One that does not say measures this machine.
+    """
+    reference = parse_reference(profiler)
+    component = host.find("profilers", reference.name).component
+    assert isinstance(component, Profiler)
+    if not component.devices:
+        return ("cpu",)
+    options = typed_options(reference, component.options)
+    work, who = host.load(replace(component, load=component.devices)), f"profiler {component.name!r}"
+    return tuple(map(str, call_plugin(who, lambda: work(options))))
+
+
+def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
+    """The cluster that a profiler measures. Raises PipebenchError for one that measures no links."""
+    reference = parse_reference(profiler)
+    component = host.find("profilers", reference.name).component
+    assert isinstance(component, Profiler)
+    if not component.links:
+        hint = f"name one that does, such as {MEASURING_PROFILER}"
+        raise PipebenchError(f"profiler {component.name!r} measures no links", hint)
+    context = Context(options=typed_options(reference, component.options), request=request)
+    work, who = host.load(replace(component, load=component.links)), f"profiler {component.name!r}"
+    return exact_cluster(who, call_plugin(who, lambda: work(context)))
+
+
+def profile_graph(host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest) -> Profile:
+    """The profile of a graph by a profiler, options included."""
+    reference = parse_reference(profiler)
+    component = host.find("profilers", reference.name).component
+    assert isinstance(component, Profiler)
+    context = Context(options=typed_options(reference, component.options), request=request)
+    profile, who = host.load(component), f"profiler {component.name!r}"
+    return exact_profile(who, call_plugin(who, lambda: profile(graph, context)))

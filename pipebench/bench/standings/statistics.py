@@ -1,0 +1,112 @@
+"""The statistics of standings: means with failures, performance profiles, Kendall's tau-b,
+Wilcoxon's signed-rank test.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations, groupby
+
+import numpy as np
+
+PENALTY = 10.0
+TRIAL_LIMIT_S = 300.0
+SEARCH_SHIFT_S = 0.010
+
+
+def shifted_geometric_mean(values: Iterable[float], shift: float = 0.0) -> float | None:
+    """The shifted geometric mean, None of no values. Raises ValueError where value + shift is not above zero."""
+    numbers = list(values)
+    if not numbers:
+        return None
+    if min(numbers) + shift <= 0:
+        raise ValueError(f"a geometric mean needs numbers above zero, found {min(numbers)} with shift {shift}")
+    return math.exp(math.fsum(math.log(number + shift) for number in numbers) / len(numbers)) - shift
+
+
+def with_penalty(values: Sequence[float | None], penalty: float) -> list[float]:
+    """The values, at most the penalty; None (not solved) is the penalty."""
+    return [penalty if value is None else min(value, penalty) for value in values]
+
+
+def performance_points(ratios: Sequence[float | None]) -> tuple[tuple[float, float], ...]:
+    """Points (tau, share with ratio <= tau) at each step; None (not solved) is in no share, but in the whole."""
+    solved = sorted(ratio for ratio in ratios if ratio is not None)
+    steps = {ratio: (place + 1) / len(ratios) for place, ratio in enumerate(solved)}
+    return tuple(steps.items())
+
+
+def tau_b(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """(C - D) / sqrt((C + D + T1) (C + D + T2)), in [-1, 1]; None where all of one column are equal.
+
+    C, D: pairs in the same and in opposite order; T1, T2: pairs that are tied in the first or the second only
+    (M. G. Kendall, "The treatment of ties in ranking problems", Biometrika 33(3), 1945).
+    """
+    same = opposite = tied_first = tied_second = 0
+    for (a, x), (b, y) in combinations(list(zip(first, second, strict=True)), 2):
+        if a == b and x == y:
+            continue
+        if a == b:
+            tied_first += 1
+        elif x == y:
+            tied_second += 1
+        elif (a < b) == (x < y):
+            same += 1
+        else:
+            opposite += 1
+    ordered = same + opposite
+    product = (ordered + tied_first) * (ordered + tied_second)
+    return (same - opposite) / math.sqrt(product) if product else None
+
+
+FEWEST = 6
+"""With five differences the smallest two-sided p is 2 / 2^5 = 0.0625: nothing could be found at 5 %."""
+DIGITS = 12
+
+
+def signed_rank_p(differences: Sequence[float]) -> float:
+    """The exact two-sided p of differences that are as likely up as down; infinite ones rank highest.
+
+    1.0 when all are zero. Sizes that agree in 12 decimals are equal.
+    """
+    doubled = _doubled_ranks(differences)
+    up = sum(rank for rank, difference in zip(doubled, differences, strict=True) if difference > 0)
+    down = sum(rank for rank, difference in zip(doubled, differences, strict=True) if difference < 0)
+    ranks = [rank for rank, difference in zip(doubled, differences, strict=True) if difference != 0]
+    chances = _chances(ranks)
+    return min(1.0, 2.0 * float(chances[: min(up, down) + 1].sum()))
+
+
+def _doubled_ranks(differences: Sequence[float]) -> list[int]:
+    """Twice the rank of each size, so that the mean of tied ranks is whole."""
+    sizes = [round(abs(difference), DIGITS) for difference in differences]
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    ranks = [0] * len(sizes)
+    passed = 0
+    for _, tied in groupby(order, key=sizes.__getitem__):
+        members = list(tied)
+        for member in members:
+            ranks[member] = 2 * passed + len(members) + 1
+        passed += len(members)
+    return ranks
+
+
+def _chances(ranks: Sequence[int]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Chance of each sum of ranks when each counts or not with chance 1/2; only positive terms are added."""
+    chances = np.zeros(sum(ranks) + 1)
+    chances[0] = 1.0
+    for rank in ranks:
+        shifted = np.zeros_like(chances)
+        shifted[rank:] = chances[: len(chances) - rank]
+        chances = 0.5 * (chances + shifted)
+    return chances
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """p values corrected for being a family, in the order given: below alpha where Holm's procedure rejects."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    corrected = [0.0] * len(chances)
+    largest = 0.0
+    for place, position in enumerate(order):
+        largest = max(largest, min(1.0, (len(chances) - place) * chances[position]))
+        corrected[position] = largest
+    return corrected

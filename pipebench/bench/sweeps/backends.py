@@ -1,0 +1,89 @@
+"""Where the trials of a sweep run side by side: worker processes of loky, or a Dask cluster."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from pipebench.bench.sweeps.assignment import work
+from pipebench.domain.errors import PipebenchError, PluginNotLoaded
+
+
+def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
+    """The position and the delivery of each payload, as they are finished. Leaving early kills the workers.
+
+    Raises PipebenchError when a worker dies (a planner cannot kill it: it runs in a child of the worker).
+    """
+    from joblib.externals.loky import get_reusable_executor
+
+    executor: Any = get_reusable_executor(max_workers=jobs, timeout=60)
+    finished = False
+    try:
+        futures: dict[Future[bytes], int] = {
+            executor.submit(work, payload): position for position, payload in enumerate(payloads)
+        }
+        for future in as_completed(futures):
+            yield futures.pop(future), future.result()
+        finished = True
+    except BrokenProcessPool as error:
+        raise PipebenchError(f"a worker process died: {error}", "run again: what is finished is kept") from None
+    finally:
+        if not finished:
+            executor.shutdown(kill_workers=True)
+
+
+CONNECT_S = 10.0
+
+
+def on_dask(payloads: Sequence[bytes], address: str) -> Iterator[tuple[int, bytes]]:
+    """The position and the delivery of each payload, as they are finished. Leaving early cancels the rest.
+
+    Raises PipebenchError when nobody listens at the address, the cluster has no workers, or it goes away.
+    """
+    client = _connect(address)
+    try:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise PipebenchError(
+                f"the Dask cluster at {address} has no workers", f"start one: dask worker {address}"
+            )
+        yield from _run(client, payloads)
+    finally:
+        client.close()
+
+
+def _run(client: Any, payloads: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    import distributed
+
+    as_completed: Any = distributed.as_completed
+    futures = [client.submit(work, payload, pure=False) for payload in payloads]
+    positions = {future.key: position for position, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures, loop=client.loop):
+            try:
+                delivery: bytes = future.result()
+            except Exception as error:  # distributed gives the worker's own error, or its own for a lost worker
+                raise PipebenchError(
+                    f"a Dask worker failed: {type(error).__name__}: {error}", "run again: what is finished is kept"
+                ) from None
+            yield positions[future.key], delivery
+            future.release()
+    finally:
+        client.cancel(futures)
+
+
+def _connect(address: str) -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise PluginNotLoaded("Dask is not installed", "pip install 'pipebench[distributed]'") from None
+    try:
+        connect: Any = distributed.Client
+        return connect(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise PipebenchError(
+            f"no Dask scheduler answers at {address}: {_first(error)}", "check --scheduler-address"
+        ) from None
+
+
+def _first(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,1 +1,0 @@
-"""Where the trials of a sweep run side by side. Each backend maps `assignment.work` over payloads."""

@@ -1,0 +1,115 @@
+"""The run plan of a comparison: its trials, those that a store holds, and the order of the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
+
+from msgspec.structs import replace
+
+from pipebench.bench.store.folder import Store
+from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
+from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
+from pipebench.bench.trials.comparison import running_order
+from pipebench.bench.trials.trial import Outcome, Trial
+from pipebench.domain.row import Row, Status
+from pipebench.hooks.manager import Host
+
+FAILED: tuple[Status, ...] = ("crashed", "timeout", "memory")
+"""What may end otherwise the next time; an infeasible or unsupported problem and an invalid plan do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTrial:
+    """The outcome of the trial at a position of the list; cached: it was in the store."""
+
+    position: int
+    outcome: Outcome
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """All trials as a table shows them, those that a store holds already, and the rest in the order to run it.
+
+    again: those of the rest that the store has a row of, which the new one replaces. scripts: the texts of
+    planners that are files.
+    """
+
+    trials: Sequence[Trial]
+    to_run: Sequence[int]
+    cached: Sequence[FinishedTrial] = ()
+    inputs: Sequence[TrialInputs] = ()
+    again: frozenset[int] = frozenset()
+    scripts: Mapping[int, bytes | None] = field(default_factory=dict)
+    store: Store | None = None
+    host: Host | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many rows of the store are failures that are not run again."""
+        return sum(finished.outcome.row.status in FAILED for finished in self.cached)
+
+    @property
+    def beside(self) -> int:
+        """How many rows of the store ran beside other trials: their times compare with nothing."""
+        return sum(finished.outcome.row.parallel for finished in self.cached)
+
+    def keep(self, position: int, outcome: Outcome) -> Outcome:
+        """The outcome with its key, on disk where there is a store. Raises PipebenchError when it cannot be."""
+        if self.store is None or self.host is None:
+            return outcome
+        trial = self.trials[position]
+        if trial_key(inputs_of(self.host, trial)) != trial_key(self.inputs[position]):
+            return _with_change_notice(outcome)
+        stored = stored_row(trial, self.inputs[position], outcome.row)
+        text, again = self.scripts.get(position), position in self.again
+        self.store.append(stored, outcome.problem, outcome.plan, outcome.schedule, script=text, replace=again)
+        return replace_fields(outcome, row=stored.row)
+
+
+def inputs_of(host: Host, trial: Trial) -> TrialInputs:
+    """What the result of a trial depends on. Raises PipebenchError when a component's source cannot be found."""
+    problem_id = trial.workload.problem(trial.regime).problem_id
+    return trial_inputs(host, trial, problem_id, trial.planner.source or None)
+
+
+def make_run_plan(
+    host: Host,
+    trials: Sequence[Trial],
+    store: Store | None = None,
+    fresh: bool = False,
+    retry_failed: bool = False,
+) -> RunPlan:
+    """What is left of the trials.
+
+    A row of the store stands for its trial unless fresh is set; a failure unless retry_failed is. One that ran
+    beside other trials stands too: it keeps its tag, and nothing compares its times.
+    """
+    order = running_order(trials, trials[0].seed) if trials else []
+    if store is None:
+        return RunPlan(trials, order)
+    inputs = [inputs_of(host, trial) for trial in trials]
+
+    def stands(stored: StoredRow) -> bool:
+        return not fresh and not (retry_failed and stored.row.status in FAILED)
+
+    found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
+    kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
+    cached = [_relabelled(position, trials[position], stored.row) for position, stored in kept.items()]
+    again = frozenset(
+        position for position, stored in found.items() if stored is not None and position not in kept
+    )
+    to_run = [position for position in order if position not in kept]
+    scripts = {position: script_text(trials[position]) for position in to_run}
+    return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host)
+
+
+def _relabelled(position: int, trial: Trial, row: Row) -> FinishedTrial:
+    """The cached row under the planner text that the user typed: options at their defaults make the same key."""
+    named = replace(row, planner=trial.planner.label)
+    return FinishedTrial(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)
+
+
+def _with_change_notice(outcome: Outcome) -> Outcome:
+    notice = "its source changed while it ran: the row is not stored"
+    return replace_fields(outcome, row=replace(outcome.row, notices=(*outcome.row.notices, notice)))

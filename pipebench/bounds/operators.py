@@ -1,0 +1,283 @@
+"""The least that each operator can cost, over all ways to run it and all cuts of the mini-batch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+
+from pipebench.costs.formula import Formula
+from pipebench.costs.messages import ring_level
+from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The ways on one device type, one row each; arrays of shape (rows,).
+
+    operator: position in the graph. devices: that one replica takes. parameter_bytes: of the operator's own
+    weights, on each device. fixed_bytes, saved_bytes (a sample), workspace_bytes: on each device.
+    """
+
+    sizes: Sequence[int]
+    operator: IntArray
+    devices: IntArray
+    parameter_bytes: IntArray
+    plain: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    fixed_bytes: IntArray
+    saved_bytes: FloatArray
+    workspace_bytes: IntArray
+    forward_s: FloatArray
+    backward_s: FloatArray
+
+    def forward_ns(self, samples: int) -> IntArray:
+        """Forward of one micro-batch with `samples` on each device, rounded as the costs are."""
+        return nanoseconds(seconds_at(self.sizes, self.forward_s, samples))
+
+    def run_ns(self, samples: int) -> IntArray:
+        """Forward plus backward of one micro-batch."""
+        return self.forward_ns(samples) + nanoseconds(seconds_at(self.sizes, self.backward_s, samples))
+
+    def least(self, values: IntArray, operators: int) -> IntArray:
+        """For each operator the smallest value among its ways, shape (operators,)."""
+        smallest = np.full(operators, NEVER, dtype=values.dtype)
+        np.minimum.at(smallest, self.operator, values)
+        return smallest
+
+
+def ways(problem: Problem) -> list[Ways]:
+    """The ways on each device type of the cluster, those that contradict a pinned tensor_parallel left out.
+
+    Without a pin the plain way takes one device for a replica; with one it takes as many as are pinned.
+    """
+    return [_on(problem, problem.profile.on(name)) for name in dict.fromkeys(problem.cluster.devices)]
+
+
+def _on(problem: Problem, costs: DeviceCosts) -> Ways:
+    pinned = problem.pins.tensor_parallel
+    rows: list[tuple[int, OperatorCosts, Alternative | None]] = []
+    for position, operator in enumerate(costs.operators):
+        rows.append((position, operator, None))
+        rows += [(position, operator, a) for a in operator.alternatives if pinned in (None, a.tensor_parallel)]
+    graph = problem.profile.graph
+    own = [sum(graph.parameter_bytes[name] for name in set(operator.parameters)) for operator in graph.operators]
+    timed = [operator if alternative is None else alternative for _, operator, alternative in rows]
+    return Ways(
+        sizes=costs.micro_batches,
+        operator=np.array([position for position, _, _ in rows], dtype=np.int64),
+        devices=np.array([pinned or (a.tensor_parallel if a else 1) for _, _, a in rows], dtype=np.int64),
+        parameter_bytes=np.array([a.parameter_bytes if a else own[p] for p, _, a in rows], dtype=np.int64),
+        plain=np.array([a is None for _, _, a in rows]),
+        fixed_bytes=np.array([a.fixed_bytes if a else 0 for _, _, a in rows], dtype=np.int64),
+        saved_bytes=np.array([t.saved_bytes_per_sample for t in timed], dtype=np.float64),
+        workspace_bytes=np.array([operator.workspace_bytes for _, operator, _ in rows], dtype=np.int64),
+        forward_s=np.array([t.forward_s for t in timed], dtype=np.float64),
+        backward_s=np.array([t.backward_s for t in timed], dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A stage runs `runs` micro-batches for one mini-batch on `replicas` replicas, those of all pipelines and
+    copies counted, each computing `samples` samples of a micro-batch.
+    """
+
+    runs: int
+    samples: int
+    replicas: int
+
+
+def cuts(problem: Problem) -> tuple[Cut, ...]:
+    """Every cut that may be best for some operator.
+
+    A stage with micro-batch b and d replicas in each of c pipelines, those of all copies counted, runs B / (c b)
+    micro-batches with ceil(b / d) samples on each of c d replicas; c b divides B, d <= b, c d <= devices: stages
+    that hold the same operators stand on different device sets in all pipelines and copies. The stage with
+    micro-batch c b and c d replicas in one pipeline has the same three figures, so c = 1 stands for all unless
+    the micro-batch is pinned. All that the bounds use grows with the replicas when runs and samples are
+    fixed, so only the fewest replicas with given samples matter. The pin data_parallel fixes the replicas.
+
+    Raises InfeasibleProblem when no cut honours the pins.
+    """
+    found = tuple(dict.fromkeys(_all(problem)))
+    if not found:
+        raise InfeasibleProblem(_no_cut(problem))
+    return found
+
+
+def _no_cut(problem: Problem) -> str:
+    """Why nothing honours data_parallel, the one pin that can rule out every cut."""
+    pinned, size = problem.pins.data_parallel, problem.cluster.size
+    if pinned is not None and pinned > size:
+        return f"data_parallel is pinned to {pinned}, there are {size} devices"
+    micro_batch = problem.pins.micro_batch
+    samples = str(problem.mini_batch) if micro_batch is None else f"{problem.mini_batch} by {micro_batch}"
+    return f"data_parallel is pinned to {pinned}, a mini-batch of {samples} has no share for so many replicas"
+
+
+def _all(problem: Problem) -> Iterator[Cut]:
+    devices, samples, pins = problem.cluster.size, problem.mini_batch, problem.pins
+    if pins.micro_batch is None:
+        for micro_batch in divisors(samples):
+            for replicas in _replicas(micro_batch, devices, pins.data_parallel):
+                yield Cut(samples // micro_batch, -(-micro_batch // replicas), replicas)
+        return
+    size = pins.micro_batch
+    for copies in divisors(samples // size):
+        if pins.data_parallel is not None and pins.data_parallel % copies:
+            continue
+        pinned = None if pins.data_parallel is None else pins.data_parallel // copies
+        for replicas in _replicas(size, devices // copies, pinned):
+            yield Cut(samples // size // copies, -(-size // replicas), copies * replicas)
+
+
+def _replicas(micro_batch: int, most: int, pinned: int | None) -> Iterator[int]:
+    """The pinned number, or for each value of ceil(micro_batch / d) the smallest d <= most that gives it."""
+    if pinned is not None:
+        if pinned <= min(micro_batch, most):
+            yield pinned
+        return
+    replicas = 1
+    while replicas <= min(micro_batch, most):
+        yield replicas
+        samples = -(-micro_batch // replicas)
+        if samples == 1:
+            return
+        replicas = -(-micro_batch // (samples - 1))
+
+
+def most_replicas(problem: Problem) -> int:
+    """The most replicas of any stage, all pipelines and copies counted: bounded by devices, samples
+    (c d <= c b <= B), the pin.
+    """
+    most = min(problem.cluster.size, problem.mini_batch)
+    return min(most, problem.pins.data_parallel or most)
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors, ascending."""
+    low = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*low, *(number // d for d in low)})
+
+
+def devices_of_a_plan(problem: Problem) -> int:
+    """The most devices that a plan uses: all, or those that the pins say when they fix all three degrees.
+
+    With pipeline, data_parallel and tensor_parallel pinned, each of the pipeline's device sets holds
+    data_parallel x tensor_parallel devices, copies counted. Several pipelines share the device sets: replicas of a
+    stage are on several of them, and the plan uses fewer devices.
+    """
+    return min(problem.cluster.size, pinned_devices(problem) or problem.cluster.size)
+
+
+def pinned_devices(problem: Problem) -> int | None:
+    """The devices of a plan of one pipeline with the pinned degrees, None where one of the three is left open."""
+    pins = problem.pins
+    if pins.pipeline is None or pins.data_parallel is None or pins.tensor_parallel is None:
+        return None
+    return pins.pipeline * pins.data_parallel * pins.tensor_parallel
+
+
+def freely_split(problem: Problem) -> Problem:
+    """The problem without its pins of degrees inside a stage: an operator's split may go beyond both."""
+    return replace(problem, pins=replace(problem.pins, data_parallel=None, tensor_parallel=None))
+
+
+def least_part(problem: Problem, rows: Ways, cut: Cut, whole_ns: IntArray) -> IntArray:
+    """The least ns on one device of operators that take `whole_ns` at the cut's samples without a split."""
+    del rows
+    parts: IntArray = -(-whole_ns // most_parts(problem, cut))
+    return parts
+
+
+def most_parts(problem: Problem, cut: Cut) -> int:
+    """Into how many parts the devices of a replica can split an operator."""
+    return max(1, problem.cluster.size // cut.replicas)
+
+
+def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
+    """For each operator the smallest cost over cuts, alternatives and device types, shape (operators,).
+
+    cost(ways, cut): a cost for each way. A stage's times are the sums of its operators' rounded times, so the
+    least rounded time of one operator is its share of any stage's time: nothing is lost to rounding.
+    Recomputation of a stage only adds time.
+
+    Raises InfeasibleProblem when the pins leave an operator no way to run.
+    """
+    operators = problem.profile.graph.operators
+    smallest = np.full(len(operators), NEVER, dtype=np.int64)
+    possible = cuts(problem)
+    for rows in ways(problem):
+        best = np.full(len(rows.operator), NEVER, dtype=np.int64)
+        for cut in possible:
+            fits = rows.devices * cut.replicas <= problem.cluster.size
+            np.minimum(best, np.where(fits, cost(rows, cut), NEVER), out=best)
+        np.minimum(smallest, rows.least(best, len(operators)), out=smallest)
+    if (smallest == NEVER).any():
+        name = operators[int(np.argmax(smallest == NEVER))].name
+        raise InfeasibleProblem(
+            f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices"
+        )
+    return smallest
+
+
+def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntArray:
+    """The least ns of one micro-batch that each row adds to its lane, forward and backward.
+
+    split: on one device of operators that may be split (see `splits`).
+
+    Where lanes run a forward and a backward at once (Problem.overlap o), less is added. Proof. A forward is in one
+    pair at most, which hides at most o x its own time, and 1/2 ns by rounding. So a micro-batch adds at least the
+    sum over its stage's operators of backward + (1 - o) forward, less 1/2. Rounded down with 1 ns taken off, and
+    not below zero, the operators together give at most that: the first that is above zero takes off the 1/2.
+    """
+    whole = rows.run_ns(cut.samples)
+    if not problem.overlap:
+        return least_part(problem, rows, cut, whole) if split else whole
+    parts = most_parts(problem, cut) if split else 1
+    exposed = (whole - problem.overlap * rows.forward_ns(cut.samples)) / parts
+    busy: IntArray = np.maximum(np.floor(exposed - 1), 0).astype(np.int64)
+    return busy
+
+
+def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
+    """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
+
+    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less.
+    async: spread over the runs and rounded up behind each backward, as the cost model does.
+    """
+    formula = Formula(problem.regime, problem.mini_batch)
+    update = formula.update_ns(_fastest(problem.cluster, rows, cut.replicas))
+    if problem.regime.mode == "sync":
+        return update
+    return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
+
+
+def every_stage_ns(problem: Problem) -> int:
+    """The least ns that any stage adds to its lane for one mini-batch, whatever is in it."""
+    return Formula(problem.regime, problem.mini_batch).update_ns(0)
+
+
+def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
+    """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
+
+    n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
+    never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
+    tensor-parallel ranks as its operators' ways have devices, and each rank runs a ring.
+    """
+    reduced = np.zeros(len(rows.operator), dtype=np.int64)
+    if replicas == 1:
+        return reduced
+    for devices in set(rows.devices.tolist()):
+        if devices * replicas > cluster.size:
+            continue
+        chosen = rows.devices == devices
+        level = ring_level(cluster, 0, devices * replicas - 1, devices)
+        reduced[chosen] = Formula.all_reduce_ns(level, rows.parameter_bytes[chosen], replicas)
+    return reduced

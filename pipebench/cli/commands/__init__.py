@@ -1,0 +1,1 @@
+"""The commands of `pipebench`: one module each, named as the command, with a function `command`."""

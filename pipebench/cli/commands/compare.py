@@ -1,0 +1,252 @@
+"""pipebench compare: planners side by side on the same problems, as tables and as a page."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.groups import invocation
+from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
+from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
+from pipebench.defaults import SIMULATOR
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.bench.store import Store
+    from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
+    from pipebench.bench.sweeps.sweep import Where
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.domain.row import Row
+    from pipebench.hooks.manager import Host
+
+
+FORGOTTEN = ("--planners", "--html", "--out")
+"""Options that the command which repeats one row says anew, or has no need of."""
+
+
+def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store: "Store | None") -> None:
+    """Write the page. Raises PipebenchError when the file cannot be written."""
+    from pipebench.formats.files import write_file
+    from pipebench.report.html.rows_page import rows_page
+
+    typed = invocation().words
+    rows = [each.outcome.row for each in finished]
+    behind = {id(each.outcome.row): each for each in finished}
+
+    def plans(row: "Row") -> "PlannedProblem | None":
+        each = behind.get(id(row))
+        return _plan_of(each, store) if each is not None else None
+
+    def repeat(row: "Row") -> str:
+        if store is not None and row.key:
+            return shlex.join(["pipebench", "rerun", str(store.path), "--row", row.key[:12]])
+        return shlex.join(["pipebench", *_without_options(typed, FORGOTTEN), "--planners", row.planner])
+
+    command = shlex.join(["pipebench", *typed])
+    write_file(path, rows_page(host, rows, plans, repeat, "pipebench compare", command=command).encode())
+    click.echo(f"{path} written ({len(rows)} rows)", err=True)
+
+
+def checked_page_path(path: Path | None) -> Path | None:
+    """The path, before anything runs. Raises PipebenchError for another ending or a folder that is not there."""
+    if path is not None:
+        if path.suffix not in (".html", ".htm"):
+            raise PipebenchError(f"--html writes a page, not {str(path)!r}", "end it in .html")
+        if not path.absolute().parent.is_dir():
+            raise PipebenchError(f"there is no folder {str(path.parent)!r} for {path.name!r}", "make it first")
+    return path
+
+
+def _plan_of(each: "FinishedTrial", store: "Store | None") -> "PlannedProblem | None":
+    from pipebench.domain.document import PlannedProblem
+
+    row, plan, schedule = each.outcome.row, each.outcome.plan, each.outcome.schedule
+    if plan is None and store is not None and row.plan_id:
+        try:
+            plan = store.plan(row.plan_id)
+            schedule = store.schedule(row.schedule_id) if row.schedule_id else None
+        except PipebenchError:
+            return None  # the page says what it has
+    if plan is None:
+        return None
+    return PlannedProblem(
+        problem=each.outcome.problem, plan=plan, schedule=schedule, scheduler=row.scheduler, planner=row.planner
+    )
+
+
+def _without_options(words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Words of a command line without options that take a value."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in options:
+            skip = True
+        elif not word.startswith(tuple(f"{option}=" for option in options)):
+            kept.append(word)
+    return kept
+
+
+PLANNERS_HELP = (
+    "Names, name[option=value], ./file.py or cmd:program, by commas. "
+    "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'."
+)
+PLANS_HELP = (
+    "Plans to score beside the others: plan files, megatron:LAYOUT, or files with a Megatron layout, "
+    "torchtitan's list of parts, or PipeDream's stage ids."
+)
+FAILURES = {
+    "invalid": ("invalid_plan",),
+    "infeasible": ("infeasible", "unsupported"),
+    "error": ("timeout", "memory", "crashed"),
+}
+
+
+@click.command()
+@click.option("--planners", multiple=True, help=PLANNERS_HELP)
+@click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
+@click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
+@click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
+@click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
+@click.option("--repeat", type=click.IntRange(1), help="Warm searches to time in one trial  [default: 1]")
+@click.option("--rounds", default=1, type=click.IntRange(1), help="How often to run each trial, interleaved.")
+@click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
+@click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
+@click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
+@click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
+@click.option("--jobs", type=click.IntRange(1), help="Trials side by side here (no search times to compare).")
+@click.option("--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
+@click.option("--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(list(FAILURES)),
+    help="Exit code 1 when a row is so, and 0 for the rest.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
+@click.option("--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
+@workload_options
+def command(
+    plans: tuple[str, ...],
+    rounds: int,
+    out: Path | None,
+    fresh: bool,
+    retry_failed: bool,
+    jobs: int | None,
+    backend: str | None,
+    scheduler_address: str | None,
+    fail_on: tuple[str, ...],
+    as_json: bool,
+    html: Path | None,
+    **choice: Any,
+) -> int:
+    """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
+
+    Without models, profiles or a suite: the default suite. Each planner runs in its own regime unless --regime
+    is given.
+    """
+    from pipebench.bench.searches.isolation.client import isolation
+    from pipebench.bench.store import Store
+    from pipebench.bench.suites import settle
+    from pipebench.bench.suites.selection import chosen_suites
+    from pipebench.bench.sweeps.run_plan import make_run_plan
+    from pipebench.bench.trials.comparison import comparison_request, trials
+    from pipebench.domain.document import Rows
+    from pipebench.hooks.syntax import split_list
+
+    if (fresh or retry_failed) and out is None:
+        raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
+    page = checked_page_path(html)
+    where = one_backend(jobs, backend, scheduler_address)
+    said = _settings(choice)
+    host = open_host()
+    if not where.parallel:
+        isolation()
+    settings = settle(chosen_suites(selection(choice)), said)
+    paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
+    request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds)
+    store = Store.open(out) if out is not None else None
+    for notice in store.notices if store else ():
+        click.echo(f"warning: {notice}", err=True)
+    show_new_warnings(host)
+    plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
+    finished, stopped = _run(host, plan, where)
+    rows = [each.outcome.row for each in finished]
+    if as_json:
+        cached = tuple(each.outcome.row.key for each in finished if each.cached)
+        print_json(Rows(rows=tuple(rows), cached=cached))
+    elif rows:
+        _print(finished, request.timeout_s)
+    if page is not None and rows:
+        write_page(page, host, finished, store)
+    if stopped is not None:
+        raise stopped
+    return _exit_code(rows, fail_on)
+
+
+def _settings(choice: dict[str, Any]) -> Any:
+    """What the command line says of components and limits, taken out of the options."""
+    from pipebench.bench.suites import Settings
+    from pipebench.hooks.syntax import split_list
+
+    def listed(name: str) -> tuple[str, ...]:
+        said = choice.pop(name)
+        texts = (said,) if isinstance(said, str) else said or ()
+        return tuple(part for text in texts for part in split_list(text))
+
+    regime = choice.pop("regime")
+    return Settings(
+        planners=listed("planners"),
+        regimes=(regime,) if regime else (),
+        schedulers=listed("schedulers"),
+        executors=listed("executors"),
+        timeout_s=choice.pop("timeout"),
+        memory_bytes=choice.pop("search_memory"),
+        repeat=choice.pop("repeat"),
+        seed=choice.pop("seed"),
+    )
+
+
+def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedTrial], PipebenchError | None]":
+    """All that is finished, in the order of the table, and what stopped the rest: the user, or a full disk."""
+    from pipebench.bench.sweeps.sweep import run_trials
+    from pipebench.cli.progress import Progress
+
+    finished = list(plan.cached)
+    stopped: PipebenchError | None = None
+    with Progress(plan) as progress:
+        try:
+            for each in run_trials(host, plan, where, progress):
+                finished.append(each)
+                progress.finished(each.outcome)
+        except KeyboardInterrupt:
+            done = f"interrupted after {len(finished)} finished trials"
+            stopped = PipebenchError(done, exit_code=ExitCode.INTERRUPTED)
+        except PipebenchError as error:
+            stopped = error
+    return sorted(finished, key=lambda each: each.position), stopped
+
+
+def _print(finished: "list[FinishedTrial]", timeout_s: float) -> None:
+    from pipebench.bench.standings import standings
+    from pipebench.report.text.comparison import print_rows
+    from pipebench.report.text.standings import print_standings
+
+    out = console()
+    rows = [each.outcome.row for each in finished]
+    print_rows(out, rows, cached={each.outcome.row.key for each in finished if each.cached})
+    if len({row.workload_id for row in rows}) > 1:
+        print_standings(out, standings(rows, timeout_s=timeout_s))
+
+
+def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:
+    if fail_on:
+        statuses = {status for name in fail_on for status in FAILURES[name]}
+        return ExitCode.CONDITION_FAILED if any(row.status in statuses for row in rows) else ExitCode.OK
+    return ExitCode.OK if all(row.status == "ok" for row in rows) else ExitCode.SOME_FAILED

@@ -1,0 +1,51 @@
+"""pipebench execute: a plan on real processes or devices, beside its simulation."""
+
+from pathlib import Path
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json
+from pipebench.cli.parameters import finite_seconds, launch_options, with_launch
+from pipebench.defaults import MEASURING_EXECUTOR
+
+
+@click.command()
+@click.argument("plan")
+@click.option(
+    "--executor", default=MEASURING_EXECUTOR, show_default=True, help="An executor, options in brackets."
+)
+@click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
+@launch_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")
+@click.option("--json", "as_json", is_flag=True, help="Figures and both traces as JSON.")
+def command(
+    plan: str, executor: str, timeout: float, output: Path | None, as_json: bool, **launch: int | str | None
+) -> int:
+    """Run the plan of a file (`pipebench plan … -o`) and draw what was simulated above what was measured.
+
+    The options of several machines are the executor's own of the same names.
+    """
+    from dataclasses import asdict
+
+    from pipebench.bench.execution import execute_plan
+    from pipebench.formats.documents import read_plan, write_document
+    from pipebench.report.text.runs import execution_lines
+
+    done = execute_plan(open_host(), read_plan(plan), with_launch(executor, launch), timeout)
+    if output is not None:
+        write_document(output, "trace", done.measured)
+    if as_json:
+        plain = {"simulated": done.simulated, "measured": done.measured}
+        rest = {"stages": [asdict(stage) for stage in done.stages], "notices": list(done.notices)}
+        figures = {
+            "simulated_s": done.simulated_s,
+            "measured_s": done.measured_s,
+            "error": done.error,
+            "replayed_s": done.replayed_s,
+            "replayed_error": done.replayed_error,
+        }
+        print_json({**figures, **rest, **plain})
+        return 0
+    for line in execution_lines(done, console().width):
+        click.echo(line)
+    return 0

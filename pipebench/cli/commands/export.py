@@ -1,0 +1,88 @@
+"""pipebench export: a plan in the words of a training framework."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipebench.cli.application import open_host, print_json
+from pipebench.defaults import LAYOUT_PLANNER
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.hooks.manager import Host
+
+
+FORMATS = ["megatron", "torchtitan", "pipelining", "deepspeed", "pipedream"]
+
+
+@click.command()
+@click.argument("plan")
+@click.option("--to", "name", required=True, type=click.Choice(FORMATS), help="The framework.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the block to a file.")
+@click.option(
+    "--schedule", "csv", type=click.Path(path_type=Path), help="torchtitan: where the schedule's CSV goes."
+)
+@click.option(
+    "--nearest", "kept", type=click.Path(path_type=Path), help="Where refused: write the nearest plan here."
+)
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON on stdout.")
+def command(plan: str, name: str, output: Path | None, csv: Path | None, kept: Path | None, as_json: bool) -> int:
+    """Write the plan in file PLAN for a framework, with what it is worth and how sure that is."""
+    from pipebench.formats.documents import read_plan
+
+    return show_export(open_host(), read_plan(plan), name, output, csv, kept, as_json)
+
+
+def show_export(
+    host: "Host",
+    planned: "PlannedProblem",
+    name: str,
+    output: Path | None = None,
+    csv: Path | None = None,
+    kept: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest."""
+    from pipebench.bench.exports.export import Refusal, export
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.formats.documents import write_document
+    from pipebench.formats.files import write_file
+    from pipebench.formats.frameworks.targets import target_named
+    from pipebench.report.text.exports import as_plain, export_lines, refusal_lines
+
+    file = csv or (output.with_suffix(".csv") if output is not None else Path("schedule.csv"))
+    made = export(host, planned, target_named(name), str(file))
+    if isinstance(made, Refusal):
+        if kept is not None and made.nearest is not None:
+            found = made.nearest
+            nearest = PlannedProblem(
+                problem=found.problem,
+                plan=found.plan,
+                schedule=found.prediction.schedule,
+                scheduler=found.prediction.scheduler,
+                planner=LAYOUT_PLANNER,
+            )
+            write_document(kept, "plan", nearest)
+        first, *rest = refusal_lines(made)
+        for line in rest:
+            click.echo(line, err=True)
+        hint = None if kept is None or made.nearest is None else f"it is in {kept}"
+        raise PipebenchError(first, hint, ExitCode.CONDITION_FAILED)
+    if made.schedule is not None and (csv is not None or output is not None):
+        write_file(file, made.schedule)
+    if as_json:
+        print_json(as_plain(made))
+        return ExitCode.OK
+    comment = made.target.comment
+    for line in export_lines(made):
+        click.echo(f"{comment} {line}" if comment else line, err=not comment and output is None)
+    if output is not None:
+        write_file(output, made.text.encode())
+    else:
+        click.echo(made.text, nl=False)
+        if made.schedule is not None and csv is None:
+            click.echo(f"# {file}:")
+            click.echo(made.schedule.decode(), nl=False)
+    return ExitCode.OK

@@ -1,0 +1,167 @@
+"""pipebench plan: one plan, its stages, memory and bound."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.commands.export import FORMATS
+from pipebench.cli.parameters import finite_seconds
+from pipebench.cli.workload_options import chosen_workloads, workload_options
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.bench.components import Ready
+    from pipebench.bench.problems.workload import Workload
+    from pipebench.bench.trials.trial import Outcome
+    from pipebench.hooks.manager import Host
+
+
+BEST = "best"
+
+
+@click.command()
+@click.argument("planner")
+@click.option("--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
+@click.option("--scheduler", help="A scheduler in place of the planner's default.")
+@click.option("--timeout", default=300.0, show_default=True, type=float, callback=finite_seconds, help="Seconds.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
+@click.option("--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
+@click.option("--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
+@workload_options
+def command(
+    planner: str,
+    regime: Any,
+    scheduler: str | None,
+    timeout: float,
+    seed: int,
+    output: Path | None,
+    exported: str | None,
+    as_json: bool,
+    **choice: Any,
+) -> int:
+    """Make one plan with PLANNER and show its stages, their memory and the proven bound.
+
+    PLANNER `best` runs every planner that is able to and keeps the best plan that fits; with --export, that the
+    framework can express.
+    """
+    from pipebench.bench.components import ready_planner, ready_scheduler
+    from pipebench.check import check_schedule
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.formats.documents import write_document
+    from pipebench.formats.files import is_standard_output, prepare_file
+    from pipebench.hooks.syntax import parse_reference
+    from pipebench.report.text.plans import print_plan, print_score
+
+    host = open_host()
+    ready = None if planner == BEST else ready_planner(host, parse_reference(planner))
+    if scheduler is not None:
+        ready_scheduler(host, scheduler)
+    workloads = chosen_workloads(host, choice)
+    if len(workloads) != 1:
+        raise PipebenchError(
+            f"{len(workloads)} workloads are selected, a plan is for one", "name one with --profile or --models"
+        )
+    if exported is not None and as_json:
+        raise PipebenchError(
+            "--export and --json both write to standard output", "write with -o, then export --json"
+        )
+    onto_stdout = output is not None and is_standard_output(output)
+    if onto_stdout and as_json:
+        raise PipebenchError("-o and --json both write to standard output", "give -o a file, or leave one out")
+    if output is not None:
+        prepare_file(output)
+    show_new_warnings(host)
+    if ready is None:
+        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, exported)
+    else:
+        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed)
+    row = outcome.row
+    planned = None
+    if outcome.plan is not None:
+        planned = PlannedProblem(
+            problem=outcome.problem,
+            plan=outcome.plan,
+            schedule=outcome.schedule,
+            scheduler=row.scheduler,
+            planner=row.planner,
+        )
+        if output is not None:
+            write_document(output, "plan", planned)
+    if as_json:
+        print_json(row)
+    elif outcome.plan is None or outcome.schedule is None:
+        raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
+    else:
+        out = console(stderr=onto_stdout)
+        verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
+        print_plan(out, outcome.problem, outcome.plan, verdict)
+        print_score(out, row)
+        if row.status != "ok":
+            raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
+        if exported is not None and planned is not None:
+            from pipebench.cli.commands.export import show_export
+
+            click.echo("")
+            show_export(host, planned, exported)
+    return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
+
+
+def _one(
+    host: "Host",
+    workload: "Workload",
+    ready: "Ready",
+    regime: Any,
+    timeout: float,
+    scheduler: str | None,
+    seed: int,
+) -> "Outcome":
+    from pipebench.bench.sweeps.run_plan import RunPlan
+    from pipebench.bench.sweeps.sweep import Where, run_trials
+    from pipebench.bench.trials.comparison import home_regime
+    from pipebench.bench.trials.trial import Trial
+    from pipebench.cli.progress import Progress
+
+    trial = Trial(
+        workload=workload,
+        regime=regime or home_regime(ready),
+        planner=ready,
+        scheduler=scheduler,
+        timeout_s=timeout,
+        seed=seed,
+    )
+    agenda = RunPlan([trial], [0])
+    with Progress(agenda) as progress:
+        (finished,) = run_trials(host, agenda, Where(), progress)
+        progress.finished(finished.outcome)
+    return finished.outcome
+
+
+def _best(
+    host: "Host",
+    workload: "Workload",
+    regime: Any,
+    timeout: float,
+    scheduler: str | None,
+    seed: int,
+    exported: str | None,
+) -> "Outcome":
+    """The winner; how it won goes to stderr."""
+    from pipebench.bench.best import best
+    from pipebench.formats.frameworks.targets import target_named
+
+    found = best(
+        host,
+        workload,
+        regime or "sync",
+        timeout_s=timeout,
+        target=None if exported is None else target_named(exported),
+        scheduler=scheduler,
+        seed=seed,
+        told=lambda name: click.echo(f"planning with {name}", err=True),
+    )
+    for line in found.why:
+        click.echo(line, err=True)
+    return found.winner

@@ -1,0 +1,105 @@
+"""pipebench profile: what the operators of a model cost on a device, as a profile file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipebench.cli.application import console, open_host
+from pipebench.cli.parameters import launch_options, with_launch
+from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
+from pipebench.domain.errors import PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.domain.cluster import DeviceType
+
+
+PRECISIONS = ("fp32", "fp16", "bf16")
+
+HELP = f"""Profile a model: one of `pipebench list models`; with the profiler {MEASURING_PROFILER} also
+package.module:function, and torchvision's and transformers' models by name, such as bert or
+torchvision:{EXAMPLE_MODEL}.
+
+A measurement that is stopped goes on where it was when it is started again with the same output. Links are
+measured inside one machine, and with --nnodes also between machines.
+"""
+
+
+@click.command(help=HELP)
+@click.argument("model", required=False)
+@click.option("--profiler", default=PROFILER, show_default=True, help="A profiler, options in brackets.")
+@click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
+@click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
+@click.option("--links", type=click.IntRange(2), help="In place of a model: measure links of so many devices.")
+@launch_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+def command(
+    model: str | None,
+    profiler: str,
+    device: tuple[str, ...],
+    micro_batches: str,
+    precision: str,
+    links: int | None,
+    output: Path,
+    **launch: int | str | None,
+) -> int:
+    """Profile a model, or measure links; HELP says how."""
+    from typing import cast
+
+    from pipebench.bench.problems.plugin_sources import known_devices, measured_links, profile_of
+    from pipebench.domain.profile import Precision
+    from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE
+    from pipebench.formats.documents import write_document
+    from pipebench.hooks.context import LinkRequest, ProfileRequest
+    from pipebench.report.text.profiles import cluster_lines, print_profile
+
+    if (model is None) == (links is None):
+        hint = f"such as: pipebench profile {EXAMPLE_MODEL} -o p.json"
+        raise PipebenchError("profile takes a model, or --links", hint)
+    host, profiler = open_host(), with_launch(profiler, launch)
+    if links is not None:
+        cluster = measured_links(host, profiler, LinkRequest(links, device[0] if device else "cpu"))
+        write_document(output, "cluster", cluster)
+        for line in cluster_lines(cluster):
+            click.echo(line)
+        return 0
+    assert model is not None
+    known = known_devices(host, profiler)
+    named = device or (known[:1] or (DEFAULT_DEVICE_TYPE,))
+    scratch = output.with_name(output.name + ".partial")
+    if not output.parent.is_dir():
+        raise PipebenchError(f"there is no folder {str(output.parent)!r}")
+    request = ProfileRequest(
+        devices=tuple(_device(name, known) for name in named),
+        micro_batches=_sizes(micro_batches),
+        precision=cast(Precision, precision),
+        scratch=str(scratch),
+    )
+    made = profile_of(host, model, profiler, request)
+    write_document(output, "profile", made)
+    scratch.unlink(missing_ok=True)
+    print_profile(console(), made)
+    for note in made.provenance.notes:
+        click.echo(f"note: {note}", err=True)
+    return 0
+
+
+def _device(name: str, known: tuple[str, ...]) -> "DeviceType":
+    """A device type of the table; a profiler that knows devices itself needs no facts, and says which it knows."""
+    from pipebench.domain.cluster import DeviceType
+    from pipebench.formats.devices import device_names, load_device
+
+    if known and name not in device_names():
+        return DeviceType(name=name, memory_bytes=1)
+    return load_device(name)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        sizes = []
+    if not sizes or sizes[0] < 1:
+        raise PipebenchError(f"{text!r} are no micro-batch sizes", "write whole numbers from 1, such as 1,2,4")
+    return tuple(sizes)

@@ -1,0 +1,86 @@
+"""pipebench report: stored results as a page or a table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipebench.cli.application import open_host
+from pipebench.domain.errors import PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.bench.store.results import Results
+    from pipebench.domain.document import PlannedProblem
+    from pipebench.domain.row import Row
+
+
+ENDINGS = (".html", ".md", ".csv")
+
+
+@click.command()
+@click.argument("results")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="A page (.html), or a table (.md, .csv).",
+)
+@click.option("--title", help="The page's heading.")
+def command(results: str, output: Path, title: str | None) -> int:
+    """Write the rows of RESULTS, a store, a packed store or the rows of `compare --json`, as one file.
+
+    The page needs no network: a table to sort and filter, each plan's stages, timeline and memory, and the
+    command that repeats each row.
+    """
+    import shlex
+
+    from pipebench.bench.store.results import open_results
+    from pipebench.formats.files import write_file
+    from pipebench.report.html.rows_page import rows_page
+    from pipebench.report.rows import rows_csv, rows_markdown
+
+    if output.suffix not in ENDINGS:
+        raise PipebenchError(f"cannot write a report to {str(output)!r}", f"end it in {' or '.join(ENDINGS)}")
+    opened = open_results(results)
+    for notice in opened.notices:
+        click.echo(f"warning: {notice}", err=True)
+    keys = {row.key for row in opened.rows if row.key} if opened.stored else set()
+
+    def repeat(row: "Row") -> str:
+        if row.key in keys:
+            return shlex.join(["pipebench", "rerun", results, "--row", row.key[:12]])
+        return "these rows were never in a store: compare --out keeps what it takes to repeat them"
+
+    if output.suffix == ".csv":
+        text = rows_csv(opened.rows)
+    elif output.suffix == ".md":
+        text = rows_markdown(opened.rows)
+    else:
+        heading = title or f"pipebench: {Path(results).name}"
+        text = rows_page(
+            open_host(), opened.rows, lambda row: plan_behind(opened, row), repeat, heading, source=results
+        )
+    write_file(output, text.encode())
+    click.echo(f"{output} written ({len(opened.rows)} rows)", err=True)
+    return 0
+
+
+def plan_behind(results: "Results", row: "Row") -> "PlannedProblem | None":
+    """The plan behind a row where the results hold it."""
+    from pipebench.domain.document import PlannedProblem
+
+    if not (results.stored and row.plan_id and row.schedule_id):
+        return None
+    behind = results.behind
+    try:
+        return PlannedProblem(
+            problem=behind.problem(row.problem_id),
+            plan=behind.plan(row.plan_id),
+            schedule=behind.schedule(row.schedule_id),
+            scheduler=row.scheduler,
+            planner=row.planner,
+        )
+    except PipebenchError:
+        return None  # the page says what it has

@@ -1,0 +1,139 @@
+"""pipebench track check: did anything become slower or worse?"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.commands.track import options
+from pipebench.cli.commands.track.options import (
+    acknowledged_file,
+    acknowledged_option,
+    duration_s,
+    history_option,
+    html_option,
+    markdown_option,
+)
+from pipebench.cli.workload_options import workload_options
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.track.against.comparison import Against
+
+
+@click.command()
+@history_option
+@acknowledged_option
+@click.option("--against", help="A git revision or a version of this repository's package to compare with.")
+@click.option("--planners", multiple=True, help="With --against: planners, by commas  [default: the package's]")
+@click.option("--budget", callback=duration_s, default="20m", show_default=True, help="With --against: time.")
+@html_option
+@markdown_option
+@click.option("--json", "as_json", is_flag=True, help="The judgement as JSON on stdout.")
+@workload_options
+def command(
+    history: Path,
+    acknowledged: Path | None,
+    against: str | None,
+    html: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+    **choice: Any,
+) -> int:
+    """Judge the last night: exit code 1 when something became worse, 4 when nothing was measured.
+
+    Reports are written before that. With --against both revisions are installed side by side and run in turns on
+    this machine; no history is needed.
+    """
+    options.prepare(html, markdown)
+    if against is not None:
+        return _against(against, choice, html, markdown, as_json)
+    from pipebench.report.tracking.reports import night_report
+    from pipebench.track.acknowledgements import read_acknowledged
+    from pipebench.track.history import open_history
+    from pipebench.track.judgement import judge, require_nights
+
+    _refuse_choice(choice)
+    known = read_acknowledged(acknowledged_file(history, acknowledged))
+    judgement = judge(open_history(history), known, datetime.now(UTC))
+    report = night_report(judgement)
+    options.write(report, html, markdown)
+    if as_json:
+        print_json({"verdict": judgement.verdict, "judgement": judgement})
+    else:
+        options.show(report)
+    require_nights(judgement)
+    return judgement.exit_code
+
+
+def _refuse_choice(choice: dict[str, Any]) -> None:
+    """Options of --against alone."""
+    written = _option_names()
+    named = [written[name] for name, value in choice.items() if name != "budget" and value not in (None, ())]
+    if named:
+        raise PipebenchError(f"{', '.join(named)} would be for --against", "name a revision, or leave them out")
+
+
+def _option_names() -> dict[str, str]:
+    """The options of the command, by the names under which they arrive."""
+    options = click.get_current_context().command.params
+    return {option.name: option.opts[0] for option in options if option.name is not None}
+
+
+def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Path | None, as_json: bool) -> int:
+    import tempfile
+
+    from pipebench.report.tracking.reports import against_report
+    from pipebench.track.against.comparison import compare_sides
+    from pipebench.track.against.installation import install_sides
+
+    budget_s = choice.pop("budget")
+    with tempfile.TemporaryDirectory(prefix="pipebench-against-") as scratch:
+        click.echo("installing both …", err=True)
+        sides = install_sides(named, Path.cwd(), Path(scratch))
+        arguments = _arguments(choice, sides.distribution)
+        click.echo(f"{sides.after.name} against {sides.before.name}: running in turns …", err=True)
+        found: Against = compare_sides(sides, arguments, Path.cwd(), budget_s, _print_pair)
+    report = against_report(found)
+    options.write(report, html, markdown)
+    if as_json:
+        print_json({"worse": found.worse, "against": found})
+    else:
+        options.show(report)
+    return ExitCode.CONDITION_FAILED if found.worse else ExitCode.OK
+
+
+def _arguments(choice: dict[str, Any], distribution: str) -> Sequence[str]:
+    """The options of `compare` for both sides."""
+    planners = choice.pop("planners") or (",".join(_planners_of(distribution)),)
+    words = [word for name in planners for word in ("--planners", name)]
+    written = _option_names()
+    for name, value in choice.items():
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        words += [word for each in values for word in (written[name], str(each))]
+    return words
+
+
+def _planners_of(distribution: str) -> list[str]:
+    """The planners that a distribution offers here. Raises PipebenchError where it offers none."""
+    host = open_host()
+    offered = {name: registered.provider.distribution for name, registered in host.slot("planners").items()}
+    show_new_warnings(host)
+    found = sorted(name for name, provider in offered.items() if _same(provider, distribution))
+    if not found:
+        raise PipebenchError(
+            f"{distribution!r} offers no planner here", "install it, or name --planners", ExitCode.NOTHING_RAN
+        )
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower().replace("_", "-") == other.lower().replace("_", "-")
+
+
+def _print_pair(done: int, most: int) -> None:
+    if console(stderr=True).is_terminal or done == 0:
+        click.echo(f"pair {done + 1} of at most {most}", err=True)

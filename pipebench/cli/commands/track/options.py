@@ -1,0 +1,76 @@
+"""Options that several commands of `pipebench track` share, and reports in every form asked for."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipebench.cli.application import console
+from pipebench.cli.parameters import LONGEST_S
+
+if TYPE_CHECKING:
+    from pipebench.report.tracking.blocks import TrackingReport
+
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
+SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+history_option = click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    default=Path("baselines"),
+    show_default=True,
+    help="Folder of the history.",
+)
+acknowledged_option = click.option(
+    "--acknowledged",
+    type=click.Path(path_type=Path),
+    help="File of acknowledged changes  [default: acknowledged.toml in the history]",
+)
+html_option = click.option("--html", type=click.Path(path_type=Path), help="Write the report as HTML.")
+markdown_option = click.option("--markdown", type=click.Path(path_type=Path), help="Write the report as Markdown.")
+
+
+def duration_s(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """A duration such as 90s, 20m or 1.5h, above zero. Raises click's usage error for others."""
+    found = DURATION.fullmatch(value.strip())
+    seconds = float(found[1]) * SECONDS[found[2]] if found else 0.0
+    if not 0 < seconds <= LONGEST_S:
+        raise click.BadParameter(f"{value!r} is not a duration such as 90s, 20m or 1.5h", ctx, param)
+    return seconds
+
+
+def acknowledged_file(history: Path, said: Path | None) -> Path:
+    """Where acknowledged changes stand."""
+    from pipebench.track.acknowledgements import FILE
+
+    return said if said is not None else history / FILE
+
+
+def prepare(html: Path | None, markdown: Path | None) -> None:
+    """Try whether the files can be written. Raises PipebenchError."""
+    from pipebench.formats.files import prepare_file
+
+    for path in (html, markdown):
+        if path is not None:
+            prepare_file(path)
+
+
+def write(report: "TrackingReport", html: Path | None, markdown: Path | None) -> None:
+    """The files that were named. Raises PipebenchError."""
+    from pipebench.formats.files import write_file
+    from pipebench.report.tracking.writers import html_report as as_html
+    from pipebench.report.tracking.writers import markdown_report as as_markdown
+
+    for path, text in ((html, as_html), (markdown, as_markdown)):
+        if path is not None:
+            write_file(path, text(report).encode())
+            click.echo(f"{path} written", err=True)
+
+
+def show(report: "TrackingReport") -> None:
+    """On the terminal."""
+    from pipebench.report.tracking.writers import print_report
+
+    print_report(console(), report)

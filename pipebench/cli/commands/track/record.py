@@ -1,0 +1,110 @@
+"""pipebench track record: measure a night and add it to the history."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.commands.compare import PLANNERS_HELP
+from pipebench.cli.commands.track.options import duration_s, history_option
+from pipebench.cli.parameters import finite_seconds, memory_bytes
+from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.bench.trials.comparison import Request
+    from pipebench.hooks.manager import Host
+    from pipebench.track.night import Night
+
+
+@click.command()
+@history_option
+@click.option("--planners", multiple=True, help=f"{PLANNERS_HELP} Default: the suite's, or every planner.")
+@click.option("--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
+@click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
+@click.option("--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
+@click.option("--import-only", is_flag=True, help="Run nothing, only import.")
+@workload_options
+def command(history: Path, budget: float, benchmark_json: str | None, import_only: bool, **choice: Any) -> int:
+    """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
+
+    The night is one line of a file for this class of machine. A time that is far off is measured again at once.
+    Without models, profiles or a suite: the default suite.
+    """
+    from pipebench.bench.searches.isolation.client import isolation
+    from pipebench.track.against.installation import describe_revision, repository
+    from pipebench.track.benchmark_json import read_benchmarks
+    from pipebench.track.conditions import this_machine
+    from pipebench.track.record import prepare, record
+
+    if import_only and benchmark_json is None:
+        raise PipebenchError("--import-only imports a file", "name it with --benchmark-json")
+    now = datetime.now(UTC)
+    imported = read_benchmarks(benchmark_json, this_machine(), now) if benchmark_json else None
+    opened = prepare(history, now, imported)
+    for notice in opened.notices:
+        click.echo(f"note: {notice}", err=True)
+    if not opened.of_class(this_machine().name):
+        click.echo(f"note: a machine not seen before in {history}: {this_machine().words}", err=True)
+    host = open_host()
+    request = None
+    if not import_only:
+        isolation()
+        request = _request(host, choice)
+    show_new_warnings(host)
+    top = repository(Path.cwd())
+    done = record(host, request, opened, budget, describe_revision(top) if top else "", imported, _Watcher())
+    click.echo(about(done.night, done.file), err=True)
+    return _exit_code(done.night)
+
+
+def about(night: "Night", file: Path) -> str:
+    """What was added, in one line."""
+    timed = sum(each.paired is not None for each in night.measured)
+    benchmarks = f", {len(night.benchmarks)} benchmarks" if night.benchmarks else ""
+    return f"{len(night.measured)} subjects, {timed} timed{benchmarks}, in {night.spent_s:.0f} s: added to {file}"
+
+
+def _request(host: "Host", choice: dict[str, Any]) -> "Request":
+    from dataclasses import replace
+
+    from pipebench.bench.suites import Settings, settle
+    from pipebench.bench.suites.selection import chosen_suites
+    from pipebench.bench.trials.comparison import comparison_request
+    from pipebench.hooks.syntax import split_list
+
+    names = tuple(part for text in choice.pop("planners") for part in split_list(text))
+    said = Settings(
+        planners=names,
+        timeout_s=choice.pop("timeout"),
+        memory_bytes=choice.pop("search_memory"),
+        seed=choice.pop("seed"),
+    )
+    settings = settle(chosen_suites(selection(choice)), said)
+    if not settings.planners:
+        settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
+    return comparison_request(host, chosen_workloads(host, choice), settings)
+
+
+def _exit_code(night: "Night") -> int:
+    """Nothing measured is a failure, a planner that fails is a column of the night."""
+    return ExitCode.OK if night.measured or night.benchmarks else ExitCode.NOTHING_RAN
+
+
+class _Watcher:
+    """One line for each part of the night."""
+
+    def phase(self, what: str) -> None:
+        """A new part begins."""
+        click.echo(f"{what} …", err=True)
+
+    def starting(self, trial: object) -> None:
+        """Nobody is told of single trials."""
+
+    def waiting(self) -> None:
+        """Another run of pipebench has the machine: times of this night may be missing."""
+        click.echo("another pipebench run has this machine: waiting for it", err=True)

@@ -1,0 +1,1 @@
+"""Profiles as files: those that ship, foreign formats read and written."""

@@ -1,0 +1,1 @@
+"""Text for terminals: plans, profiles, runs, comparisons and differences."""

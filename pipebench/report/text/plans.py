@@ -1,0 +1,124 @@
+"""A plan as people read it: its stages, their times, their memory."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.verdict import Verdict
+from pipebench.report.units import full_width, gigabytes, percent, rate, seconds
+
+FIGURES = ("stage", "devices", "b", "flight", "forward", "backward", "memory", "free")
+OPERATORS = "operators"
+SPLIT = "split"
+
+
+def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
+    """One line a stage; bytes free on its fullest device. Operators stand beside it, below where too wide.
+
+    Where operators are split, a line for each split follows.
+    """
+    figures = stage_figures(problem, plan, verdict)
+    named = [operators(stage.operators) for stage in plan.stages]
+    beside = [[*row, name] for row, name in zip(figures, named, strict=True)]
+    whole = stage_table((*FIGURES, OPERATORS), beside)
+    if full_width(console, whole) <= console.width:
+        console.print(whole)
+    else:
+        console.print(stage_table(FIGURES, figures))
+        below = [[row[0], name] for row, name in zip(figures, named, strict=True)]
+        console.print(stage_table((FIGURES[0], OPERATORS), below))
+    if any(any(split) for stage in plan.stages for split in stage.sharding):
+        console.print(stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
+    if plan.pipelines > 1:
+        console.print(f"{plan.pipelines} pipelines of {plan.pipeline_length} stages each, {plan.placement}")
+    if plan.copies > 1:
+        console.print(f"{plan.copies} copies of the whole pipeline")
+    if plan.order_edges:
+        edges = ", ".join(f"{before}>{after}" for before, after in plan.order_edges)
+        console.print(Text(f"order edges: {edges}"), soft_wrap=True)
+    if plan.routing == "relay":
+        console.print("tensors are passed on through the stages between")
+
+
+def stage_figures(problem: Problem, plan: Plan, verdict: Verdict) -> list[list[str]]:
+    """Stage, devices, micro-batch, samples in flight, forward and backward time, memory, what is free of it."""
+    model = CostModel(problem)
+    made = []
+    for position, stage in enumerate(plan.stages):
+        times = model.stage_times(stage, plan)
+        peak = max((verdict.peak_bytes.get(device, 0) for device in stage.devices), default=0)
+        limit = min(problem.cluster.type_of(device).memory_bytes for device in stage.devices)
+        made.append(
+            [
+                str(position),
+                span(stage.devices),
+                str(stage.micro_batch),
+                str(stage.in_flight) if stage.in_flight else "auto",
+                seconds(times.forward / 1e9),
+                seconds(times.backward / 1e9),
+                gigabytes(peak) if peak else "-",
+                gigabytes(limit - peak) if peak else "-",
+            ]
+        )
+    return made
+
+
+def split_rows(plan: Plan) -> list[list[str]]:
+    """Each split of a stage once, with its operators: PaSE's table II. Parts of a dim stand behind its name."""
+    made = []
+    for position, stage in enumerate(plan.stages):
+        owners: dict[str, list[str]] = {}
+        for name, split in zip(stage.operators, stage.sharding, strict=False):
+            cut = " ".join(f"{dim}/{parts}" for dim, parts in split.items() if parts > 1) or "whole"
+            owners.setdefault(cut, []).append(name)
+        made += [[str(position), cut, operators(tuple(names))] for cut, names in owners.items()]
+    return made
+
+
+def stage_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Figures to the right, operators, cut off at the end of the line, to the left."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        made.add_column(title, justify="left" if title in (OPERATORS, SPLIT) else "right", no_wrap=True)
+    for row in rows:
+        made.add_row(*map(escape, row))
+    return made
+
+
+def span(devices: tuple[int, ...]) -> str:
+    """Device ids: 3, or 0-3 where they are consecutive."""
+    if len(devices) > 1 and devices == tuple(range(devices[0], devices[0] + len(devices))):
+        return f"{devices[0]}-{devices[-1]}"
+    return ",".join(map(str, devices))
+
+
+def operators(names: tuple[str, ...]) -> str:
+    """First and last operator and how many: conv1 … fc (53)."""
+    if len(names) <= 2:
+        return ", ".join(names)
+    return f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def print_score(console: Console, row: Row) -> None:
+    """What the suite says of the plan, beside what the planner claimed."""
+    lines = [
+        ("verdict", f"{row.verdict or row.status}{f', {row.fit}' if row.fit else ''}"),
+        ("throughput", f"{rate(row.throughput)} samples/s"),
+        ("simulated", f"{seconds(row.simulated_s)} for {row.mini_batch} samples ({row.scheduler})"),
+        ("estimated", seconds(row.estimated_s)),
+        ("claimed", seconds(row.claimed_s)),
+        ("bound", f"{seconds(row.bound_s)} ({row.bound_kind}), gap {percent(row.gap)}"),
+        ("bubble", percent(row.bubble)),
+        ("search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"),
+    ]
+    for name, value in lines:
+        console.print(Text(f"{name:<11}{value}"), soft_wrap=True)
+    for notice in row.notices:
+        console.print(Text(f"notice     {notice}"), soft_wrap=True)

@@ -1,0 +1,110 @@
+"""Runs as people read them: simulated beside measured, attached runs, stored trials run again."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pipebench.bench.attachment import Attachment
+from pipebench.bench.execution import Execution
+from pipebench.bench.rerun import FieldChange, Rerun
+from pipebench.domain.trace import Trace
+from pipebench.report.gantt.gantt import gantt
+from pipebench.report.gantt.text import legend, timeline
+from pipebench.report.units import percent, seconds
+
+SHOWN_PERIODS = 12
+
+
+def execution_lines(execution: Execution, columns: int) -> Iterator[str]:
+    """Seconds of a mini-batch and their distance, both timelines on one scale, and the stages."""
+    yield (
+        f"simulated {seconds(execution.simulated_s)}, measured {seconds(execution.measured_s)} a mini-batch: "
+        f"the simulation is {percent(execution.error)} off"
+    )
+    yield (
+        f"with the measured times of its tasks the simulation takes {seconds(execution.replayed_s)}: "
+        f"{percent(execution.replayed_error)} off, in messages, all-reduces and idle time"
+    )
+    until_ns = max(_shown_until_ns(execution.simulated), _shown_until_ns(execution.measured))
+    for name, trace in (("simulated", execution.simulated), ("measured", execution.measured)):
+        yield f"{name}:"
+        yield from timeline(gantt(trace, until_ns=until_ns), columns)
+    yield legend(gantt(execution.measured))
+    for each in execution.stages:
+        apart = (each.simulated_s - each.measured_s) / each.measured_s if each.measured_s else None
+        yield (
+            f"stage {each.stage}: forward and backward {seconds(each.simulated_s)} simulated, "
+            f"{seconds(each.measured_s)} measured, {percent(apart)}"
+        )
+    yield from execution.notices
+
+
+def _shown_until_ns(trace: Trace) -> int:
+    """A whole mini-batch; of a run without end the beginning."""
+    return trace.total_ns if trace.period_ns is None else min(trace.total_ns, SHOWN_PERIODS * trace.period_ns)
+
+
+def attachment_lines(attachment: Attachment) -> Iterator[str]:
+    """Seconds of a mini-batch beside the simulation, how well the clocks are known, and work by rank."""
+    yield (
+        f"measured {seconds(attachment.measured_s)} a mini-batch (slowest rank), simulated "
+        f"{seconds(attachment.simulated_s)}: the simulation is {percent(attachment.error)} off"
+    )
+    if attachment.start_skew_s is None:
+        yield "clocks: messages do not tie all ranks together"
+    else:
+        yield f"clocks aligned by messages: ranks begin within {seconds(attachment.start_skew_s)}"
+    for rank in attachment.ranks:
+        clock = "unknown" if rank.offset_ns is None else f"{rank.offset_ns / 1e3:+.0f} us"
+        if rank.offset_ns is not None and rank.rank:
+            clock += " (one side only)" if rank.within_ns is None else f" within {rank.within_ns / 1e3:.0f} us"
+        apart = (rank.simulated_busy_s - rank.busy_s) / rank.busy_s if rank.busy_s else None
+        yield (
+            f"rank {rank.rank}: iteration {seconds(rank.iteration_s)}, busy {seconds(rank.busy_s)} "
+            f"({seconds(rank.simulated_busy_s)} simulated, {percent(apart)}), clock {clock}"
+        )
+    for stage in attachment.stages:
+        how = "marked tasks" if stage.marked else "work of an iteration over its micro-batches"
+        yield (
+            f"stage {stage.stage}: a micro-batch takes {seconds(stage.measured_s)} ({seconds(stage.simulated_s)} "
+            f"simulated, {percent(stage.error)}); from {how}"
+        )
+
+
+STYLE = {"same": "green", "different": "red", "not runnable": "yellow"}
+
+
+def print_reruns(console: Console, done: Sequence[Rerun]) -> None:
+    """A line for each row, what differs under it, and one summary."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("key", "planner", "problem"):
+        table.add_column(column, overflow="fold")
+    table.add_column("search", justify="right", no_wrap=True)
+    table.add_column("mark", no_wrap=True)
+    for each in done:
+        ratio = "-" if each.search_ratio is None else f"{each.search_ratio:.2f} x"
+        table.add_row(
+            each.key[:8],
+            escape(each.planner),
+            escape(each.problem),
+            ratio,
+            Text(each.mark, style=STYLE[each.mark]),
+        )
+    console.print(table)
+    for each in done:
+        if each.reason:
+            console.print(Text(f"  {each.key[:8]}: {each.reason}"), soft_wrap=True)
+        for change in each.columns:
+            console.print(Text(f"  {each.key[:8]}: {_rerun_line(change)}"), soft_wrap=True)
+    for change in dict.fromkeys(change for each in done for change in each.surroundings):
+        console.print(Text(f"  differs now: {_rerun_line(change)}"), soft_wrap=True)
+    counts = Counter[str](each.mark for each in done)
+    console.print(", ".join(f"{counts[mark]} {mark}" for mark in STYLE if counts[mark]))
+
+
+def _rerun_line(change: FieldChange) -> str:
+    return f"{change.field}: {change.before} → {change.after}"

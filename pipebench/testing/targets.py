@@ -1,0 +1,98 @@
+"""What is checked: the components behind a name, a distribution or a file, and what its author waives."""
+
+import sys
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+from packaging.utils import canonicalize_name
+
+from pipebench.bench.components import USER, ready_planner
+from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
+from pipebench.hooks.descriptors import SLOTS, Component
+from pipebench.hooks.discovery import Provider, installed_entry_points, provider_of
+from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
+
+WAIVED = "PIPEBENCH_WAIVED"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTarget:
+    """One component under check. waived: "name of a check" to the author's reason. point: None for a file."""
+
+    slot: str
+    label: str
+    component: Component
+    provider: Provider
+    waived: dict[str, str]
+    point: EntryPoint | None = None
+
+
+def check_targets(host: Host, target: str) -> list[CheckTarget]:
+    """The components that `target` names: a component, a distribution, an entry point, or ./file.py.
+
+    Raises PipebenchError with the nearest name when there are none, and with the cause when a plugin of that
+    name could not be loaded.
+    """
+    reference = parse_reference(target)
+    if reference.is_script:
+        component = ready_planner(host, reference).component
+        return [CheckTarget("planners", target, component, USER, {})]
+    if reference.is_program:
+        raise PipebenchError(f"{target}: only plugins and Python files are checked", "write ./planner.py")
+    points = {str(provider_of(point)): point for point in installed_entry_points()}
+    found = [
+        CheckTarget(
+            slot=slot,
+            label=name if name != reference.name else target.strip(),
+            component=registered.component,
+            provider=registered.provider,
+            waived=_waivers(points.get(str(registered.provider)), name),
+            point=points.get(str(registered.provider)),
+        )
+        for slot in SLOTS
+        for name, registered in host.slot(slot).items()
+        if _means(reference.name, name, registered.provider)
+    ]
+    if found:
+        return found
+    raise _unknown_target(host, reference.name, list(points.values()))
+
+
+def plugin_names() -> list[str]:
+    """Distributions and entry points, each once."""
+    providers = [provider_of(point) for point in installed_entry_points()]
+    return sorted({name for p in providers for name in (p.distribution, p.entry_point)})
+
+
+def _means(target: str, component: str, provider: Provider) -> bool:
+    return target == component or canonicalize_name(target) in (
+        canonicalize_name(provider.distribution),
+        canonicalize_name(provider.entry_point),
+    )
+
+
+def _unknown_target(host: Host, name: str, points: list[EntryPoint]) -> PipebenchError:
+    providers = [provider_of(point) for point in points]
+    if any(_means(name, "", provider) for provider in providers):
+        if any(name in line for line in host.warnings):
+            return PluginNotLoaded(f"plugin {name!r} could not be loaded", "see pipebench plugin doctor")
+        return PipebenchError(f"plugin {name!r} offers nothing that can be checked")
+    names = {known for slot in SLOTS for known in host.slot(slot)} | set(plugin_names())
+    return unknown("plugin or component", name, names)
+
+
+def _waivers(point: EntryPoint | None, component: str) -> dict[str, str]:
+    """Of the plugin module's PIPEBENCH_WAIVED, {"component:check": "reason"}, those of one component.
+
+    Raises PipebenchError when it is no such mapping, or a reason is missing.
+    """
+    module = sys.modules.get(point.module) if point is not None else None
+    declared = getattr(module, WAIVED, {})
+    if not isinstance(declared, dict) or not all(
+        isinstance(key, str) and ":" in key and isinstance(reason, str) and reason.strip()
+        for key, reason in declared.items()
+    ):
+        raise PipebenchError(f"{WAIVED} of {point and point.module} is wrong", '{"component:check": "reason"}')
+    pairs = [(key.rpartition(":"), reason) for key, reason in declared.items()]
+    return {check: reason for (owner, _, check), reason in pairs if owner == component}

@@ -1,0 +1,249 @@
+"""Two installed revisions run in turns (A-B-B-A) and compared: exact columns, and speed from pairs."""
+
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from pipebench.bench.standings.cells import nanoseconds
+from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.value import Value
+from pipebench.track.against.installation import Side, Sides
+from pipebench.track.events import ColumnChange
+from pipebench.track.exact import PLAN, SCHEDULE, WORK, Outcome, changed_columns, outcome
+from pipebench.track.night import Exact
+from pipebench.track.ratios import FLAVOUR
+from pipebench.track.statistics import Pairs, compare_pairs, half_width
+
+LONGEST_S = 3600.0
+TIMED = (ExitCode.OK, ExitCode.SOME_FAILED)
+
+
+class OtherRow(msgspec.Struct):
+    """What is read of a row that another version of pipebench wrote: fields that it lacks are left at None."""
+
+    planner: str
+    regime: str
+    problem_id: str
+    status: str
+    profile: str = ""
+    workload: str = ""
+    cluster: str = ""
+    devices: int = 0
+    mini_batch: int = 0
+    scheduler: str = ""
+    reason: str = ""
+    search_cpu_s: float | None = None
+    search_ratio: dict[str, float] = {}
+    search_samples: list[tuple[float, float]] = []
+    parallel: bool = False
+    simulated_s: float | None = None
+    estimated_s: float | None = None
+    memory_bytes: int | None = None
+    stages: int | None = None
+    counters: dict[str, int] = {}
+    plan_id: str | None = None
+    schedule_id: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Which trial it is, the same on both sides."""
+        return f"{self.planner} on {self.workload or self.profile}, {self.devices} x {self.cluster}, {self.regime}"
+
+
+class _Rows(msgspec.Struct):
+    rows: list[OtherRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The rows of one run, and the wall seconds it took with all that surrounds them."""
+
+    rows: Sequence[OtherRow]
+    wall_s: float
+
+
+def run_side(side: Side, arguments: Sequence[str], folder: Path) -> Run:
+    """One run of the command on one side, from the user's folder. Raises PipebenchError when it gives no rows."""
+    words = [sys.executable, "-P", "-m", "pipebench", "compare", "--json", *arguments]
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            words, capture_output=True, env=side.environment(), cwd=folder, timeout=LONGEST_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PipebenchError(f"{side.name}: {error}") from None
+    wall_s = time.monotonic() - began
+    if done.returncode not in TIMED:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise PipebenchError(f"{side.name}: pipebench compare ended with exit code {done.returncode}: {lines[-1]}")
+    try:
+        return Run(msgspec.json.decode(done.stdout, type=_Rows).rows, wall_s)
+    except msgspec.MsgspecError as error:
+        raise PipebenchError(f"{side.name}: pipebench compare gave no rows: {error}") from None
+
+
+class ComparedSubject(Value, frozen=True, kw_only=True):
+    """One planner on one workload on both sides. outcome, columns: of exact columns, None where none differs."""
+
+    subject: str
+    pairs: Pairs
+    outcome: Outcome | None = None
+    columns: tuple[ColumnChange, ...] = ()
+    notice: str = ""
+
+
+class Against(Value, frozen=True, kw_only=True):
+    """The answer. calibrated: times were divided by the calibration beside them, which both sides have alike."""
+
+    distribution: str
+    before: str
+    after: str
+    subjects: tuple[ComparedSubject, ...]
+    calibrated: bool
+    notices: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> bool:
+        """Whether anything is slower or worse than it was."""
+        return any(each.outcome == "worse" or each.pairs.answer == "slower" for each in self.subjects)
+
+
+class Sums:
+    """The pairs of all runs, by subject."""
+
+    def __init__(self, calibrated: bool) -> None:
+        self._calibrated = calibrated
+        self._first: dict[str, tuple[OtherRow | None, OtherRow | None]] = {}
+        self.logs: dict[str, list[float]] = {}
+
+    def add(self, before: Sequence[OtherRow], after: Sequence[OtherRow]) -> None:
+        """Two runs next to each other."""
+        old, new = _by_label(before), _by_label(after)
+        for label in dict.fromkeys((*old, *new)):
+            both = old.get(label), new.get(label)
+            self._first.setdefault(label, both)
+            logs = self.logs.setdefault(label, [])
+            values = [self._time(row) for row in both]
+            if values[0] is not None and values[1] is not None:
+                logs.append(math.log(values[1] / values[0]))
+
+    def subjects(self) -> tuple[ComparedSubject, ...]:
+        """The answer for each."""
+        answers = compare_pairs(list(self.logs.values()))
+        return tuple(
+            _compare_subject(label, *self._first[label], pairs)
+            for label, pairs in zip(self.logs, answers, strict=True)
+        )
+
+    def _time(self, row: OtherRow | None) -> float | None:
+        """Warm CPU time of a search, over the calibration beside it where that is the same code on both sides."""
+        if row is None or row.parallel or not row.search_samples:
+            return None
+        time = row.search_ratio.get(FLAVOUR) if self._calibrated else row.search_cpu_s
+        return time if time is not None and time > 0 else None
+
+
+def _compare_subject(label: str, before: OtherRow | None, after: OtherRow | None, pairs: Pairs) -> ComparedSubject:
+    if before is None or after is None:
+        return ComparedSubject(
+            subject=label, pairs=pairs, notice=f"only {'after' if before is None else 'before'}"
+        )
+    if before.problem_id != after.problem_id:
+        notice = "the problem itself is another one: its profile, cluster or pins changed"
+        return ComparedSubject(subject=label, pairs=pairs, notice=notice)
+    old, new = _exact(before), _exact(after)
+    names = changed_columns(old, new)
+    columns = tuple(ColumnChange(name=name, before=old.get(name), after=new.get(name)) for name in names)
+    return ComparedSubject(
+        subject=label, pairs=pairs, outcome=outcome(old, new, names) if names else None, columns=columns
+    )
+
+
+def _exact(row: OtherRow) -> Mapping[str, Exact]:
+    times = {"simulated_ns": row.simulated_s, "estimated_ns": row.estimated_s}
+    found: dict[str, Exact] = {"status": row.status, "scheduler": row.scheduler, "memory_bytes": row.memory_bytes}
+    found |= {name: None if value is None else nanoseconds(value) for name, value in times.items()}
+    found |= {"stages": row.stages, PLAN: row.plan_id, SCHEDULE: row.schedule_id}
+    return found | {f"{WORK}{name}": count for name, count in sorted(row.counters.items())}
+
+
+def _by_label(rows: Sequence[OtherRow]) -> dict[str, OtherRow]:
+    return {row.label: row for row in rows}
+
+
+FEWEST_PAIRS, MOST_PAIRS = 9, 15
+PRECISE = 0.015
+CALIBRATION = Path("bench/searches/calibration.py")
+SAMPLES = 5
+"""Warm searches in one process."""
+
+Runner = Callable[[Side, Sequence[str], Path], Run]
+
+
+def compare_sides(
+    sides: Sides,
+    arguments: Sequence[str],
+    folder: Path,
+    budget_s: float,
+    told: Callable[[int, int], None] | None = None,
+    run: Runner = run_side,
+) -> Against:
+    """Pairs of runs until every subject is known to 1.5 % or there are 15, or the budget ends.
+
+    arguments: of `pipebench compare`. One run of each side comes first and is not looked at: it compiles kernels.
+    told: called with the pairs done and the most there will be. Raises PipebenchError when a side gives no rows.
+    """
+    began = time.monotonic()
+    words = [*arguments, "--repeat", str(SAMPLES)]
+    for side in (sides.before, sides.after):
+        if not run(side, words, folder).rows:
+            raise PipebenchError(f"{side.name}: nothing ran", exit_code=ExitCode.NOTHING_RAN)
+    sums = Sums(calibrated=same_calibration(sides))
+    notices = []
+    for number in range(MOST_PAIRS):
+        if told is not None:
+            told(number, MOST_PAIRS)
+        first, second = (sides.before, sides.after) if number % 2 == 0 else (sides.after, sides.before)
+        runs = {side.name: run(side, words, folder) for side in (first, second)}
+        sums.add(_rows(runs, sides.before), _rows(runs, sides.after))
+        if number + 1 >= FEWEST_PAIRS and all(half_width(logs) < PRECISE for logs in sums.logs.values() if logs):
+            break
+        spent_s = time.monotonic() - began
+        if spent_s + sum(each.wall_s for each in runs.values()) > budget_s and number + 1 < MOST_PAIRS:
+            notices.append(f"the budget of {budget_s:g} s ended after {number + 1} pairs")
+            break
+    return Against(
+        distribution=sides.distribution,
+        before=sides.before.name,
+        after=sides.after.name,
+        subjects=sums.subjects(),
+        calibrated=same_calibration(sides),
+        notices=tuple(notices),
+    )
+
+
+def same_calibration(sides: Sides) -> bool:
+    """Whether both sides calibrate with the same code: else their ratios have different units."""
+    texts = [_calibration(side) for side in (sides.before, sides.after)]
+    return texts[0] == texts[1]
+
+
+def _calibration(side: Side) -> bytes:
+    own = side.file(str(CALIBRATION))
+    if own is None:
+        spec = find_spec("pipebench.bench.searches.calibration")
+        assert spec is not None
+        assert spec.origin is not None
+        own = Path(spec.origin)
+    return own.read_bytes()
+
+
+def _rows(runs: dict[str, Run], side: Side) -> Sequence[OtherRow]:
+    return runs[side.name].rows

@@ -1,0 +1,123 @@
+"""The planners `data-parallel` and `tensor-parallel`: the whole model in one stage on every device."""
+
+from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+from pipebench_baselines.best_plan import best_plan, refuse_unsupported
+
+
+def data_parallel(problem: Problem, context: Context) -> PlanResult:
+    """One stage with a replica on every device, at the micro-batch of the shortest mini-batch.
+
+    Each update accumulates the gradients of mini_batch / micro_batch micro-batches and all-reduces them once.
+    Micro-batches are shared out among the replicas, so they go up to the largest profiled size on every device.
+    Every replica gets at least one sample: a micro-batch below the number of devices uses that many devices.
+    Raises UnsupportedProblem for pins that one stage cannot honour, InfeasibleProblem when no micro-batch fits.
+    """
+    refuse_unsupported("data-parallel", problem)
+    pins = problem.pins
+    if (pins.pipeline or 1) > 1:
+        raise UnsupportedProblem(f"data-parallel has one stage, {pins.pipeline} are pinned")
+    devices = problem.cluster.size
+    if (pins.data_parallel or 1) > devices:
+        raise InfeasibleProblem(f"{pins.data_parallel} replicas are pinned, there are {devices} devices")
+    counts = (pins.data_parallel,) if pins.data_parallel else range(1, devices + 1)
+    plans = []
+    for micro_batch in micro_batch_candidates(problem, counts):
+        replicas = pins.data_parallel or min(devices, micro_batch)
+        if replicas <= micro_batch:
+            plans.append(_replicated_stage(problem, micro_batch, replicas))
+    if not plans:
+        raise InfeasibleProblem(f"no micro-batch gives each of {pins.data_parallel} replicas a sample")
+    return best_plan("data-parallel", problem, plans, context, micro_batch_notices(problem, counts))
+
+
+def _replicated_stage(problem: Problem, micro_batch: int, replicas: int) -> Plan:
+    graph = problem.profile.graph
+    stage = Stage(
+        operators=tuple(graph.operators[operator].name for operator in graph.topological),
+        devices=tuple(range(replicas)),
+        data_parallel=replicas,
+        micro_batch=micro_batch,
+        recompute=problem.pins.recompute or "none",
+    )
+    return Plan(stages=(stage,))
+
+
+def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
+    """One stage of t x d devices at the degree t and the micro-batch of the shortest mini-batch.
+
+    Degrees are those of the profile's alternatives that divide the devices; an operator without an alternative of
+    the degree is computed whole by every device. Raises UnsupportedProblem, InfeasibleProblem when nothing fits.
+    """
+    pins, devices = problem.pins, problem.cluster.size
+    if (pins.pipeline or 1) > 1 or (pins.virtual_stages or 1) > 1:
+        raise UnsupportedProblem("tensor-parallel has one stage, more are pinned")
+    kinds = sorted(set(problem.cluster.devices))
+    if len(kinds) > 1:
+        raise UnsupportedProblem(f"tensor-parallel plans for devices of one type, these are {', '.join(kinds)}")
+    degrees = _degrees(problem)
+    if not degrees:
+        raise UnsupportedProblem(
+            "tensor-parallel: the profile has no alternatives for "
+            + (f"tensor_parallel {pins.tensor_parallel}" if pins.tensor_parallel else "a degree above 1"),
+            "profile with a device type whose peer bandwidth is known",
+        )
+    plans, counts = [], set()
+    for degree in degrees:
+        most = devices // degree
+        if pins.data_parallel is not None and pins.data_parallel > most:
+            continue
+        choice = _choice(problem, degree)
+        for size in _sizes(problem, pins.data_parallel or most, context.options.accumulation):
+            replicas = pins.data_parallel or min(most, size)
+            if replicas <= size:
+                counts.add(replicas)
+                plans.append(_split_stage(problem, size, replicas, degree, choice))
+    if not plans:
+        raise InfeasibleProblem(f"tensor-parallel: {devices} devices have no room for the pinned replicas")
+    return best_plan("tensor-parallel", problem, plans, context, micro_batch_notices(problem, sorted(counts)))
+
+
+def _degrees(problem: Problem) -> list[int]:
+    costs = problem.profile.on(problem.cluster.devices[0]).operators
+    known = {a.tensor_parallel for each in costs for a in each.alternatives if not a.recompute}
+    pinned, devices = problem.pins.tensor_parallel, problem.cluster.size
+    return sorted(d for d in known if (d == pinned if pinned else d > 1) and devices % d == 0)
+
+
+def _choice(problem: Problem, degree: int) -> dict[str, str]:
+    costs = problem.profile.on(problem.cluster.devices[0]).operators
+    return {
+        each.operator: next(
+            (a.id for a in each.alternatives if a.tensor_parallel == degree and not a.recompute), ""
+        )
+        for each in costs
+    }
+
+
+def _sizes(problem: Problem, replicas: int, accumulation: bool) -> tuple[int, ...]:
+    if not accumulation:
+        return (problem.pins.micro_batch or problem.mini_batch,)
+    return micro_batch_candidates(problem, range(1, replicas + 1))
+
+
+def _split_stage(problem: Problem, micro_batch: int, replicas: int, degree: int, choice: dict[str, str]) -> Plan:
+    graph = problem.profile.graph
+    names = tuple(graph.operators[operator].name for operator in graph.topological)
+    return Plan(
+        stages=(
+            Stage(
+                operators=names,
+                devices=tuple(range(replicas * degree)),
+                data_parallel=replicas,
+                tensor_parallel=degree,
+                micro_batch=micro_batch,
+                choice=tuple(choice[name] for name in names),
+                recompute=problem.pins.recompute or "none",
+            ),
+        )
+    )

@@ -1,0 +1,344 @@
+"""Whether a periodic schedule exists at a period, by branch and bound on difference constraints (exact)."""
+
+import numpy as np
+
+from pipebench.algorithms.jit import assign, kernel
+from pipebench.costs.quantise import IntArray
+from pipebench_madpipe.pattern import PeriodicConstraints
+
+UNKNOWN = -(2**60)
+
+
+@kernel
+def close(pattern: PeriodicConstraints, period: int) -> tuple[bool, IntArray]:
+    """All longest paths over the arcs at this period, shape (n, n); false when a cycle is positive."""
+    count = len(pattern.duration)
+    distance = np.full((count, count), UNKNOWN, np.int64)
+    for a in range(count):
+        distance[a, a] = 0
+    for i in range(len(pattern.arc_from)):
+        length = pattern.arc_ns[i] + pattern.arc_periods[i] * period
+        a, b = pattern.arc_from[i], pattern.arc_to[i]
+        distance[a, b] = max(distance[a, b], length)
+    for middle in range(count):
+        for a in range(count):
+            there = distance[a, middle]
+            if there == UNKNOWN:
+                continue
+            for b in range(count):
+                if distance[middle, b] != UNKNOWN:
+                    distance[a, b] = max(distance[a, b], there + distance[middle, b])
+    for a in range(count):
+        if distance[a, a] > 0:
+            return False, distance
+    return True, distance
+
+
+@kernel
+def require(distance: IntArray, a: int, b: int, length: int) -> bool:
+    """Add t[b] - t[a] >= length to a closed matrix; false when that contradicts it (the matrix is then void)."""
+    if length <= distance[a, b]:
+        return True
+    if distance[b, a] + length > 0:
+        return False
+    count = len(distance)
+    for i in range(count):
+        if distance[i, a] == UNKNOWN:
+            continue
+        there = distance[i, a] + length
+        if there <= distance[i, b]:
+            continue
+        for j in range(count):
+            if distance[b, j] != UNKNOWN:
+                distance[i, j] = max(distance[i, j], there + distance[b, j])
+    return True
+
+
+@kernel
+def least_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int) -> int:
+    """The least k of the pair: whole periods that b may lie behind a. -1 for an operation and itself."""
+    return int(-(-(distance[a, b] + pattern.duration[b]) // period) - 1)
+
+
+@kernel
+def most_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int) -> int:
+    """The largest k of the pair."""
+    return int((-distance[b, a] - pattern.duration[a]) // period)
+
+
+@kernel
+def narrow(
+    pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int, least: int, most: int
+) -> bool:
+    """Hold the pair's k within least … most; false when that contradicts the distances."""
+    if least > most:
+        return False
+    if not require(distance, a, b, pattern.duration[a] + least * period):
+        return False
+    return require(distance, b, a, pattern.duration[b] - (most + 1) * period)
+
+
+FOUND, NONE, GAVE_UP = 1, 0, -1
+PERIODS = 8
+"""How many periods may take all their nodes in one search."""
+
+
+@kernel
+def pairs_of(pattern: PeriodicConstraints) -> IntArray:
+    """Operations that share a resource, those on shared devices first, shape (pairs, 3): a, b, on a shared device.
+
+    Two that take no time never overlap.
+    """
+    count = len(pattern.duration)
+    shared = np.zeros(count, np.bool_)
+    for stage in range(len(pattern.lane_forward)):
+        shared[pattern.lane_forward[stage]] = True
+        shared[pattern.lane_backward[stage]] = True
+    pairs = np.empty((count * count // 2 + 1, 3), np.int64)
+    found = 0
+    for wanted in (True, False):
+        for a in range(count):
+            if pattern.resource[a] < 0 or shared[a] != wanted:
+                continue
+            for b in range(a + 1, count):
+                busy = pattern.duration[a] + pattern.duration[b] > 0
+                if busy and pattern.resource[a] == pattern.resource[b]:
+                    pairs[found, 0], pairs[found, 1], pairs[found, 2] = a, b, wanted
+                    found += 1
+    return pairs[:found]
+
+
+@kernel
+def has_overload(pattern: PeriodicConstraints, period: int) -> bool:
+    """Whether some resource is occupied for longer than the period."""
+    load = np.zeros(len(pattern.duration) + 1, np.int64)
+    for operation in range(len(pattern.duration)):
+        resource = pattern.resource[operation]
+        if resource >= 0:
+            load[resource] += pattern.duration[operation]
+    return bool(load.max() > period)
+
+
+@kernel
+def _live_range(
+    pattern: PeriodicConstraints, distance: IntArray, period: int, stage: int, event: int
+) -> tuple[int, int, int, int]:
+    """Least k(F, event), most k(F, event), least k(B, event), most k(B, event); live is k(F) - k(B)."""
+    forward, backward = pattern.lane_forward[stage], pattern.lane_backward[stage]
+    if forward == event:
+        low, high = 0, 0
+    else:
+        low = least_turns(pattern, distance, period, forward, event)
+        high = most_turns(pattern, distance, period, forward, event)
+    if backward == event:
+        return low, high, -1, -1
+    return (
+        low,
+        high,
+        least_turns(pattern, distance, period, backward, event),
+        most_turns(pattern, distance, period, backward, event),
+    )
+
+
+@kernel
+def _memory(pattern: PeriodicConstraints, distance: IntArray, period: int) -> bool:
+    """Narrow what memory forbids at each event; false when even the fewest live micro-batches do not fit."""
+    for e in range(len(pattern.event_lane)):
+        lane, event, room = pattern.event_lane[e], pattern.event_operation[e], pattern.event_room[e]
+        first, last = pattern.lane_start[lane], pattern.lane_start[lane + 1]
+        for stage in range(first, last):
+            low, _, _, high = _live_range(pattern, distance, period, stage, event)
+            room -= max(0, low - high) * pattern.lane_each[stage]
+        if room < 0:
+            return False
+        for stage in range(first, last):
+            each = pattern.lane_each[stage]
+            if each == 0:
+                continue
+            forward, backward = pattern.lane_forward[stage], pattern.lane_backward[stage]
+            low, high, back_low, back_high = _live_range(pattern, distance, period, stage, event)
+            most = max(0, low - back_high) + room // each
+            if high > most + back_high and not narrow(
+                pattern, distance, period, forward, event, low, most + back_high
+            ):
+                return False
+            if back_low < low - most and not narrow(
+                pattern, distance, period, backward, event, low - most, back_high
+            ):
+                return False
+    return True
+
+
+@kernel
+def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray, period: int) -> bool:
+    """Narrow pairs and memory until nothing changes; false when no schedule is left."""
+    while True:
+        before = distance.sum()
+        for i in range(len(pairs)):
+            a, b = pairs[i, 0], pairs[i, 1]
+            least = least_turns(pattern, distance, period, a, b)
+            most = most_turns(pattern, distance, period, a, b)
+            if not narrow(pattern, distance, period, a, b, least, most):
+                return False
+        if not _memory(pattern, distance, period):
+            return False
+        if distance.sum() == before:
+            return True
+
+
+@kernel
+def _choose(
+    pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray, period: int
+) -> tuple[int, int, int]:
+    """The pair to branch on and its k; -1 when every pair has one k."""
+    best, best_least, best_most = -1, 0, 0
+    for i in range(len(pairs)):
+        if best >= 0 and pairs[i, 2] < pairs[best, 2]:
+            break
+        a, b = pairs[i, 0], pairs[i, 1]
+        least = least_turns(pattern, distance, period, a, b)
+        most = most_turns(pattern, distance, period, a, b)
+        if most > least and (best < 0 or most - least < best_most - best_least):
+            best, best_least, best_most = i, least, most
+    return best, best_least, best_most
+
+
+@kernel
+def schedule_at(pattern: PeriodicConstraints, period: int, most_nodes: int) -> tuple[int, int, IntArray]:
+    """FOUND with the instants (n,), NONE (proven), or GAVE_UP after `most_nodes` nodes; and the nodes visited."""
+    count = len(pattern.duration)
+    nothing = np.zeros(0, np.int64)
+    if has_overload(pattern, period):
+        return NONE, 0, nothing
+    consistent, distance = close(pattern, period)
+    pairs = pairs_of(pattern)
+    if not consistent or not _propagate(pattern, pairs, distance, period):
+        return NONE, 1, nothing
+    nodes = 1
+    depth = 0
+    # One level of the stack for each branched pair: the matrix before it, its next k and its last.
+    stack = np.empty((8, count, count), np.int64)
+    chosen = np.empty((len(pairs) + 1, 3), np.int64)
+    while True:
+        pair, least, most = _choose(pattern, pairs, distance, period)
+        if pair < 0:
+            return FOUND, nodes, distance[0].copy()
+        if depth == len(stack):
+            larger = np.empty((2 * depth, count, count), np.int64)
+            assign(larger, stack)
+            stack = larger
+        assign(stack[depth], distance)
+        chosen[depth, 0], chosen[depth, 1], chosen[depth, 2] = pair, least, most
+        depth += 1
+        while True:
+            if depth == 0:
+                return NONE, nodes, nothing
+            pair, least, most = chosen[depth - 1]
+            if least > most:
+                depth -= 1
+                continue
+            if nodes >= most_nodes:
+                return GAVE_UP, nodes, nothing
+            chosen[depth - 1, 1] = least + 1
+            assign(distance, stack[depth - 1])
+            nodes += 1
+            a, b = pairs[pair, 0], pairs[pair, 1]
+            if narrow(pattern, distance, period, a, b, least, least) and _propagate(
+                pattern, pairs, distance, period
+            ):
+                break
+
+
+@kernel
+def fixed_order(
+    pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, period: int
+) -> tuple[bool, IntArray]:
+    """Instants at this period when every pair keeps its k: longest paths from operation 0 (Bellman, Ford)."""
+    count = len(pattern.duration)
+    instant = np.zeros(count, np.int64)
+    for _ in range(count + 1):
+        moved = False
+        for i in range(len(pattern.arc_from)):
+            a, b = pattern.arc_from[i], pattern.arc_to[i]
+            reached = instant[a] + pattern.arc_ns[i] + pattern.arc_periods[i] * period
+            if reached > instant[b]:
+                instant[b] = reached
+                moved = True
+        for i in range(len(pairs)):
+            a, b = pairs[i, 0], pairs[i, 1]
+            reached = instant[a] + pattern.duration[a] + turns[i] * period
+            if reached > instant[b]:
+                instant[b] = reached
+                moved = True
+            reached = instant[b] + pattern.duration[b] - (turns[i] + 1) * period
+            if reached > instant[a]:
+                instant[a] = reached
+                moved = True
+        if not moved:
+            return True, instant
+    return False, instant
+
+
+@kernel
+def tighten_order(
+    pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, low: int, period: int
+) -> tuple[int, IntArray]:
+    """A period in low … `period`, as short as bisection finds, at which this order runs, and its instants.
+
+    turns: k of each pair. No instants: not even at `period`.
+    """
+    fits, instants = fixed_order(pattern, pairs, turns, period)
+    if not fits:
+        return period, instants[:0]
+    while low < period:
+        middle = (low + period) // 2
+        fits, moved = fixed_order(pattern, pairs, turns, middle)
+        if fits and not has_overload(pattern, middle):
+            period = middle
+            instants = moved
+        else:
+            low = middle + 1
+    return period, instants
+
+
+def tighten_period(
+    pattern: PeriodicConstraints, instants: IntArray, low: int, period: int
+) -> tuple[int, IntArray]:
+    """The same for the order that these instants have at `period`."""
+    pairs = pairs_of(pattern)
+    a, b = pairs[:, 0], pairs[:, 1]
+    turns = (instants[b] - instants[a] - pattern.duration[a]) // period
+    return tighten_order(pattern, pairs, turns, low, period)
+
+
+def shortest_pattern(
+    pattern: PeriodicConstraints, low: int, below: int, most_nodes: int
+) -> tuple[int, int, int, IntArray]:
+    """The shortest period in low … below - 1 at which a schedule exists.
+
+    Returns the period (-1: none found), a period below which none exists (equal to the first when that is
+    proven shortest), nodes, and the instants, (n,). most_nodes limits each period that is tried, and PERIODS
+    times that all of them: one where the search gives up counts as not found, not as impossible, and when all
+    are spent the best so far is returned. What is feasible at a period is feasible at every longer one (all
+    instants stretched), so the bisection is exact unless the search gives up.
+    """
+    best = -1
+    instants = np.zeros(0, np.int64)
+    proven = low
+    nodes = 0
+    high = below
+    target = low
+    while low < high:
+        status, visited, found = schedule_at(pattern, target, min(most_nodes, PERIODS * most_nodes - nodes))
+        nodes += visited
+        if nodes >= PERIODS * most_nodes and best >= 0 and status != FOUND:
+            break
+        if status == FOUND:
+            best, instants = tighten_period(pattern, found, low, target)
+            high = best
+        else:
+            low = target + 1
+            if status == NONE:
+                proven = low
+        target = (low + high - 1) // 2
+    return best, proven, nodes, instants

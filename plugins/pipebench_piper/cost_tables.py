@@ -1,0 +1,188 @@
+"""What Piper knows of a problem: the ways to run each operator at each tensor-parallel degree, and the edges."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.formula import Formula, Memory
+from pipebench.costs.quantise import FloatArray, IntArray
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench_piper.released_costs import added_bytes, compute_s, crossing_bytes, synchronisation_s
+
+MOST_DEVICES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class StageWay:
+    """A tensor-parallel and a data-parallel degree of a stage.
+
+    samples: of a micro-batch on one replica. step: what the stage adds to the sum in flight, share: by which
+    the sum is divided (rounded up) to give the micro-batches that one replica keeps.
+    """
+
+    tensor_parallel: int
+    data_parallel: int
+    samples: int
+    step: int
+    share: int
+
+    @property
+    def devices(self) -> int:
+        """Devices of the stage."""
+        return self.tensor_parallel * self.data_parallel
+
+
+class CostTables:
+    """Arrays of one problem at one micro-batch size.
+
+    micro_batch: samples of one micro-batch. own: replicas take micro-batches in turn, as Piper has it (a
+    micro-batch stays on one device); else they share each micro-batch, of a size given by the user.
+    """
+
+    def __init__(self, problem: Problem, micro_batch: int, own: bool) -> None:
+        self.problem = problem
+        self.micro_batch = micro_batch
+        self.own = own
+        self.micro_batches = problem.mini_batch // micro_batch
+        self.formula = Formula(problem.regime, problem.mini_batch)
+        costs = problem.profile.on(problem.cluster.devices[0])
+        self._times = OperatorTimes(costs)
+        self._operators = costs.operators
+        graph = problem.profile.graph
+        self.nodes = len(graph.operators)
+        edges = [
+            (producer, reader, tensor)
+            for tensor, (producer, readers) in enumerate(zip(graph.producers, graph.consumers, strict=True))
+            if producer >= 0
+            for reader in readers
+        ]
+        self.tensors = [tensor for _, _, tensor in edges]
+        self.edges: IntArray = np.array([edge[:2] for edge in edges], np.int64).reshape(-1, 2)
+        self.bandwidth = problem.cluster.flat(problem.cluster.size).bandwidth_bytes_s
+
+    @cached_property
+    def choices(self) -> dict[int, list[list[Alternative | None]]]:
+        """For each tensor-parallel degree the ways to run each operator; None is the plain one.
+
+        Plain counts at degree 1 unless an alternative of degree 1 says the same; at any other degree only for
+        operators that have no alternative of a degree above 1 (every device then computes all of them).
+        """
+        degrees = sorted({1} | {a.tensor_parallel for costs in self._operators for a in costs.alternatives})
+        pinned, recompute = self.problem.pins.tensor_parallel, self.problem.pins.recompute
+        found = {}
+        for degree in degrees:
+            if pinned in (None, degree) and degree <= self.problem.cluster.size:
+                offered = [_alternatives_at(costs, degree) for costs in self._operators]
+                if recompute is not None:
+                    offered = [_alternatives_pinned(each, recompute == "stage") for each in offered]
+                found[degree] = offered
+        for node, operator in enumerate(self.problem.profile.graph.operators):
+            if found and not any(offered[node] for offered in found.values()):
+                raise UnsupportedProblem(
+                    f"piper: operator {operator.name!r} has no alternative that honours the pins",
+                    "profile it with alternatives (tensor parallel, recompute), or pin less",
+                )
+        if pinned is not None and pinned not in found:
+            raise UnsupportedProblem(
+                f"tensor_parallel is pinned to {pinned}, the profile has alternatives for "
+                f"{', '.join(map(str, degrees))}"
+            )
+        return found
+
+    @cached_property
+    def ways(self) -> list[StageWay]:
+        """Degrees that a stage may have: data-parallel ones divide the micro-batches of the mini-batch."""
+        devices, pinned = self.problem.cluster.size, self.problem.pins.data_parallel
+        whole = self.micro_batches if self.own else self.micro_batch
+        found = []
+        for tensor in self.choices:
+            for data in range(1, min(devices // tensor, whole) + 1):
+                if whole % data == 0 and pinned in (None, data):
+                    local = self.micro_batch if self.own else self.micro_batch // data
+                    step = data if self.own else 1
+                    found.append(StageWay(tensor, data, local, step, step))
+        if pinned is not None and whole % pinned:
+            raise UnsupportedProblem(
+                f"piper: data_parallel is pinned to {pinned}, which does not divide the {whole} "
+                f"{'micro-batches of a mini-batch' if self.own else 'samples of a micro-batch'}"
+            )
+        if not found:
+            raise UnsupportedProblem("piper: no degrees of data and tensor parallelism honour the pins")
+        return found
+
+    @property
+    def most_in_flight(self) -> int:
+        """Bound on the sum in flight: degrees of all stages, no more than there are devices or micro-batches."""
+        return min(self.micro_batches, self.problem.cluster.size)
+
+    def of_way(self, way: StageWay) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """(operators, alternatives) seconds with the synchronisation, saved and fixed bytes; how many there are.
+
+        Seconds for one micro-batch in the stage's steady state, see `released_costs`. Bytes are those that an
+        operator adds to `every_stage`.
+        """
+        offered = self.choices[way.tensor_parallel]
+        widest = max(1, *(len(each) for each in offered))
+        time, saved = np.zeros((self.nodes, widest)), np.zeros((self.nodes, widest))
+        weights, fixed = np.zeros((self.nodes, widest), np.int64), np.zeros((self.nodes, widest), np.int64)
+        count = np.array([len(each) for each in offered], np.int64)
+        replicas = way.data_parallel
+        turns = replicas if self.own else 1
+        formula, graph = self.formula, self.problem.profile.graph
+        for node, each in enumerate(offered):
+            for position, alternative in enumerate(each):
+                if alternative is None:
+                    own = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
+                    weights[node, position] = own
+                    keeps = self._operators[node].saved_bytes_per_sample
+                else:
+                    weights[node, position] = alternative.parameter_bytes
+                    fixed[node, position] = alternative.fixed_bytes
+                    keeps = alternative.saved_bytes_per_sample
+                time[node, position] = compute_s(self._times, node, alternative, way.samples) / turns
+                saved[node, position] = keeps * way.samples
+        time += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
+        fixed += formula.state_bytes(weights, replicas) - formula.state_bytes(0, replicas)
+        live: FloatArray = formula.live_bytes(saved) - formula.live_bytes(0)
+        return time, live, fixed.astype(np.float64), count
+
+    def every_stage(self, way: StageWay) -> Memory[int]:
+        """The memory that every stage of these degrees has, whatever is in it."""
+        return self.formula.every_stage(way.data_parallel)
+
+    def crossing(self, degree: int) -> tuple[FloatArray, FloatArray]:
+        """(edges, alternatives) bytes that an edge costs for a micro-batch at its consumer and at its producer."""
+        graph = self.problem.profile.graph
+        offered = self.choices[degree]
+        widest = max(1, *(len(each) for each in offered))
+        into, out = np.zeros((len(self.edges), widest)), np.zeros((len(self.edges), widest))
+        for edge, (producer, consumer) in enumerate(self.edges):
+            tensor = graph.tensors[self.tensors[edge]]
+            for ends, node in ((into, consumer), (out, producer)):
+                ends[edge] = crossing_bytes(tensor, self.micro_batch)
+                for position, alternative in enumerate(offered[node]):
+                    if alternative is not None and tensor.name in alternative.boundary_bytes:
+                        ends[edge, position] += added_bytes(tensor, alternative, self.micro_batch)
+        return into, out
+
+
+def _alternatives_at(costs: OperatorCosts, degree: int) -> list[Alternative | None]:
+    given: list[Alternative | None] = [a for a in costs.alternatives if a.tensor_parallel == degree]
+    if degree == 1:
+        same = any(
+            (a.forward_s, a.backward_s) == (costs.forward_s, costs.backward_s) and not a.recompute
+            for a in given
+            if a is not None
+        )
+        return given if same else [None, *given]
+    if any(a.tensor_parallel > 1 for a in costs.alternatives):
+        return given
+    return [None]
+
+
+def _alternatives_pinned(offered: list[Alternative | None], recompute: bool) -> list[Alternative | None]:
+    return [a for a in offered if (a is not None and a.recompute) == recompute]
