@@ -90,7 +90,9 @@ def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
     )
     assert copy.compare()[0] == {"gpipe-hybrid"}
 
-    copy.edit("pipebench/algorithms/stage_row.py", "def way(", "def edited() -> None: ...\n\n\ndef way(")
+    copy.edit(
+        "pipebench/algorithms/stage_row.py", "    return (a.id for", "    edited = True\n    return (a.id for"
+    )
     assert copy.compare()[0] == {"layout", "gpipe-hybrid", "./mine.py"}
 
     copy.edit("pipebench/costs/version.py", "MODEL_VERSION = ", "MODEL_VERSION = 1 + ")

@@ -38,7 +38,7 @@ def test_each_check_is_a_test(tmp_path: Path) -> None:
     assert "test_it.py::test_conformance[simulate:cancel] PASSED" in done.stdout
     assert "test_it.py::test_conformance[simulate:dead-worker] SKIPPED" in done.stdout
     assert "test_it.py::test_conformance[analytic:profile] PASSED" in done.stdout
-    assert "pipebench conformance: 18 run, 2 waived, 0 failed" in done.stdout
+    assert "pipebench conformance: 19 run, 2 waived, 0 failed" in done.stdout
     assert "waived simulate: dead-worker: it runs in process" in done.stdout
 
 

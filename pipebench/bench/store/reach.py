@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +65,14 @@ _reached: dict[str, tuple[tuple[CodeFile, ...], Code]] = {}
 
 
 def component_code(load: str) -> Code:
-    """The code of "package.module:attribute": modules of its package and kernels of the host that it reaches.
+    """The code of "package.module:attribute": what it mentions in its package and in kernels of the host.
 
-    Imports are read off the source, in functions too. All of the package counts where a module of it imports by a
-    computed name, or where `load` leads to no file; what was compiled counts always. Raises PipebenchError when
-    there is no source to be found.
+    Names are followed at any depth, imports read off the source, in functions too. Of a module that is reached,
+    those definitions count that are mentioned on the way from the attribute, and what runs when the module is
+    loaded: two planners of one module have each their own code.
+
+    All of the package counts where a module of it imports by a computed name, or where `load` leads to no file;
+    what was compiled counts always. Raises PipebenchError when there is no source to be found.
     """
     package = package_of(load)
     everything = package.files()
@@ -87,6 +90,8 @@ def component_code(load: str) -> Code:
     if reached.dynamic_below(package.name):
         for file in everything:
             reached.start(package.name, file.path)
+    elif first:
+        reached.entry = first, load.partition(":")[2].partition(".")[0]
     return _kept(load, reached, compiled)
 
 
@@ -112,12 +117,18 @@ def program_code(files: Iterable[CodeFile]) -> Code:
 
 
 class _Reached:
-    """Modules that were followed."""
+    """Modules that were followed.
+
+    entry: the file and name from which definitions are followed; None: all of them count. programs: files that run
+    as a program of their own (`python -m`), of which all counts.
+    """
 
     def __init__(self, roots: list[_Root]) -> None:
         self.roots = roots
         self.files: dict[str, tuple[str, CodeFile]] = {}
         self.outside: set[str] = set()
+        self.entry: tuple[str, str] | None = None
+        self.programs: set[str] = set()
 
     def start(self, module: str, path: str) -> None:
         """Take in a file and all that it imports."""
@@ -133,7 +144,9 @@ class _Reached:
                 waiting.extend(self._imported(module, path, each))
             for text in sorted(code.texts):  # as in `python -m package.module`
                 if not text.startswith(f"{HOST}."):
-                    waiting.extend(self._found(text))
+                    programs = self._found(text)
+                    self.programs |= {file for _, file in programs}
+                    waiting.extend(programs)
 
     def take(self, module: str, path: str) -> PythonCode:
         """Take in one file alone."""
@@ -151,14 +164,56 @@ class _Reached:
 
     def digest(self) -> str:
         """Over every definition with what it mentions, wherever it is, and all other statements by module."""
-        codes = [(module, path, _code_of(file)) for path, (module, file) in self.files.items()]
+        mentioned = self._mentioned()
         parts = {
             self._resolved(module, path, code, definition)
-            for module, path, code in codes
-            for definition in (*code.definitions.values(), code.rest)
+            for path, (module, file) in self.files.items()
+            for code in (_code_of(file),)
+            for definition in (*(code.definitions[name] for name in mentioned[path]), code.rest)
             if definition.digest != EMPTY
         }
         return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
+
+    def _mentioned(self) -> dict[str, set[str]]:
+        """By file the definitions that are mentioned from the entry on, and from what runs when a module loads."""
+        codes = {path: _code_of(file) for path, (_, file) in self.files.items()}
+        names: dict[str, set[str]] = {path: set() for path in codes}
+        if self.entry is None or not self._known_in(codes[self.entry[0]], self.entry[1]):
+            return {path: set(code.definitions) for path, code in codes.items()}
+        waiting = deque([self.entry])
+        for path, code in codes.items():
+            waiting.extend((path, name) for name in code.rest.names)
+            if path in self.programs:
+                waiting.extend((path, name) for name in code.definitions)
+        seen: set[tuple[str, str]] = set()
+        while waiting:
+            path, name = waiting.popleft()
+            if (path, name) in seen:
+                continue
+            seen.add((path, name))
+            code = codes[path]
+            if name in code.definitions:
+                names[path].add(name)
+                waiting.extend((path, each) for each in code.definitions[name].names)
+            for each in code.bound.get(name, ()):
+                waiting.extend(self._named_by(path, each, codes))
+        return names
+
+    def _named_by(self, path: str, what: Imported, codes: Mapping[str, PythonCode]) -> Iterator[tuple[str, str]]:
+        """The definitions that an imported name may stand for; all of a module that is imported itself."""
+        target = _absolute(self.files[path][0], path, what)
+        source = self._path(target.module)
+        if source is not None and source in codes and target.name and self._known_in(codes[source], target.name):
+            yield source, target.name
+            return
+        below = f"{target.module}.{target.name}" if target.name else target.module
+        for _, module in self._found(below):
+            if module in codes:
+                yield from ((module, name) for name in (*codes[module].definitions, *codes[module].bound))
+
+    @staticmethod
+    def _known_in(code: PythonCode, name: str) -> bool:
+        return name in code.definitions or name in code.bound
 
     def _resolved(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
         whole = hashlib.sha256(definition.digest)

@@ -61,7 +61,8 @@ def key(host: Host, text: str = "mine", **fields: Any) -> str:
 
 
 def edit(file: Path, text: str) -> None:
-    file.write_text(file.read_text() + f"{text} = 'edited'\n")
+    """Something more that runs when the file is loaded."""
+    file.write_text(file.read_text() + f"print('edited', '{text}')\n")
 
 
 def comment(file: Path) -> None:
