@@ -64,12 +64,17 @@ def test_schedules_that_do_not_fit(texts: tuple[str, ...], message: str) -> None
         simulate(problem, stages_plan([[0], [1]]), lanes(*texts))
 
 
-def test_numbers_beyond_64_bits_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("stage", "micro_batch", "message"),
+    [((10**40, 0), (0, 0), "names a stage that"), ((0, 0), (0, -(10**40)), "names a micro-batch that")],
+)
+def test_numbers_beyond_64_bits_are_refused(
+    stage: tuple[int, ...], micro_batch: tuple[int, ...], message: str
+) -> None:
     problem = chain_problem([1], [2], cluster(1), mode="sync", mini_batch=1)
-    for names, what in (({"stage": (10**40, 0)}, "a stage"), ({"micro_batch": (0, -(10**40))}, "a micro-batch")):
-        lane = Lane(**{"devices": (0,), "stage": (0, 0), "micro_batch": (0, 0), "kinds": "FB"} | names)
-        with pytest.raises(InvalidSchedule, match=f"names {what} that the"):
-            simulate(problem, stages_plan([[0]]), FiniteSchedule(lanes=(lane,)))
+    lane = Lane(devices=(0,), stage=stage, micro_batch=micro_batch, kinds="FB")
+    with pytest.raises(InvalidSchedule, match=message):
+        simulate(problem, stages_plan([[0]]), FiniteSchedule(lanes=(lane,)))
 
 
 def test_a_stage_runs_on_its_own_devices_only() -> None:
