@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from pipebench.check.periodic import Operation, Pattern
-from pipebench.check.tasks import B, F, R, Tasks, W
+from pipebench.check.tasks import IndexedTasks
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import devices_of_copies
 from pipebench.costs.quantise import whole_bytes
+from pipebench.costs.tasks import B, F, R, W
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
@@ -40,7 +41,7 @@ def most_over(problem: Problem, peaks: Mapping[int, int]) -> tuple[int, int] | N
 
 
 def finite_memory(
-    problem: Problem, model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: Tasks
+    problem: Problem, model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: IndexedTasks
 ) -> Verdict:
     """The peak of each device, and a witness where it exceeds the device."""
     edges = model.messages(plan)
@@ -62,7 +63,7 @@ def finite_memory(
         return Verdict(status="valid", fit=fit, peak_bytes=peaks)
     device, over = worst
     task = peak_task[device]
-    position = task - int(tasks.lane_start[tasks.lane[task]])
+    position = task - int(tasks.first[tasks.lane[task]])
     message = (
         f"device {device} needs {exact_bytes(peaks[device])} during {tasks.name(task)} (task {position} of its "
         f"lane), {exact_bytes(over)} more than it has"
@@ -78,13 +79,13 @@ def finite_memory(
     return Verdict(status="invalid", witness=witness, fit=fit, peak_bytes=peaks)
 
 
-def lane_peak(tasks: Tasks, lane: int, of_stage: Mapping[int, StageMemory]) -> tuple[int, int]:
+def lane_peak(tasks: IndexedTasks, lane: int, of_stage: Mapping[int, StageMemory]) -> tuple[int, int]:
     """The most bytes on a device of the lane and the first task during which it holds them.
 
     A micro-batch is live from the start of its F to the end of its B (W when split). During a task the
     workspace of its stage is added, during a pair those of both; during R none.
     """
-    first, end = int(tasks.lane_start[lane]), int(tasks.lane_start[lane + 1])
+    first, end = int(tasks.first[lane]), int(tasks.first[lane + 1])
     stages = tasks.stage[first:end].tolist()
     kinds = tasks.kind[first:end].tolist()
     releases = (tasks.release[tasks.slot[first:end]] == np.arange(first, end)).tolist()
@@ -163,7 +164,7 @@ def live_at(start: int, end: int, instant: int, period: int) -> int:
     return (instant - start) // period - (instant - end) // period
 
 
-def finite_excess(plan: Plan, tasks: Tasks) -> Witness | None:
+def finite_excess(plan: Plan, tasks: IndexedTasks) -> Witness | None:
     """The first stage that keeps more in flight than it declares; the witness names the F that is one too many.
 
     tasks: of a valid order. In flight is what is live for the memory: from F to B, or W where B is split.

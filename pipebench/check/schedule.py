@@ -9,12 +9,13 @@ from pipebench.check.memory import finite_excess, finite_memory, periodic_excess
 from pipebench.check.periodic import broken_dependency, busy_twice, overrun_buffer, read_pattern
 from pipebench.check.plan import check_plan
 from pipebench.check.structure import shortest_cycle
-from pipebench.check.tasks import B, F, I, R, Tasks, W, finite_tasks
+from pipebench.check.tasks import IndexedTasks, finite_tasks
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F, I, R, W
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
+from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.domain.verdict import Verdict, Witness, with_witness
 
 
@@ -38,7 +39,7 @@ def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[int]]])
     return None
 
 
-def out_of_range(tasks: Tasks) -> Witness | None:
+def out_of_range(tasks: IndexedTasks) -> Witness | None:
     """The first task of a stage or micro-batch that the plan does not have (R names micro-batch 0)."""
     stages = len(tasks.counts)
     known = (tasks.stage >= 0) & (tasks.stage < stages)
@@ -49,14 +50,14 @@ def out_of_range(tasks: Tasks) -> Witness | None:
     task = int(np.argmax(wrong))
     stage, micro_batch = int(tasks.stage[task]), int(tasks.micro_batch[task])
     message = (
-        f"stage {stage} has no micro-batch {micro_batch} for {chr(tasks.kind[task])}"
+        f"stage {stage} has no micro-batch {micro_batch} for {TASK_KINDS[tasks.kind[task]]}"
         if known[task]
         else f"the plan has no stage {stage}"
     )
     return Witness(rule="shape", message=message, stage=stage, micro_batch=micro_batch)
 
 
-def missing_or_repeated(tasks: Tasks) -> Witness | None:
+def missing_or_repeated(tasks: IndexedTasks) -> Witness | None:
     """The first (stage, micro-batch) without exactly one F and either one B or one I and one W."""
     short = np.bincount(tasks.stage, minlength=len(tasks.counts)) < tasks.counts
     if short.any():
@@ -76,7 +77,7 @@ def missing_or_repeated(tasks: Tasks) -> Witness | None:
     return Witness(rule="coverage", message=message, stage=stage, micro_batch=micro_batch)
 
 
-def wrong_all_reduce(model: CostModel, plan: Plan, tasks: Tasks) -> Witness | None:
+def wrong_all_reduce(model: CostModel, plan: Plan, tasks: IndexedTasks) -> Witness | None:
     """The first stage with two R, or without one where the all-reduce takes time."""
     found = np.bincount(tasks.stage[tasks.kind == R], minlength=len(plan.stages))
     for position, stage in enumerate(plan.stages):
@@ -87,11 +88,11 @@ def wrong_all_reduce(model: CostModel, plan: Plan, tasks: Tasks) -> Witness | No
     return None
 
 
-def _count(tasks: Tasks, kind: int) -> IntArray:
+def _count(tasks: IndexedTasks, kind: int) -> IntArray:
     return np.bincount(tasks.slot[tasks.kind == kind], minlength=int(tasks.first_slot[-1]))
 
 
-def wrong_lane_order(tasks: Tasks) -> Witness | None:
+def wrong_lane_order(tasks: IndexedTasks) -> Witness | None:
     """The first task that stands before one that it needs in its own stage (GraphPipe section 4, C4)."""
     for needs, needed in ((tasks.gradient, tasks.forward), (tasks.release, tasks.gradient)):
         wrong = needs < needed
@@ -106,7 +107,7 @@ def wrong_lane_order(tasks: Tasks) -> Witness | None:
     return None
 
 
-def _witness(tasks: Tasks, early: int, needed: int) -> Witness:
+def _witness(tasks: IndexedTasks, early: int, needed: int) -> Witness:
     message = f"{tasks.name(early)} stands before {tasks.name(needed)}, which it needs"
     return Witness(
         rule="C4", message=message, stage=int(tasks.stage[early]), micro_batch=int(tasks.micro_batch[early])
@@ -138,7 +139,7 @@ class Waits:
     needed: IntArray
 
 
-def waits(plan: Plan, tasks: Tasks, edges: list[tuple[int, int]]) -> Waits:
+def waits(plan: Plan, tasks: IndexedTasks, edges: list[tuple[int, int]]) -> Waits:
     """What tasks wait for between stages, over all micro-batches that share samples.
 
     An edge (before, after) makes F of `after` wait for F of `before`, and the backward of `before` wait for
@@ -160,14 +161,14 @@ def waits(plan: Plan, tasks: Tasks, edges: list[tuple[int, int]]) -> Waits:
     return Waits(np.concatenate(task), np.concatenate(needed))
 
 
-def deadlock(tasks: Tasks, between: Waits) -> Witness | None:
+def deadlock(tasks: IndexedTasks, between: Waits) -> Witness | None:
     """A shortest cycle of lanes whose next tasks wait for tasks that stand behind each other; None if none.
 
     Runs every lane as far as it goes, which finds a deadlock whatever the durations are. The tasks of a pair run
     when nothing that one of them needs is missing.
     """
     reached = _run(tasks, between)
-    blocked = np.flatnonzero(reached < tasks.lane_start[1:])
+    blocked = np.flatnonzero(reached < tasks.first[1:])
     if len(blocked) == 0:
         return None
     cause: list[dict[int, tuple[int, int]]] = [{} for _ in reached]
@@ -193,7 +194,7 @@ def deadlock(tasks: Tasks, between: Waits) -> Witness | None:
     )
 
 
-def _run(tasks: Tasks, between: Waits) -> IntArray:
+def _run(tasks: IndexedTasks, between: Waits) -> IntArray:
     """For each lane the first task that can never start, or its end."""
     missing = np.bincount(between.task, minlength=len(tasks.stage)).tolist()
     order = np.argsort(between.needed, kind="stable")
@@ -201,8 +202,8 @@ def _run(tasks: Tasks, between: Waits) -> IntArray:
     first = np.searchsorted(between.needed[order], np.arange(len(tasks.stage) + 1)).tolist()
     lane_of = tasks.lane.tolist()
     start_of, end_of = tasks.pair_start.tolist(), tasks.pair_end.tolist()
-    reached = tasks.lane_start[:-1].tolist()
-    ends = tasks.lane_start[1:].tolist()
+    reached = tasks.first[:-1].tolist()
+    ends = tasks.first[1:].tolist()
     todo = list(range(len(reached)))
     while todo:
         lane = todo.pop()
@@ -221,7 +222,7 @@ def _run(tasks: Tasks, between: Waits) -> IntArray:
     return np.array(reached, dtype=np.int64)
 
 
-def broken_order(model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: Tasks) -> Witness | None:
+def broken_order(model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: IndexedTasks) -> Witness | None:
     """The first rule that the order of tasks breaks: lanes, every task once, order in a lane, deadlock."""
     return (
         wrong_lane(plan, [(lane.devices, lane.stage) for lane in schedule.lanes])

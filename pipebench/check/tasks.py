@@ -1,4 +1,4 @@
-"""Tasks as flat columns, lane after lane, with the place of each stage's and micro-batch's task."""
+"""Tasks with the row of each stage's and micro-batch's task, as the judge looks them up."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,35 +7,21 @@ import numpy as np
 
 from pipebench.costs.placement import micro_batches_of
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F, I, Tasks, W, tasks_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import (
-    ALL_REDUCE,
-    BACKWARD,
-    FORWARD,
-    INPUT_GRADIENT,
-    WEIGHT_GRADIENT,
-    FiniteSchedule,
-)
-
-F, B, I, W, R = (ord(kind) for kind in (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ALL_REDUCE))  # noqa: E741
+from pipebench.domain.schedule import FiniteSchedule
 
 
 @dataclass(frozen=True)
-class Tasks:
-    """Columns of n tasks. lane_start: shape (lanes + 1,), where each lane's tasks begin.
+class IndexedTasks(Tasks):
+    """Tasks with tables that find them.
 
-    counts: micro-batches of each stage. together: tasks that run at the same time as the one behind them.
-    A slot numbers a stage with a micro-batch: first_slot[stage] + micro_batch. The tables are only meaningful once
-    every task stands exactly once.
+    counts: micro-batches of each stage, shape (stages,). A slot numbers a stage with a micro-batch:
+    first_slot[stage] + micro_batch. The tables are only meaningful once every task stands exactly once.
     """
 
-    lane_start: IntArray
-    stage: IntArray
-    micro_batch: IntArray
-    kind: IntArray
-    counts: IntArray
-    together: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    counts: IntArray = field(kw_only=True)
 
     @cached_property
     def pair_start(self) -> IntArray:
@@ -69,11 +55,6 @@ class Tasks:
         return slots
 
     @cached_property
-    def lane(self) -> IntArray:
-        """The lane of each task."""
-        return np.repeat(np.arange(len(self.lane_start) - 1), np.diff(self.lane_start))
-
-    @cached_property
     def forward(self) -> IntArray:
         """For each slot the task F."""
         return self._at(self.kind == F)
@@ -104,44 +85,25 @@ class Tasks:
         stage = int(np.searchsorted(self.first_slot, slot, side="right")) - 1
         return stage, slot - int(self.first_slot[stage])
 
-    def name(self, task: int) -> str:
-        """How messages call a task."""
-        where = f"of stage {self.stage[task]}"
-        if self.kind[task] == R:
-            return f"{ALL_REDUCE} {where}"
-        return f"{chr(self.kind[task])} {where}, micro-batch {self.micro_batch[task]}"
+
+def indexed(tasks: Tasks, counts: IntArray) -> IndexedTasks:
+    """The same tasks with their tables; counts: micro-batches of each stage."""
+    return IndexedTasks(
+        devices=tasks.devices,
+        first=tasks.first,
+        stage=tasks.stage,
+        micro_batch=tasks.micro_batch,
+        kind=tasks.kind,
+        together=tasks.together,
+        counts=counts,
+    )
 
 
 def micro_batch_counts(problem: Problem, plan: Plan) -> IntArray:
     """Micro-batches of each stage for one weight update of one pipeline, shape (stages,)."""
-    return _column([micro_batches_of(problem, plan, stage) for stage in plan.stages])
+    return np.array([micro_batches_of(problem, plan, stage) for stage in plan.stages], np.int64)
 
 
-def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> Tasks:
-    """The columns of a finite schedule, as it stands."""
-    lanes = schedule.lanes
-    lane_start = np.cumsum([0, *(len(lane.stage) for lane in lanes)])
-    return Tasks(
-        lane_start=lane_start,
-        stage=_column([s for lane in lanes for s in lane.stage]),
-        micro_batch=_column([m for lane in lanes for m in lane.micro_batch]),
-        kind=kind_codes("".join(lane.kinds for lane in lanes)),
-        counts=micro_batch_counts(problem, plan),
-        together=_column(
-            [int(first) + i for lane, first in zip(lanes, lane_start, strict=False) for i in lane.together]
-        ),
-    )
-
-
-def _column(numbers: list[int]) -> IntArray:
-    """Whole numbers; those beyond 64 bits, which can only be mistakes, as the largest that an array holds."""
-    try:
-        return np.array(numbers, dtype=np.int64)
-    except OverflowError:
-        largest = int(np.iinfo(np.int64).max)
-        return np.array([max(-largest, min(number, largest)) for number in numbers], dtype=np.int64)
-
-
-def kind_codes(kinds: str) -> IntArray:
-    """The letters of a column of kinds as numbers."""
-    return np.frombuffer(kinds.encode("ascii"), dtype=np.uint8).astype(np.int64)
+def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> IndexedTasks:
+    """The tasks of a finite schedule, as it stands."""
+    return indexed(tasks_of(schedule), micro_batch_counts(problem, plan))

@@ -8,7 +8,7 @@ from pipebench.check.memory import trace_memory
 from pipebench.check.periodic import link_between, read_pattern
 from pipebench.check.plan import check_plan
 from pipebench.check.schedule import broken_order, overlapping, waiting_stages
-from pipebench.check.tasks import finite_tasks, kind_codes
+from pipebench.check.tasks import finite_tasks
 from pipebench.check.trace_tasks import (
     Traced,
     broken_precedence,
@@ -21,10 +21,11 @@ from pipebench.costs.links import Port, flows
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import kind_codes
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule, Schedule
+from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS, PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Verdict, Witness
@@ -87,7 +88,7 @@ def _rows_by_flow(trace: Trace) -> dict[tuple[str, int, int, int], IntArray]:
     keys, which = np.unique(columns, axis=1, return_inverse=True)
     order = np.argsort(which.ravel(), kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1])
-    named = ((chr(kind), source, target, tensor) for kind, source, target, tensor in keys.T.tolist())
+    named = ((TASK_KINDS[kind], source, target, tensor) for kind, source, target, tensor in keys.T.tolist())
     return dict(zip(named, groups, strict=True))
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.check.schedule import Waits, missing_or_repeated, out_of_range, waits, wrong_lane
-from pipebench.check.tasks import B, F, I, R, Tasks, W, kind_codes
+from pipebench.check.tasks import IndexedTasks, indexed
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F, I, R, Tasks, W, first_rows, kind_codes, kind_letters
 from pipebench.domain.plan import Plan
-from pipebench.domain.schedule import BACKWARD, FORWARD
+from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS
 from pipebench.domain.trace import Trace
 from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Witness
@@ -21,14 +22,14 @@ from pipebench.domain.verdict import Rule, Witness
 class Traced:
     """Tasks lane after lane; start_ns and end_ns of each, shape (tasks,)."""
 
-    tasks: Tasks
+    tasks: IndexedTasks
     start_ns: IntArray
     end_ns: IntArray
 
 
-def traced_as_scheduled(plan: Plan, tasks: Tasks, trace: Trace) -> Traced | Witness:
+def traced_as_scheduled(plan: Plan, tasks: IndexedTasks, trace: Trace) -> Traced | Witness:
     """The scheduled tasks with their times, or the first that the trace lacks, repeats or adds."""
-    scheduled = list(zip(tasks.stage.tolist(), tasks.micro_batch.tolist(), map(chr, tasks.kind), strict=True))
+    scheduled = list(zip(tasks.stage.tolist(), tasks.micro_batch.tolist(), kind_letters(tasks.kind), strict=True))
     row = {key: row for row, key in enumerate(zip(trace.stage, trace.micro_batch, trace.kinds, strict=True))}
     if len(row) != len(trace.stage) or set(row) != set(scheduled):
         return _difference(scheduled, trace)
@@ -49,14 +50,14 @@ def traced_periods(plan: Plan, trace: Trace) -> Traced | Witness:
     unrolled = max(1, len(trace.stage) // (2 * len(plan.stages)))
     lane, start, end = (np.array(column) for column in (trace.lane, trace.start_ns, trace.end_ns))
     order = np.lexsort((end, start, lane))
-    sizes = np.bincount(lane, minlength=len(trace.lanes))
-    tasks = Tasks(
-        lane_start=np.concatenate(([0], np.cumsum(sizes))),
+    columns = Tasks(
+        devices=trace.lanes,
+        first=first_rows(np.bincount(lane, minlength=len(trace.lanes))),
         stage=np.array(trace.stage, dtype=np.int64)[order],
         micro_batch=np.array(trace.micro_batch, dtype=np.int64)[order],
         kind=kind_codes(trace.kinds)[order],
-        counts=np.full(len(plan.stages), unrolled, dtype=np.int64),
     )
+    tasks = indexed(columns, np.full(len(plan.stages), unrolled, dtype=np.int64))
     return out_of_range(tasks) or missing_or_repeated(tasks) or Traced(tasks, start[order], end[order])
 
 
@@ -137,8 +138,8 @@ def broken_precedence(
     return None
 
 
-def _durations(model: CostModel, plan: Plan, tasks: Tasks) -> IntArray:
-    table = np.zeros((len(plan.stages), 128), dtype=np.int64)
+def _durations(model: CostModel, plan: Plan, tasks: IndexedTasks) -> IntArray:
+    table = np.zeros((len(plan.stages), len(TASK_KINDS)), dtype=np.int64)
     for position, stage in enumerate(plan.stages):
         times = model.stage_times(stage, plan)
         table[position, [F, B, W, R]] = times.forward, times.backward, times.weight_gradient, times.all_reduce

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import F
 from pipebench.domain.schedule import TASK_KINDS
 from pipebench.simulation.kernel import Instants
 from pipebench.simulation.network import FlowTable, coverage
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import FORWARD, Deadlock, TaskTable
+from pipebench.simulation.tasks import Deadlock, TaskTable
 
 HINT = (
     "a stage needs at least as many samples in flight as each stage behind it, in an order that runs inputs first"
@@ -31,16 +32,16 @@ class Standstill:
         columns = self.tasks.columns
         stuck = np.flatnonzero(self.instants.at < columns.first[1:])
         cycle, awaited = self._cycle(int(stuck[0]))
-        heads = [self._task(int(self.instants.at[lane])) for lane in cycle]
+        heads = [int(self.instants.at[lane]) for lane in cycle]
         parts = [
-            f"devices {_ids(columns.devices[lane])} stand at {_named(head)} and wait for {_named(self._task(row))}"
+            f"devices {_ids(columns.devices[lane])} stand at {columns.name(head)} and wait for {columns.name(row)}"
             for lane, head, row in zip(cycle, heads, awaited, strict=True)
         ]
         return Deadlock(
             f"deadlock of {len(stuck)} of {len(columns.devices)} lanes: {'; '.join(parts)}",
             HINT,
             lanes=tuple(columns.devices[lane] for lane in cycle),
-            heads=tuple(heads),
+            heads=tuple(self._task(head) for head in heads),
         )
 
     def _cycle(self, lane: int) -> tuple[list[int], list[int]]:
@@ -72,7 +73,7 @@ class Standstill:
         """A row whose message has not arrived and that `row` needs, None where all have."""
         columns, network = self.tasks.columns, self.network
         stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
-        backward = int(columns.kind[row]) != FORWARD
+        backward = int(columns.kind[row]) != F
         for flow in np.flatnonzero((network.receiver == stage) & (network.backward == backward)):
             first, last = coverage(int(flow), network, self.stages)
             for sent in range(int(first[micro_batch]), int(last[micro_batch]) + 1):
@@ -101,11 +102,6 @@ class Standstill:
     def _task(self, row: int) -> tuple[str, int, int]:
         columns = self.tasks.columns
         return TASK_KINDS[int(columns.kind[row])], int(columns.stage[row]), int(columns.micro_batch[row])
-
-
-def _named(task: tuple[str, int, int]) -> str:
-    kind, stage, micro_batch = task
-    return f"R of stage {stage}" if kind == "R" else f"{kind} of micro-batch {micro_batch} on stage {stage}"
 
 
 def _ids(devices: tuple[int, ...]) -> str:

@@ -7,9 +7,10 @@ import numpy as np
 
 from pipebench.algorithms.jit import COMPILES, kernel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import F, I
 from pipebench.simulation.network import FlowTable, add_message_waits, slot_of
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import FORWARD, INPUT, TaskTable
+from pipebench.simulation.tasks import TaskTable
 
 Records = np.ndarray[tuple[int], np.dtype[Any]]
 """An array of records; fields are read as array[i].field inside kernels and array["field"] outside."""
@@ -307,12 +308,12 @@ def _readable(records: Records) -> Records:
 
 def _task_records(stages: StageTable, tasks: TaskTable, network: FlowTable) -> Records:
     columns = tasks.columns
-    group = columns.stage + np.where(columns.kind == FORWARD, 0, len(stages.count))
+    group = columns.stage + np.where(columns.kind == F, 0, len(stages.count))
     waits = tasks.waits.copy()
     add_message_waits(waits, tasks.arrival, network, stages)
     records = np.zeros(len(tasks.lane), TASK)
     records["lane"] = tasks.lane
-    records["sends"] = np.where(columns.kind <= INPUT, group, -1)
+    records["sends"] = np.where(columns.kind <= I, group, -1)
     records["micro_batch"] = columns.micro_batch
     records["duration"] = tasks.duration
     # A pair is its first row; the second one follows at once, when the first has ended.

@@ -9,16 +9,16 @@ import numpy as np
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
-from pipebench.domain.schedule import FORWARD as FORWARD_LETTER
-from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.domain.schedule import FORWARD, PeriodicSchedule
 from pipebench.domain.trace import Trace
 from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.kernel import Instants, run_loop
 from pipebench.simulation.network import FlowTable, flow_table
 from pipebench.simulation.stages import StageTable, TaskTimes, stage_table
-from pipebench.simulation.tasks import BACKWARD, FORWARD, TaskTable, task_table
+from pipebench.simulation.tasks import TaskTable, task_table
 from pipebench.simulation.trace import build_trace
 from pipebench.simulation.unroll import (
     flow_order,
@@ -26,7 +26,7 @@ from pipebench.simulation.unroll import (
     link_orders,
     operation_order,
     transfers_of_flows,
-    unrolled_columns,
+    unrolled_tasks,
 )
 
 
@@ -174,10 +174,10 @@ def _input_arcs(schedule: PeriodicSchedule, stages: StageTable, network: FlowTab
     shift = schedule.shift
     arcs: list[Arc] = []
     for stage in range(len(stages.count)):
-        ahead, back = entry[stage, FORWARD], entry[stage, BACKWARD]
-        arcs.append((ahead, back, int(stages.duration[FORWARD, stage]), shift[back] - shift[ahead]))
+        ahead, back = entry[stage, F], entry[stage, B]
+        arcs.append((ahead, back, int(stages.duration[F, stage]), shift[back] - shift[ahead]))
     for flow, transfer in enumerate(transfers_of_flows(schedule, network)):
-        passing = BACKWARD if network.backward[flow] else FORWARD
+        passing = B if network.backward[flow] else F
         source, target = entry[int(network.sender[flow]), passing], entry[int(network.receiver[flow]), passing]
         length = int(stages.duration[passing, network.sender[flow]])
         if transfer < 0:
@@ -219,7 +219,7 @@ def simulate_periodic(
         stages = stage_table(model, plan, runs * plan.stages[0].micro_batch, known)
         network = flow_table(model, plan, stages, queue_by_link=True)
         operations = operation_order(schedule, plan, stages, network)
-        tasks = task_table(unrolled_columns(schedule, operations, stages), stages)
+        tasks = task_table(unrolled_tasks(schedule, operations, stages), stages)
         order = link_orders(schedule, network, runs)
         instants = run_loop(stages, tasks, network, order)
         if instants.ended < len(tasks.lane):
@@ -264,7 +264,7 @@ def _repetitions(
     linked = np.flatnonzero(transfer >= 0)
     ends: list[IntArray] = []
     for stage, letter in zip(schedule.stage, schedule.kinds, strict=True):
-        slot = int(stages.offset[stage]) + (0 if letter == FORWARD_LETTER else stages.slots)
+        slot = int(stages.offset[stage]) + (0 if letter == FORWARD else stages.slots)
         ends.append(row_end[tasks.slot_row[slot : slot + runs]])
     for flow in linked:
         first = int(network.base[flow])

@@ -2,6 +2,7 @@
 
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
+from pipebench.costs.tasks import tasks_of
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -12,7 +13,7 @@ from pipebench.simulation.kernel import run_loop
 from pipebench.simulation.network import flow_table
 from pipebench.simulation.periodic import simulate_periodic
 from pipebench.simulation.stages import TaskTimes, samples_of_pipeline, stage_table
-from pipebench.simulation.tasks import columns_of, task_table
+from pipebench.simulation.tasks import task_table
 from pipebench.simulation.trace import build_trace
 
 
@@ -52,7 +53,7 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
 
 def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule, known: TaskTimes | None) -> Trace:
     stages = stage_table(model, plan, samples_of_pipeline(model, plan), known)
-    tasks = task_table(columns_of(schedule), stages)
+    tasks = task_table(tasks_of(schedule), stages)
     network = flow_table(model, plan, stages)
     instants = run_loop(stages, tasks, network)
     if instants.ended < len(tasks.lane):

@@ -1,16 +1,14 @@
 """The task table: one row a task, each lane in its static order; and the schedules that it refuses."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F, I, R, Tasks, W, task_name
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule
 from pipebench.simulation.stages import StageTable
 
 
@@ -37,34 +35,6 @@ class Deadlock(PipebenchError):
         self.heads = heads
 
 
-FORWARD, BACKWARD, INPUT, WEIGHT, REDUCE = range(5)
-CODE_OF = np.full(256, -1, np.int64)
-for _code, _letter in enumerate(TASK_KINDS):
-    CODE_OF[ord(_letter)] = _code
-LETTERS = np.frombuffer(TASK_KINDS.encode(), np.uint8)
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Tasks in rows: stage, micro_batch, kind (position in TASK_KINDS), lane after lane.
-
-    devices: those of each lane. first: the first row of each lane, with the number of rows at the end.
-    together: rows that run at the same time as the row behind them.
-    """
-
-    devices: tuple[tuple[int, ...], ...]
-    first: IntArray
-    stage: IntArray
-    micro_batch: IntArray
-    kind: IntArray
-    together: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    @property
-    def lane(self) -> IntArray:
-        """The lane of each row."""
-        return np.repeat(np.arange(len(self.devices)), np.diff(self.first))
-
-
 @dataclass(frozen=True, slots=True)
 class TaskTable:
     """The rows with what the kernel needs of each.
@@ -78,7 +48,7 @@ class TaskTable:
     for, without messages.
     """
 
-    columns: Columns
+    columns: Tasks
     lane: IntArray
     duration: IntArray
     next: IntArray
@@ -93,28 +63,7 @@ class TaskTable:
         return np.flatnonzero((self.next == row) | np.isin(self.next, -2 - groups))
 
 
-def columns_of(schedule: FiniteSchedule) -> Columns:
-    """The rows of a finite schedule."""
-    sizes = [len(lane.kinds) for lane in schedule.lanes]
-    rows = sum(sizes)
-    letters = "".join(lane.kinds for lane in schedule.lanes)
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-    pairs = [int(start) + i for start, lane in zip(first, schedule.lanes, strict=False) for i in lane.together]
-    return Columns(
-        devices=tuple(lane.devices for lane in schedule.lanes),
-        first=first,
-        stage=_joined([lane.stage for lane in schedule.lanes], rows),
-        micro_batch=_joined([lane.micro_batch for lane in schedule.lanes], rows),
-        kind=CODE_OF[np.frombuffer(letters.encode(), np.uint8)],
-        together=np.array(pairs, np.int64),
-    )
-
-
-def _joined(parts: Sequence[tuple[int, ...]], rows: int) -> IntArray:
-    return np.fromiter(chain.from_iterable(parts), np.int64, rows)
-
-
-def task_table(columns: Columns, stages: StageTable) -> TaskTable:
+def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     """The table of these rows.
 
     Every micro-batch of every stage needs one F and either one B or one I and one W; a stage whose gradients
@@ -134,8 +83,8 @@ def task_table(columns: Columns, stages: StageTable) -> TaskTable:
     kind, stage = columns.kind, columns.stage
     followers = reduce_row.reshape(stages.pipelines, -1).T.copy()
     reduces = reduce_row if stages.pipelines == 1 else -2 - np.arange(len(reduce_row)) % len(followers)
-    after = np.where(kind == FORWARD, backward[slot], np.where(kind == INPUT, weight[slot], reduces[stage]))
-    after[kind == REDUCE] = -1
+    after = np.where(kind == F, backward[slot], np.where(kind == I, weight[slot], reduces[stage]))
+    after[kind == R] = -1
     first, second = columns.together, columns.together + 1
     pair_start = np.append(rows, -1)  # the last one is for no row
     pair_start[second] = first
@@ -165,10 +114,10 @@ def _waits(after: IntArray, followers: IntArray) -> IntArray:
     return waits
 
 
-def _check_names(columns: Columns, stages: StageTable, lane: IntArray) -> None:
+def _check_names(columns: Tasks, stages: StageTable, lane: IntArray) -> None:
     known = (columns.stage >= 0) & (columns.stage < len(stages.count))
     _refuse(columns, ~known, "names a stage that the plan does not have")
-    most = np.where(columns.kind == REDUCE, 1, stages.count[columns.stage])
+    most = np.where(columns.kind == R, 1, stages.count[columns.stage])
     numbered = (columns.micro_batch >= 0) & (columns.micro_batch < most)
     _refuse(columns, ~numbered, "names a micro-batch that the stage does not have")
     sets = [tuple(sorted(devices)) for devices in columns.devices]
@@ -179,10 +128,10 @@ def _check_names(columns: Columns, stages: StageTable, lane: IntArray) -> None:
     _refuse(columns, set_of[lane] != stages.lane[columns.stage], "is on a lane of other devices than its stage")
 
 
-def _row_of(columns: Columns, stages: StageTable, slot: IntArray) -> IntArray:
+def _row_of(columns: Tasks, stages: StageTable, slot: IntArray) -> IntArray:
     """The row of each task that may exist: F, B, I, W of every slot, then R of every stage; -1 for none."""
     slots = stages.slots
-    index = np.where(columns.kind == REDUCE, 4 * slots + columns.stage, columns.kind * slots + slot)
+    index = np.where(columns.kind == R, 4 * slots + columns.stage, columns.kind * slots + slot)
     total = 4 * slots + len(stages.count)
     doubled = np.bincount(index, minlength=total) > 1
     _refuse(columns, doubled[index], "occurs twice")
@@ -194,13 +143,13 @@ def _row_of(columns: Columns, stages: StageTable, slot: IntArray) -> IntArray:
 def _check_complete(stages: StageTable, row_of: IntArray) -> None:
     slots = stages.slots
     there = row_of[: 4 * slots].reshape(4, slots) >= 0
-    whole, split = there[BACKWARD], there[INPUT] & there[WEIGHT]
-    any_part = there[INPUT] | there[WEIGHT]
-    _demand(stages, there[FORWARD], "F")
+    whole, split = there[B], there[I] & there[W]
+    any_part = there[I] | there[W]
+    _demand(stages, there[F], "F")
     _demand(stages, whole | split, "B (or I with W)")
     _demand(stages, ~(whole & any_part), "either B or I with W, not both,")
     reduces = row_of[4 * slots :] >= 0
-    lacking = np.flatnonzero((stages.duration[REDUCE] > 0) & ~reduces)
+    lacking = np.flatnonzero((stages.duration[R] > 0) & ~reduces)
     if len(lacking):
         raise InvalidSchedule(
             f"stage {int(lacking[0])} has replicas and the schedule lacks its all-reduce",
@@ -208,13 +157,10 @@ def _check_complete(stages: StageTable, row_of: IntArray) -> None:
         )
 
 
-def _refuse(columns: Columns, wrong: NDArray[np.bool_], what: str) -> None:
+def _refuse(columns: Tasks, wrong: NDArray[np.bool_], what: str) -> None:
     rows = np.flatnonzero(wrong)
     if len(rows):
-        row = int(rows[0])
-        kind = TASK_KINDS[int(columns.kind[row])]
-        stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
-        raise InvalidSchedule(f"task {kind} of micro-batch {micro_batch} on stage {stage} {what}")
+        raise InvalidSchedule(f"task {columns.name(int(rows[0]))} {what}")
 
 
 def _demand(stages: StageTable, fulfilled: NDArray[np.bool_], what: str) -> None:
@@ -223,4 +169,4 @@ def _demand(stages: StageTable, fulfilled: NDArray[np.bool_], what: str) -> None
         slot = int(slots[0])
         stage = int(np.searchsorted(stages.offset, slot, side="right")) - 1
         micro_batch = slot - int(stages.offset[stage])
-        raise InvalidSchedule(f"the schedule needs {what} of micro-batch {micro_batch} on stage {stage}")
+        raise InvalidSchedule(f"the schedule needs {task_name(what, stage, micro_batch)}")

@@ -7,15 +7,16 @@ import numpy as np
 
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import B, F, R, Tasks, W, kind_letters
 from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench.simulation.kernel import Instants
 from pipebench.simulation.network import FlowTable
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import BACKWARD, FORWARD, LETTERS, REDUCE, WEIGHT, Columns, TaskTable
+from pipebench.simulation.tasks import TaskTable
 
 
 def memory_timelines(
-    columns: Columns, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
+    columns: Tasks, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
 ) -> tuple[MemoryTimeline, ...]:
     """The timeline of every device, ascending; memory: that of each stage.
 
@@ -32,21 +33,21 @@ def memory_timelines(
 
 
 def _lane(
-    columns: Columns, rows: slice, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
+    columns: Tasks, rows: slice, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
 ) -> tuple[IntArray, IntArray]:
     """Instants and bytes at which the use on one lane changes, beginning with instant 0."""
     stage, kind = columns.stage[rows], columns.kind[rows]
     present = np.unique(stage)
     during = np.zeros(len(stage), np.int64)
     after = np.zeros(len(stage), np.int64)
-    last_part = (kind == BACKWARD) | (kind == WEIGHT)
+    last_part = (kind == B) | (kind == W)
     for s in present:
         ending = (stage == s) & last_part
-        live = np.cumsum((stage == s) & (kind == FORWARD)) - np.cumsum(ending)
+        live = np.cumsum((stage == s) & (kind == F)) - np.cumsum(ending)
         during += _held(memory[s], live + ending)
         after += _held(memory[s], live)
     workspace = np.array([each.workspace for each in memory], np.int64)
-    during += np.where(kind == REDUCE, 0, workspace[stage])
+    during += np.where(kind == R, 0, workspace[stage])
     inside = (columns.together >= rows.start) & (columns.together < rows.stop)
     pair = columns.together[inside] - rows.start
     during[pair] += workspace[stage[pair + 1]]
@@ -104,7 +105,7 @@ def build_trace(
         lane=_repeated(np.arange(len(columns.devices)), np.diff(columns.first).tolist()),
         stage=_column(columns.stage),
         micro_batch=_column(columns.micro_batch),
-        kinds=LETTERS[columns.kind].tobytes().decode(),
+        kinds=kind_letters(columns.kind),
         start_ns=_column(instants.start),
         end_ns=_column(end),
         source=_repeated(network.sender[flows], counts),

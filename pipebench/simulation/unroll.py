@@ -3,17 +3,18 @@
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.tasks import F, Tasks, first_rows, kind_codes
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.topology import topological_order
 from pipebench.simulation.network import FlowTable
 from pipebench.simulation.stages import StageTable
-from pipebench.simulation.tasks import BACKWARD, FORWARD, Columns, InvalidSchedule
+from pipebench.simulation.tasks import InvalidSchedule
 
 
 def kinds_of(schedule: PeriodicSchedule) -> IntArray:
     """The kind of each operation of the pattern."""
-    return np.array([FORWARD if letter == "F" else BACKWARD for letter in schedule.kinds], np.int64)
+    return kind_codes(schedule.kinds)
 
 
 def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> IntArray:
@@ -25,11 +26,11 @@ def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, 
     _check_operations(schedule, plan)
     kind, stage = kinds_of(schedule), np.array(schedule.stage, np.int64)
     depth = _depths(plan, network)[stage]
-    along = np.where(kind == FORWARD, depth, 2 * len(plan.stages) - depth)
+    along = np.where(kind == F, depth, 2 * len(plan.stages) - depth)
     return np.lexsort((along, stages.duration[kind, stage], np.array(schedule.start_ns), stages.lane[stage]))
 
 
-def unrolled_columns(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Columns:
+def unrolled_tasks(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Tasks:
     """The tasks of the stages' micro-batches, period after period, each in this order of operations."""
     runs = int(stages.count[0])
     stage = np.array(schedule.stage, np.int64)[order]
@@ -39,9 +40,9 @@ def unrolled_columns(schedule: PeriodicSchedule, order: IntArray, stages: StageT
         (np.repeat(np.arange(len(order)), runs), period.ravel(), np.repeat(stages.lane[stage], runs))
     )
     sizes = np.bincount(stages.lane[stage], minlength=len(stages.lanes)) * runs
-    return Columns(
+    return Tasks(
         devices=stages.lanes,
-        first=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        first=first_rows(sizes),
         stage=np.repeat(stage, runs)[rows],
         micro_batch=np.tile(np.arange(runs), len(order))[rows],
         kind=np.repeat(kind, runs)[rows],

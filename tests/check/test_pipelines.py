@@ -160,7 +160,7 @@ def test_r_waits_for_the_last_backward_of_every_pipeline() -> None:
         "deadlock: R of stage 0 waits for B of stage 2, micro-batch 0, which stands behind R of stage 1; "
         "R of stage 1 waits for B of stage 3, micro-batch 0, which stands behind R of stage 0"
     )
-    with pytest.raises(Deadlock, match="stand at R of stage 0 and wait for B of micro-batch 0 on stage 2"):
+    with pytest.raises(Deadlock, match="stand at R of stage 0 and wait for B of stage 2, micro-batch 0"):
         simulate(TWO, PAIR, schedule)
 
 

@@ -19,8 +19,8 @@ def test_too_few_in_flight_before_a_join_deadlocks_and_is_named() -> None:
         simulate(problem, plan, one_f_one_b_schedule(problem, plan))
     assert caught.value.lanes == ((0,), (1,))
     assert caught.value.heads == (("B", 0, 0), ("F", 1, 2))
-    assert "devices 0 stand at B of micro-batch 0 on stage 0" in caught.value.message
-    assert "wait for F of micro-batch 2 on stage 0" in caught.value.message
+    assert "devices 0 stand at B of stage 0, micro-batch 0" in caught.value.message
+    assert "wait for F of stage 0, micro-batch 2" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -41,21 +41,21 @@ def test_a_lane_that_runs_a_task_before_its_input_waits_for_itself(texts: tuple[
 
 def test_crossed_orders_wait_for_each_other() -> None:
     problem = chain_problem([1, 1], [2, 2], cluster(2), mode="sync", mini_batch=2)
-    with pytest.raises(Deadlock, match="devices 1 stand at F of micro-batch 1 on stage 1"):
+    with pytest.raises(Deadlock, match="devices 1 stand at F of stage 1, micro-batch 1"):
         simulate(problem, stages_plan([[0], [1]]), lanes("F0 B0 F1 B1", "F1 B1 F0 B0"))
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (("F0 F1 B0", "F0 F1 B0 B1"), r"needs B .* of micro-batch 1 on stage 0"),
-        (("F0 B0 B1", "F0 F1 B0 B1"), r"needs F of micro-batch 1 on stage 0"),
-        (("F0 F1 B0 B1", "F0 F1 I0 B1"), r"needs B \(or I with W\) of micro-batch 0 on stage 1"),
-        (("F0 F1 B0 B1", "F0 F1 B0 I0 B1"), r"either B or I with W, not both, of micro-batch 0 on stage 1"),
-        (("F0 F0 F1 B0 B1", "F0 F1 B0 B1"), r"F of micro-batch 0 on stage 0 occurs twice"),
-        (("F0 F1 F2 B0 B1", "F0 F1 B0 B1"), r"F of micro-batch 2 on stage 0 names a micro-batch"),
-        (("F0 F1 B0 B1",), r"needs F of micro-batch 0 on stage 1"),
-        (("F0 F1 B0 B1", "F0 F1 B0 B1", "F0"), r"F of micro-batch 0 on stage 2 names a stage"),
+        (("F0 F1 B0", "F0 F1 B0 B1"), r"needs B .* of stage 0, micro-batch 1"),
+        (("F0 B0 B1", "F0 F1 B0 B1"), r"needs F of stage 0, micro-batch 1"),
+        (("F0 F1 B0 B1", "F0 F1 I0 B1"), r"needs B \(or I with W\) of stage 1, micro-batch 0"),
+        (("F0 F1 B0 B1", "F0 F1 B0 I0 B1"), r"either B or I with W, not both, of stage 1, micro-batch 0"),
+        (("F0 F0 F1 B0 B1", "F0 F1 B0 B1"), r"F of stage 0, micro-batch 0 occurs twice"),
+        (("F0 F1 F2 B0 B1", "F0 F1 B0 B1"), r"F of stage 0, micro-batch 2 names a micro-batch"),
+        (("F0 F1 B0 B1",), r"needs F of stage 1, micro-batch 0"),
+        (("F0 F1 B0 B1", "F0 F1 B0 B1", "F0"), r"F of stage 2, micro-batch 0 names a stage"),
     ],
 )
 def test_schedules_that_do_not_fit(texts: tuple[str, ...], message: str) -> None:
@@ -64,10 +64,23 @@ def test_schedules_that_do_not_fit(texts: tuple[str, ...], message: str) -> None
         simulate(problem, stages_plan([[0], [1]]), lanes(*texts))
 
 
+@pytest.mark.parametrize(
+    ("stage", "micro_batch", "message"),
+    [((10**40, 0), (0, 0), "names a stage that"), ((0, 0), (0, -(10**40)), "names a micro-batch that")],
+)
+def test_numbers_beyond_64_bits_are_refused(
+    stage: tuple[int, ...], micro_batch: tuple[int, ...], message: str
+) -> None:
+    problem = chain_problem([1], [2], cluster(1), mode="sync", mini_batch=1)
+    lane = Lane(devices=(0,), stage=stage, micro_batch=micro_batch, kinds="FB")
+    with pytest.raises(InvalidSchedule, match=message):
+        simulate(problem, stages_plan([[0]]), FiniteSchedule(lanes=(lane,)))
+
+
 def test_a_stage_runs_on_its_own_devices_only() -> None:
     problem = chain_problem([1, 1], [2, 2], cluster(2), mode="sync", mini_batch=1)
     both = Lane(devices=(0,), stage=(0, 1, 1, 0), micro_batch=(0,) * 4, kinds="FFBB")
-    with pytest.raises(InvalidSchedule, match="F of micro-batch 0 on stage 1 is on a lane of other devices"):
+    with pytest.raises(InvalidSchedule, match="F of stage 1, micro-batch 0 is on a lane of other devices"):
         simulate(problem, stages_plan([[0], [1]]), FiniteSchedule(lanes=(both,)))
     double = (*lanes("F0 B0").lanes, *lanes("F0 B0").lanes)
     with pytest.raises(InvalidSchedule, match="same devices"):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipebench.costs.model import CostModel
+from pipebench.costs.tasks import kind_letters
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
@@ -12,8 +13,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, WEIGHT_GRADIENT, PeriodicSchedule, Schedule
 from pipebench.simulation.network import flow_table
 from pipebench.simulation.stages import stage_table
-from pipebench.simulation.tasks import LETTERS
-from pipebench.simulation.unroll import operation_order, unrolled_columns
+from pipebench.simulation.unroll import operation_order, unrolled_tasks
 from pipebench_torch.placing.layout import Layout, layout_of
 from pipebench_torch.plugin import ExecutorOptions
 
@@ -39,8 +39,8 @@ def _unroll(
     model = CostModel(problem)
     stages = stage_table(model, plan, layout.rounds * layout.samples)
     network = flow_table(model, plan, stages, queue_by_link=True)
-    columns = unrolled_columns(schedule, operation_order(schedule, plan, stages, network), stages)
-    letters = LETTERS[columns.kind].tobytes().decode()
+    columns = unrolled_tasks(schedule, operation_order(schedule, plan, stages, network), stages)
+    letters = kind_letters(columns.kind)
     found: dict[frozenset[int], list[Task]] = {}
     for lane, devices in enumerate(columns.devices):
         rows = np.arange(columns.first[lane], columns.first[lane + 1])
