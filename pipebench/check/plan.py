@@ -38,7 +38,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def uncovered(problem: Problem, plan: Plan) -> Witness | None:
+def uncovered_operator(problem: Problem, plan: Plan) -> Witness | None:
     """The first operator that is unknown, held twice, or held by no stage; or a stage that holds none.
 
     The other pipelines of a plan hold what the first one holds (`unlike_mirror`).
@@ -140,7 +140,7 @@ def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
     """
     for position, stage in enumerate(plan.stages):
         for name, split in zip(stage.operators, stage.sharding, strict=False):
-            message = _split(problem, stage, name, split) or _chosen(stage, name, split)
+            message = _split(problem, stage, name, split) or _choice_flaw(stage, name, split)
             if message:
                 return Witness(rule="shape", message=f"stage {position}: {message}", stage=position, operator=name)
     return None
@@ -160,7 +160,7 @@ def _split(problem: Problem, stage: Stage, name: str, split: dict[str, int]) -> 
     return ""
 
 
-def _chosen(stage: Stage, name: str, split: dict[str, int]) -> str:
+def _choice_flaw(stage: Stage, name: str, split: dict[str, int]) -> str:
     """An alternative is made for its own way of splitting; '' where the operator has only one of the two."""
     chosen = stage.choice[stage.operators.index(name)] if stage.choice else ""
     if chosen and prod(split.values()) > 1:
@@ -322,7 +322,7 @@ def _unsaid(problem: Problem, stage: Stage) -> str:
 
 RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     unlike_mirror,
-    uncovered,
+    uncovered_operator,
     wrong_size,
     wrong_choice,
     wrong_sharding,
@@ -360,10 +360,12 @@ def check_pins(problem: Problem, plan: Plan) -> Verdict:
     for position, stage in enumerate(plan.stages):
         sets = Counter(plan.stages[other].devices for other in plan.pipeline_of(position))
         if pins.pipeline is not None and len(sets) != pins.pipeline:
-            return _broken(f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None)
+            return _shape_verdict(
+                f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None
+            )
         for name, pinned, found in _of_stage(problem, plan, stage, sets[stage.devices]):
             if pinned is not None and pinned != found:
-                return _broken(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
+                return _shape_verdict(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
     return Verdict(status="valid")
 
 
@@ -388,5 +390,5 @@ def _recompute(problem: Problem, stage: Stage) -> str:
     return "part" if any(again) else "none"
 
 
-def _broken(message: str, stage: int | None) -> Verdict:
+def _shape_verdict(message: str, stage: int | None) -> Verdict:
     return Verdict(status="invalid", witness=Witness(rule="shape", message=message, stage=stage))

@@ -10,7 +10,7 @@ from pipebench.check.plan import check_plan
 from pipebench.check.schedule import broken_order, overlapping, waiting_stages
 from pipebench.check.tasks import finite_tasks, kind_codes
 from pipebench.check.trace_tasks import (
-    Traced,
+    TracedTasks,
     broken_precedence,
     overlap_in_lane,
     traced_as_scheduled,
@@ -55,7 +55,7 @@ class TracedFlow:
 
 
 def wrong_transfer(
-    model: CostModel, plan: Plan, traced: Traced, trace: Trace, tolerance_ns: int
+    model: CostModel, plan: Plan, traced: TracedTasks, trace: Trace, tolerance_ns: int
 ) -> Witness | None:
     """The first transfer that is unknown, repeated, or out of step with the tasks that it joins.
 
@@ -91,7 +91,9 @@ def _rows_by_flow(trace: Trace) -> dict[tuple[str, int, int, int], IntArray]:
     return dict(zip(named, groups, strict=True))
 
 
-def _incomplete(model: CostModel, plan: Plan, traced: Traced, trace: Trace, flow: TracedFlow) -> Witness | None:
+def _incomplete(
+    model: CostModel, plan: Plan, traced: TracedTasks, trace: Trace, flow: TracedFlow
+) -> Witness | None:
     count = int(traced.tasks.counts[flow.sender])
     sent = np.array(trace.message, dtype=np.int64)[flow.rows]
     outside = (sent < 0) | (sent >= count)
@@ -112,7 +114,9 @@ def _incomplete(model: CostModel, plan: Plan, traced: Traced, trace: Trace, flow
     return None
 
 
-def _out_of_step(plan: Plan, traced: Traced, trace: Trace, flow: TracedFlow, tolerance_ns: int) -> Witness | None:
+def _out_of_step(
+    plan: Plan, traced: TracedTasks, trace: Trace, flow: TracedFlow, tolerance_ns: int
+) -> Witness | None:
     tasks = traced.tasks
     table = tasks.gradient if flow.backward else tasks.forward
     sent = np.array(trace.message, dtype=np.int64)[flow.rows]
@@ -237,7 +241,7 @@ def check_trace(
     if verdict.status != "valid":
         return verdict
     model = CostModel(problem)
-    traced = _traced(problem, model, plan, schedule, trace)
+    traced = _tasks_of_trace(problem, model, plan, schedule, trace)
     if isinstance(traced, Witness):
         return Verdict(status="invalid", witness=traced)
     simulated = trace.origin == "simulated"
@@ -254,7 +258,9 @@ def check_trace(
     return trace_memory(problem, plan, trace)
 
 
-def _traced(problem: Problem, model: CostModel, plan: Plan, schedule: Schedule, trace: Trace) -> Traced | Witness:
+def _tasks_of_trace(
+    problem: Problem, model: CostModel, plan: Plan, schedule: Schedule, trace: Trace
+) -> TracedTasks | Witness:
     if isinstance(schedule, PeriodicSchedule):
         pattern = read_pattern(problem, model, plan, schedule)
         return pattern if isinstance(pattern, Witness) else traced_periods(plan, trace)

@@ -33,13 +33,13 @@ def console(stderr: bool = False) -> "Console":
     """Data goes to stdout, progress to stderr; 80 columns where there is no terminal."""
     from rich.console import Console
 
-    class Output(Console):
+    class PipeConsole(Console):
         """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "broken pipe")
 
-    made = Output(stderr=stderr, highlight=False)
+    made = PipeConsole(stderr=stderr, highlight=False)
     if not made.is_terminal and not made._environ.get("COLUMNS"):
         made.width = 80
     return made

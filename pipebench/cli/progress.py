@@ -56,7 +56,7 @@ class Progress:
                 soft_wrap=True,
             )
 
-    def finished(self, outcome: "Outcome") -> None:
+    def advance(self, outcome: "Outcome") -> None:
         """One more is done."""
         self._compile_s += outcome.compile_s
         self._bar.update(self._task, advance=1, description=f"{outcome.row.planner}: {outcome.row.status}")
@@ -71,7 +71,9 @@ class Progress:
 
 def about_store(plan: "RunPlan") -> str:
     """How many trials the store has, how many are left; what of it has failed, or ran beside other work."""
-    remarks = [f"{plan.failed} cached failures: --retry-failed runs them again"] if plan.failed else []
+    remarks = (
+        [f"{plan.cached_failures} cached failures: --retry-failed runs them again"] if plan.cached_failures else []
+    )
     if plan.beside:
         remarks.append(f"{plan.beside} cached rows ran beside other work: --fresh times all again")
     line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"

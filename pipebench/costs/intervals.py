@@ -131,13 +131,13 @@ class Intervals:
         amounts = np.array([self.graph.parameter_bytes[name] for name in users], np.int64)
         return touching(self.places, [sorted(each) for each in users.values()], [-1] * len(users)).sums(amounts)
 
-    def received(self, amounts: IntArray) -> IntArray:
+    def incoming_sums(self, amounts: IntArray) -> IntArray:
         """Sums over the tensors that each interval receives, each once; amounts: of every tensor."""
         if self.relay:
             return np.broadcast_to(self.at_cuts(amounts)[:, None], (self.places + 1, self.places + 1))
         return self._received.sums(amounts[self.crossing])
 
-    def sent(self, amounts: IntArray) -> IntArray:
+    def outgoing_sums(self, amounts: IntArray) -> IntArray:
         """Sums over the tensors that leave each interval, each once; amounts: of every tensor."""
         if self.relay:
             return np.broadcast_to(self.at_cuts(amounts)[None, :], (self.places + 1, self.places + 1))
@@ -199,12 +199,14 @@ class Intervals:
         stages may recompute; where not, the inputs that they would keep are left at 0.
         """
         none = np.zeros((1, 1), np.int64)
-        inputs = self.received(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes) if recompute else none
+        inputs = (
+            self.incoming_sums(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes) if recompute else none
+        )
         return Holdings(
             state_bytes=none,
             saved_bytes=self.of_operators(terms.saved_bytes),
             input_bytes=inputs,
-            buffer_bytes=self.received(terms.exchanged_bytes) + self.sent(terms.exchanged_bytes),
+            buffer_bytes=self.incoming_sums(terms.exchanged_bytes) + self.outgoing_sums(terms.exchanged_bytes),
             workspace_bytes=self.largest(terms.workspace_bytes),
             fixed_bytes=none,
             transient_bytes=none,

@@ -85,7 +85,7 @@ def level_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[
 
 def slowest(cluster: Cluster, lowest: int, highest: int) -> LinkLevel:
     """The slowest bandwidth and the largest latency of the levels up to the innermost that spans both ids."""
-    return as_one(_crossed(cluster, lowest, highest))
+    return as_one(_levels_crossed(cluster, lowest, highest))
 
 
 def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> LinkLevel:
@@ -94,7 +94,7 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> L
     As `slowest`; where a level has a shared bandwidth, the rings that leave one group of the level below
     share it. min(rings, devices of that group) do: tensor-parallel rank i reduces with rank i of the others.
     """
-    crossed = _crossed(cluster, lowest, highest)
+    crossed = _levels_crossed(cluster, lowest, highest)
     shares = [
         level.shared_bandwidth_bytes_s / min(rings, below)
         for level, below in zip(crossed, (1, *(level.group for level in crossed)), strict=False)
@@ -104,6 +104,6 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> L
     return replace(one, bandwidth_bytes_s=min(one.bandwidth_bytes_s, *shares)) if shares else one
 
 
-def _crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
+def _levels_crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
     outermost = cluster.level_spanning(lowest, highest)
     return cluster.levels[: cluster.levels.index(outermost) + 1]

@@ -84,11 +84,11 @@ class CostModel:
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         if is_sharded(stage):
-            return self._sharded(stage).times(times)
+            return self._sharded_stage(stage).times(times)
         positions = [self.graph.index[name] for name in stage.operators]
         if any(stage.choice):
             each = [
-                times.chosen(position, identifier, samples)
+                times.choice_ns(position, identifier, samples)
                 for position, identifier in zip(positions, stage.choice, strict=True)
             ]
             forward, backward, weight_gradient = (sum(column) for column in zip(*each, strict=True))
@@ -108,7 +108,7 @@ class CostModel:
         parameter with others in another way counts in full. Of split operators see `ShardedStage.weights`.
         """
         if is_sharded(stage):
-            return sum(self._sharded(stage).weights().values())
+            return sum(self._sharded_stage(stage).weights().values())
         names: set[str] = set()
         alternatives = 0
         sharing: dict[frozenset[str], int] = {}
@@ -146,19 +146,19 @@ class CostModel:
             return ring_level(self.problem.cluster, lowest, highest, rings)
 
         if is_sharded(stage):
-            return self._sharded(stage).all_reduce_ns(replicas, level)
+            return self._sharded_stage(stage).all_reduce_ns(replicas, level)
         if replicas == 1:
             return 0
         return Formula.all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
 
-    def _sharded(self, stage: Stage) -> ShardedStage:
+    def _sharded_stage(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
 
     def saved_bytes(self, stage: Stage) -> int:
         """What one device saves for one live micro-batch when nothing is recomputed."""
         costs = self._costs(stage)
         if is_sharded(stage):
-            return self._sharded(stage).saved({each.operator: each for each in costs})
+            return self._sharded_stage(stage).saved_bytes({each.operator: each for each in costs})
         samples = self.local_samples(stage)
         total = 0
         for position, name in enumerate(stage.operators):
@@ -190,7 +190,7 @@ class CostModel:
         ]
         replicas = stage.data_parallel * plan.all_pipelines
         if is_sharded(stage):
-            state = self._sharded(stage).weight_state(self.formula, replicas)
+            state = self._sharded_stage(stage).weight_state(self.formula, replicas)
         else:
             state = self.formula.state_bytes(self.parameter_bytes(stage), replicas)
         return self.formula.memory(

@@ -65,16 +65,16 @@ class ShardedStage:
         choices = self.stage.choice or ("",) * len(self.stage.operators)
         for (operator, split, local), choice in zip(self._each(), choices, strict=True):
             share = share_of(operator, split)
-            whole = times.chosen(self.graph.index[operator.name], choice, local)
+            whole = times.choice_ns(self.graph.index[operator.name], choice, local)
             part = [_rounded_up(ns * share) for ns in whole]
             asked = reductions(self.graph, operator.name, split, self.samples)
-            forward += part[0] + self._reduced(asked.forward)
-            backward += part[1] + self._reduced(asked.backward)
+            forward += part[0] + self._all_reduce_ns(asked.forward)
+            backward += part[1] + self._all_reduce_ns(asked.backward)
             weight_gradient += part[2]
         there, back = self._relaid()
         return forward + there, backward + back, weight_gradient
 
-    def _reduced(self, asked: tuple[Reduction, ...]) -> int:
+    def _all_reduce_ns(self, asked: tuple[Reduction, ...]) -> int:
         ranks = self.stage.tensor_parallel
         return sum(
             Formula.all_reduce_ns(self._level(max(1, ranks // each.devices)), each.bytes, each.devices)
@@ -136,15 +136,19 @@ class ShardedStage:
             total += Formula.all_reduce_ns(level(rings), local, devices * replicas)
         return total
 
-    def saved(self, costs: Mapping[str, OperatorCosts]) -> int:
+    def saved_bytes(self, costs: Mapping[str, OperatorCosts]) -> int:
         """Bytes that one device saves for a live micro-batch.
 
         What an operator saves is taken to be its inputs, then its outputs, as far as their sizes reach, each as it
         is split; the rest as the least split of them.
         """
-        return sum(self._saved(operator, split, local, costs) for operator, split, local in self._each())
+        return sum(
+            self._operator_saved_bytes(operator, split, local, costs) for operator, split, local in self._each()
+        )
 
-    def _saved(self, operator: Operator, split: Split, local: int, costs: Mapping[str, OperatorCosts]) -> int:
+    def _operator_saved_bytes(
+        self, operator: Operator, split: Split, local: int, costs: Mapping[str, OperatorCosts]
+    ) -> int:
         left = costs[operator.name].saved_bytes_per_sample
         rest = {dim: parts for dim, parts in split.items() if dim != "batch"}
         made = [self.graph.tensors[t].name for t in self.graph.outputs[self.graph.index[operator.name]]]

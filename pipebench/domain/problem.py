@@ -99,18 +99,18 @@ class Problem(Value, frozen=True, kw_only=True):
     @cached_property
     def problem_id(self) -> str:
         """Hash of the content, provenance apart: the same figures are the same problem, whoever measured them."""
-        return digest((_hashed(self.regime), self.workload_id))
+        return digest((_hashed_fields(self.regime), self.workload_id))
 
     @cached_property
     def workload_id(self) -> str:
         """Hash of the content without the regime."""
         figures = replace(self.profile, provenance=Provenance())
-        content = (figures, self.cluster, self.mini_batch, _hashed(self.pins))
-        later = {name: each for name, each in _hashed(self).items() if name not in FIRST_FIELDS}
+        content = (figures, self.cluster, self.mini_batch, _hashed_fields(self.pins))
+        later = {name: each for name, each in _hashed_fields(self).items() if name not in FIRST_FIELDS}
         return digest((*content, later) if later else content)
 
 
-def _hashed(value: Value) -> dict[str, Any]:
+def _hashed_fields(value: Value) -> dict[str, Any]:
     """The fields that an id covers."""
     return {
         field.name: each

@@ -27,7 +27,7 @@ def plain_name(text: str) -> str:
     return text.partition("[")[0].strip()
 
 
-def undeclared(component: Component, name: str) -> UndeclaredCall:
+def undeclared_call_error(component: Component, name: str) -> UndeclaredCall:
     """The error for a call of that name, with the remedy."""
     calls = tuple(sorted({*component.calls, plain_name(name)}))
     where = "its descriptor" if component.load else "the file"

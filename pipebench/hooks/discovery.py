@@ -34,7 +34,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportedPlugin:
     """A plugin module that could be imported."""
 
     provider: Provider
@@ -68,9 +68,9 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return head.get("name") or "unknown", head.get("version", "")
 
 
-def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
+def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], list[str]]:
     """The plugins that load, and one warning line for each that does not: who, why and the remedy."""
-    found: list[Found] = []
+    found: list[ImportedPlugin] = []
     warnings: list[str] = []
     for point in points:
         provider = provider_of(point)
@@ -80,20 +80,20 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
+            warnings.append(exclusion_warning(provider, f"{type(error).__name__}: {first_line(error)}"))
             continue
         refused = refusal(version)
         if refused is not None:
-            warnings.append(broken(provider, refused))
+            warnings.append(exclusion_warning(provider, refused))
             continue
         aging = notice(int(version or 0))
         if aging is not None:
             warnings.append(f"plugin {provider}: {aging} (pip install --upgrade {provider.distribution})")
-        found.append(Found(provider, module))
+        found.append(ImportedPlugin(provider, module))
     return found, warnings
 
 
-def broken(provider: Provider, cause: str) -> str:
+def exclusion_warning(provider: Provider, cause: str) -> str:
     """The warning line for a plugin that is left out."""
     name = provider.distribution
     remedy = REPAIR if provider.ships else f"update it, or remove it: pip uninstall {name}"

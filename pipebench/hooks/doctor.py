@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.inventory import Installed, cause
+from pipebench.hooks.inventory import PluginEntry, cause
 
 
 def unmet(name: str) -> list[tuple[str, str]]:
@@ -89,7 +89,7 @@ class Ailment:
     remedy: str
 
 
-def examine(listed: Iterable[Installed]) -> list[Ailment]:
+def examine(listed: Iterable[PluginEntry]) -> list[Ailment]:
     """Everything that is wrong: plugins that do not load, components, requirements, slow imports."""
     entries = list(listed)
     found = [ailment for entry in entries for ailment in _plugin(entry)]
@@ -106,24 +106,24 @@ def examine(listed: Iterable[Installed]) -> list[Ailment]:
     return list(dict.fromkeys(found))
 
 
-def _plugin(entry: Installed) -> Iterator[Ailment]:
+def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     name, who = entry.provider.distribution, str(entry.provider)
     if entry.error is not None:
         yield Ailment(who, cause(entry.error), _mend(name, entry.module, _missing(entry.error)))
         return
     if entry.state == "left out":
         newer = isinstance(entry.api, int) and entry.api > API_VERSION
-        yield Ailment(who, _told(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
+        yield Ailment(who, _warning_cause(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
         return
     for line in entry.troubles:
         clash = "already provided by" in line
-        yield Ailment(who, _told(line), _without(name) if clash else f"pip install --upgrade {name}")
+        yield Ailment(who, _warning_cause(line), _without(name) if clash else f"pip install --upgrade {name}")
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, f"pip install --upgrade {name}")
 
 
-def _components(entries: list[Installed], name: str) -> Iterator[Ailment]:
+def _components(entries: list[PluginEntry], name: str) -> Iterator[Ailment]:
     """Load the work behind every component in a process of its own, as a command would."""
     named = [[slot, each] for entry in entries for slot, names in entry.slots.items() for each in names]
     if not named:
@@ -169,6 +169,6 @@ def _without(name: str) -> str:
     return f"pip install --force-reinstall {name}" if name == SUITE else f"pip uninstall {name}"
 
 
-def _told(line: str) -> str:
+def _warning_cause(line: str) -> str:
     """The cause in a warning of the host, without the plugin's name and the advice."""
     return line.partition(": ")[2].rpartition(" (")[0] or line

@@ -52,8 +52,8 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
         sets = len({tuple(sorted(each)) for each in devices})
         typed = " or ".join(dict.fromkeys(_STAGES[each] for each in placements if each in _STAGES))
         raise UnsupportedProblem(
-            f"{label} takes the placement {_listed(placements)}; this plan has {kind}: "
-            f"{_counted(len(plan.stages), 'stage')} on {_counted(sets, 'device set')}"
+            f"{label} takes the placement {_join_kinds(placements)}; this plan has {kind}: "
+            f"{_count_text(len(plan.stages), 'stage')} on {_count_text(sets, 'device set')}"
             + (f", {plan.pipelines} pipelines" if plan.pipelines > 1 else ""),
             f"type {typed}, with a planner that places stages so, or name another component" if typed else None,
         )
@@ -67,9 +67,9 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
                 )
 
 
-def _listed(placements: Sequence[PlacementKind]) -> str:
+def _join_kinds(placements: Sequence[PlacementKind]) -> str:
     return " or ".join(placements) or "none"
 
 
-def _counted(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

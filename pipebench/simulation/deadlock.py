@@ -33,7 +33,8 @@ class Standstill:
         cycle, awaited = self._cycle(int(stuck[0]))
         heads = [self._task(int(self.instants.at[lane])) for lane in cycle]
         parts = [
-            f"devices {_ids(columns.devices[lane])} stand at {_named(head)} and wait for {_named(self._task(row))}"
+            f"devices {_ids(columns.devices[lane])} stand at {_task_text(head)} and wait for "
+            f"{_task_text(self._task(row))}"
             for lane, head, row in zip(cycle, heads, awaited, strict=True)
         ]
         return Deadlock(
@@ -48,14 +49,14 @@ class Standstill:
         lanes: list[int] = []
         awaited: list[int] = []
         while lane not in lanes:
-            row = self._awaited(int(self.instants.at[lane]))
+            row = self._awaited_row(int(self.instants.at[lane]))
             lanes.append(lane)
             awaited.append(row)
             lane = int(self.tasks.lane[row])
         begin = lanes.index(lane)
         return lanes[begin:], awaited[begin:]
 
-    def _awaited(self, row: int) -> int:
+    def _awaited_row(self, row: int) -> int:
         """A row that has not run and that must, before `row`, or the pair that begins with it, can."""
         local = self.tasks.awaiting(row)
         local = local[self.instants.start[local] < 0]
@@ -103,7 +104,7 @@ class Standstill:
         return TASK_KINDS[int(columns.kind[row])], int(columns.stage[row]), int(columns.micro_batch[row])
 
 
-def _named(task: tuple[str, int, int]) -> str:
+def _task_text(task: tuple[str, int, int]) -> str:
     kind, stage, micro_batch = task
     return f"R of stage {stage}" if kind == "R" else f"{kind} of micro-batch {micro_batch} on stage {stage}"
 

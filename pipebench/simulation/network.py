@@ -53,11 +53,11 @@ def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: 
     sender = np.array([flow.sender for flow in found], np.int64)
     count = stages.count[sender] if found else np.zeros(0, np.int64)
     ends = np.cumsum(count, dtype=np.int64)
-    link = _numbered(found, lambda flow: flow.link)
+    link = _number_keys(found, lambda flow: flow.link)
     queue = (
         link
         if queue_by_link
-        else _numbered(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
+        else _number_keys(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
     )
     ports = {port: number for number, port in enumerate(sorted({p for flow in found for p, _ in flow.ports}))}
     occupied = [entry for flow in found for entry in flow.ports]
@@ -88,7 +88,7 @@ def _order_flows(plan: Plan) -> Iterable[Flow]:
             yield Flow(sender, receiver, NO_TENSOR, backward, 0, None, (), in_place=True)
 
 
-def _numbered(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
+def _number_keys(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
     """The number of each flow's key in order of first use; -1 for the key None."""
     numbers: dict[object, int] = {}
     return np.array(

@@ -103,14 +103,14 @@ def columns_of(schedule: FiniteSchedule) -> Columns:
     return Columns(
         devices=tuple(lane.devices for lane in schedule.lanes),
         first=first,
-        stage=_joined([lane.stage for lane in schedule.lanes], rows),
-        micro_batch=_joined([lane.micro_batch for lane in schedule.lanes], rows),
+        stage=_join_columns([lane.stage for lane in schedule.lanes], rows),
+        micro_batch=_join_columns([lane.micro_batch for lane in schedule.lanes], rows),
         kind=CODE_OF[np.frombuffer(letters.encode(), np.uint8)],
         together=np.array(pairs, np.int64),
     )
 
 
-def _joined(parts: Sequence[tuple[int, ...]], rows: int) -> IntArray:
+def _join_columns(parts: Sequence[tuple[int, ...]], rows: int) -> IntArray:
     return np.fromiter(chain.from_iterable(parts), np.int64, rows)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipebench.bench.flock import acquired
+from pipebench.bench.flock import acquire
 from pipebench.domain.errors import PipebenchError
 
 _SPACE_HINT = "free some space and run the same command again: finished trials are kept"
@@ -54,7 +54,7 @@ def hold_lock(file: Path, shared: bool = False) -> Iterator[None]:
     opening = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
     handle = os.open(file, opening | os.O_CLOEXEC, 0o666)
     try:
-        if not acquired(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
+        if not acquire(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
             raise PipebenchError(
                 f"store {str(file.parent)!r}: another process has held its lock for {PATIENCE_S:g} s",
                 "look for a stopped pipebench, or give another folder",

@@ -136,7 +136,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         planner_source = code.digest
     scheduler = None if trial.scheduler is None else gathered.component("schedulers", trial.scheduler)
     executors = tuple(gathered.component("executors", name) for name in trial.executors)
-    called = gathered.called(except_for=("planners", component.name))
+    called = gathered.callee_digests(except_for=("planners", component.name))
     return TrialInputs(
         problem_id=problem_id,
         regime=trial.regime,
@@ -192,7 +192,7 @@ class _Dependencies:
         self.names |= declared_calls(component, options)
         return _inputs(component.name, options, self._source(component.load))
 
-    def called(self, except_for: tuple[str, str]) -> dict[str, str]:
+    def callee_digests(self, except_for: tuple[str, str]) -> dict[str, str]:
         """slot/name to the digest of the code: the simulator, and every component that may be called."""
         sources: dict[str, str] = {}
         self._take("executors", SIMULATOR, sources)

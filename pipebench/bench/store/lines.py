@@ -76,7 +76,7 @@ class LineReader(Generic[LineValue]):
 
         A damaged line is told of and counted, a torn one is not: it is no line yet.
         """
-        read = self._decoded(line, last)
+        read = self._decode(line, last)
         if isinstance(read, Unread) and read.torn:
             return read
         self.number += 1
@@ -100,7 +100,7 @@ class LineReader(Generic[LineValue]):
         fate = f"were moved to {kept.name}" if kept else "are left out"
         self._tell(f"{self._source}: the last line is torn ({reason}), its {len(line)} bytes {fate}")
 
-    def _decoded(self, line: bytes, last: bool) -> LineValue | Unread:
+    def _decode(self, line: bytes, last: bool) -> LineValue | Unread:
         if not line.endswith(b"\n"):
             return Unread("it has no end", torn=True)
         if len(line) > MOST_LINE_BYTES:

@@ -53,7 +53,7 @@ class Objects:
         """The text of a planner's file, to look at. Raises PipebenchError when it is missing or damaged."""
         data = self.bytes_of(SCRIPT, identity)
         if script_id(data) != identity:
-            raise self._damaged(SCRIPT, identity)
+            raise self._damage_error(SCRIPT, identity)
         return data
 
     def bytes_of(self, kind: str, identity: str) -> bytes:
@@ -67,10 +67,10 @@ class Objects:
         source = f"{_word(kind)} {identity[:16]} of {self._where}"
         value = decode(self.bytes_of(kind, identity), kind, source)
         if hashed(value) != identity:
-            raise self._damaged(kind, identity)
+            raise self._damage_error(kind, identity)
         return value
 
-    def _damaged(self, kind: str, identity: str) -> PipebenchError:
+    def _damage_error(self, kind: str, identity: str) -> PipebenchError:
         return PipebenchError(
             f"{_word(kind)} {identity[:16]} of {self._where} is damaged: its content has another hash",
             "run its trial again in a new store",

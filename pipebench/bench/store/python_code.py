@@ -24,7 +24,7 @@ _MODULE = re.compile(r"\w+(\.\w+)+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Imported:
+class ImportedName:
     """What an import statement names. level: dots before the module. name: taken from it; "" the module itself."""
 
     module: str
@@ -50,8 +50,8 @@ class PythonCode:
 
     definitions: Mapping[str, Definition]
     rest: Definition
-    bound: Mapping[str, frozenset[Imported]]
-    imports: frozenset[Imported]
+    bound: Mapping[str, frozenset[ImportedName]]
+    imports: frozenset[ImportedName]
     texts: frozenset[str]
     dynamic: bool = False
 
@@ -59,7 +59,7 @@ class PythonCode:
 def python_code(data: bytes) -> PythonCode:
     """The code of a file; of one that is no Python, its bytes."""
     try:
-        return _parsed(ast.parse(data))
+        return _code_of(ast.parse(data))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return plain(data)
 
@@ -70,17 +70,17 @@ def plain(data: bytes) -> PythonCode:
     return PythonCode({}, rest, {}, frozenset(), frozenset())
 
 
-def _parsed(tree: ast.Module) -> PythonCode:
-    statements = _said(tree.body)
+def _code_of(tree: ast.Module) -> PythonCode:
+    statements = _effective_statements(tree.body)
     named = [(_name(statement), statement) for statement in statements]
     times = Counter(name for name, _ in named)
     definitions: dict[str, Definition] = {}
-    whole, rest = _Reader(), _Reader()
+    whole, rest = _SyntaxReader(), _SyntaxReader()
     for name, statement in named:
         if name == "__all__":
             continue
         if name and times[name] == 1:
-            reader = _Reader()
+            reader = _SyntaxReader()
             reader.read(statement)
             definitions[name] = reader.definition()
             whole.take_imports(reader)
@@ -103,7 +103,7 @@ def _name(statement: ast.stmt) -> str:
     return ""
 
 
-def _said(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+def _effective_statements(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
     """Statements without those that do nothing: texts, `pass`, and what only a type checker sees."""
     return [statement for statement in statements if not _does_nothing(statement)]
 
@@ -117,14 +117,14 @@ def _does_nothing(statement: ast.stmt) -> bool:
     return False
 
 
-class _Reader:
+class _SyntaxReader:
     """Writes syntax trees as words, and gathers names and imports on the way."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.names: set[str] = set()
-        self.imports: set[Imported] = set()
-        self.bound: dict[str, set[Imported]] = {}
+        self.imports: set[ImportedName] = set()
+        self.bound: dict[str, set[ImportedName]] = {}
         self.texts: set[str] = set()
         self.dynamic = False
 
@@ -133,7 +133,7 @@ class _Reader:
         text = "\0".join(self.words).encode(errors="surrogatepass")
         return Definition(hashlib.sha256(text).digest(), frozenset(self.names))
 
-    def take_imports(self, other: "_Reader") -> None:
+    def take_imports(self, other: "_SyntaxReader") -> None:
         """What another one has gathered."""
         self.imports |= other.imports
         self.texts |= other.texts
@@ -146,11 +146,11 @@ class _Reader:
         match node:
             case ast.Import(names=aliases):
                 for alias in aliases:
-                    self._bind(alias.asname or alias.name.partition(".")[0], Imported(alias.name))
+                    self._bind(alias.asname or alias.name.partition(".")[0], ImportedName(alias.name))
                 return
             case ast.ImportFrom(module=module, names=aliases, level=level):
                 for alias in aliases:
-                    self._bind(alias.asname or alias.name, Imported(module or "", alias.name, level))
+                    self._bind(alias.asname or alias.name, ImportedName(module or "", alias.name, level))
                     self.dynamic |= alias.name in DYNAMIC
                 return
             case ast.Name(id=name):
@@ -178,6 +178,6 @@ class _Reader:
         else:
             self.words.append(f"{type(value).__name__} {value!r}")
 
-    def _bind(self, name: str, what: Imported) -> None:
+    def _bind(self, name: str, what: ImportedName) -> None:
         self.imports.add(what)
         self.bound.setdefault(name, set()).add(what)

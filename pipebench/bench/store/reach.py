@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pipebench
 from pipebench.bench.store.code_files import CodeFile, CodePackage, code_file, content, package_of
-from pipebench.bench.store.python_code import EMPTY, HOST, Definition, Imported, PythonCode, plain, python_code
+from pipebench.bench.store.python_code import EMPTY, HOST, Definition, ImportedName, PythonCode, plain, python_code
 from pipebench.domain.errors import PipebenchError
 
 KERNELS = ("pipebench.algorithms",)
@@ -74,12 +74,12 @@ def component_code(load: str) -> Code:
     package = package_of(load)
     everything = package.files()
     compiled = [file for file in everything if not file.path.endswith(".py")]
-    known = _known(load, compiled)
+    known = _remembered_code(load, compiled)
     if known is not None:
         return known
     root = _root(package)
     first = root.find(load.partition(":")[0]) if root else None
-    reached = _Reached([root, *_kernel_roots()] if root else [])
+    reached = _ModuleWalk([root, *_kernel_roots()] if root else [])
     for file in compiled:
         reached.take("", file.path)
     for path in [first] if first else [file.path for file in everything]:
@@ -87,7 +87,7 @@ def component_code(load: str) -> Code:
     if reached.dynamic_below(package.name):
         for file in everything:
             reached.start(package.name, file.path)
-    return _kept(load, reached, compiled)
+    return _remember(load, reached, compiled)
 
 
 def script_code(path: str) -> Code:
@@ -96,12 +96,12 @@ def script_code(path: str) -> Code:
     Raises PipebenchError when the file cannot be read.
     """
     code_file(Path(path), "")
-    known = _known(path, [])
+    known = _remembered_code(path, [])
     if known is not None:
         return known
-    reached = _Reached([*_kernel_roots(), _Root("", (str(Path(path).parent),))])
+    reached = _ModuleWalk([*_kernel_roots(), _Root("", (str(Path(path).parent),))])
     reached.start("", path)
-    return _kept(path, reached, [])
+    return _remember(path, reached, [])
 
 
 def program_code(files: Iterable[CodeFile]) -> Code:
@@ -111,7 +111,7 @@ def program_code(files: Iterable[CodeFile]) -> Code:
     return Code(hashlib.sha256(b"".join(digests)).hexdigest(), frozenset(), taken)
 
 
-class _Reached:
+class _ModuleWalk:
     """Modules that were followed."""
 
     def __init__(self, roots: list[_Root]) -> None:
@@ -128,12 +128,12 @@ class _Reached:
                 continue
             code = self.take(module, path)
             for name in self._packages_above(module):
-                waiting.extend(self._found(name))
+                waiting.extend(self._locate(name))
             for each in sorted(code.imports):
-                waiting.extend(self._imported(module, path, each))
+                waiting.extend(self._modules_of_import(module, path, each))
             for text in sorted(code.texts):  # as in `python -m package.module`
                 if not text.startswith(f"{HOST}."):
-                    waiting.extend(self._found(text))
+                    waiting.extend(self._locate(text))
 
     def take(self, module: str, path: str) -> PythonCode:
         """Take in one file alone."""
@@ -153,14 +153,14 @@ class _Reached:
         """Over every definition with what it mentions, wherever it is, and all other statements by module."""
         codes = [(module, path, _code_of(file)) for path, (module, file) in self.files.items()]
         parts = {
-            self._resolved(module, path, code, definition)
+            self._definition_digest(module, path, code, definition)
             for module, path, code in codes
             for definition in (*code.definitions.values(), code.rest)
             if definition.digest != EMPTY
         }
         return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
 
-    def _resolved(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
+    def _definition_digest(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
         whole = hashlib.sha256(definition.digest)
         for name in sorted(definition.names & (code.definitions.keys() | code.bound.keys())):
             for meaning in sorted(self._meanings(module, path, code, name, 0)):
@@ -185,18 +185,18 @@ class _Reached:
                 meanings.add(f"{target.module}:{target.name}".encode(errors="surrogatepass"))
         return meanings
 
-    def _imported(self, module: str, path: str, what: Imported) -> Iterator[tuple[str, str]]:
+    def _modules_of_import(self, module: str, path: str, what: ImportedName) -> Iterator[tuple[str, str]]:
         target = _absolute(module, path, what)
         below = f"{target.module}.{target.name}" if target.name else ""
-        found = [*self._found(target.module), *self._found(below)]
+        found = [*self._locate(target.module), *self._locate(below)]
         if target.name and found:
-            found += [each for name in self._packages_above(target.module) for each in self._found(name)]
+            found += [each for name in self._packages_above(target.module) for each in self._locate(name)]
         top = target.module.partition(".")[0]
         if not found and top and top != HOST:
             self.outside.add(top)
         yield from found
 
-    def _found(self, module: str) -> list[tuple[str, str]]:
+    def _locate(self, module: str) -> list[tuple[str, str]]:
         path = self._path(module) if module else None
         return [] if path is None else [(module, path)]
 
@@ -210,13 +210,13 @@ class _Reached:
         return [".".join(parts[: count + 1]) for count in range(len(parts))]
 
 
-def _absolute(module: str, path: str, what: Imported) -> Imported:
+def _absolute(module: str, path: str, what: ImportedName) -> ImportedName:
     if not what.level:
         return what
     parts = module.split(".")
     above = what.level - (os.path.basename(path) == "__init__.py")
     base = ".".join(parts[: len(parts) - above] if above else parts)
-    return Imported(".".join(filter(None, (base, what.module))), what.name)
+    return ImportedName(".".join(filter(None, (base, what.module))), what.name)
 
 
 def _root(package: CodePackage) -> _Root | None:
@@ -248,7 +248,7 @@ def _whole(code: PythonCode) -> bytes:
     return hashlib.sha256(b"".join((*digests, code.rest.digest, text))).digest()
 
 
-def _known(name: str, compiled: list[CodeFile]) -> Code | None:
+def _remembered_code(name: str, compiled: list[CodeFile]) -> Code | None:
     """The answer of before where none of its files has changed."""
     if name not in _reached:
         return None
@@ -262,7 +262,7 @@ def _known(name: str, compiled: list[CodeFile]) -> Code | None:
     return code if same else None
 
 
-def _kept(name: str, reached: _Reached, compiled: list[CodeFile]) -> Code:
+def _remember(name: str, reached: _ModuleWalk, compiled: list[CodeFile]) -> Code:
     files = tuple(file for _, file in reached.files.values())
     code = Code(reached.digest(), frozenset(reached.outside), files)
     _reached[name] = tuple(compiled), code

@@ -45,7 +45,7 @@ class RunPlan:
     host: Host | None = None
 
     @property
-    def failed(self) -> int:
+    def cached_failures(self) -> int:
         """How many rows of the store are failures that are not run again."""
         return sum(finished.outcome.row.status in FAILED for finished in self.cached)
 
@@ -95,7 +95,7 @@ def make_run_plan(
 
     found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
     kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
-    cached = [_relabelled(position, trials[position], stored.row) for position, stored in kept.items()]
+    cached = [_relabel_row(position, trials[position], stored.row) for position, stored in kept.items()]
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
     )
@@ -104,7 +104,7 @@ def make_run_plan(
     return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host)
 
 
-def _relabelled(position: int, trial: Trial, row: Row) -> FinishedTrial:
+def _relabel_row(position: int, trial: Trial, row: Row) -> FinishedTrial:
     """The cached row under the planner text that the user typed: options at their defaults make the same key."""
     named = replace(row, planner=trial.planner.label)
     return FinishedTrial(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)

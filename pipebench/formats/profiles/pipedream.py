@@ -12,7 +12,7 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Proven
 from pipebench.domain.value import Value, require
 from pipebench.formats.profiles.format import (
     ProfileFormat,
-    Written,
+    ProfileText,
     losses,
     number,
     outputs,
@@ -107,7 +107,7 @@ def _cost(operator: Operator, members: Sequence[OperatorCosts], kept_bytes: floa
     )
 
 
-class PipeDreamOptions(Value, frozen=True, kw_only=True):
+class PipeDreamFileOptions(Value, frozen=True, kw_only=True):
     """saved: what an operator keeps for its backward; `boundary` joins operators to layers. batch: samples of
     the profiled mini-batch (default: told by the tensors). device: the device type to file the costs under; the
     file does not name it.
@@ -123,12 +123,12 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a graph.txt. options: PipeDreamOptions.
+    """The profile in a graph.txt. options: PipeDreamFileOptions.
 
     Raises PipebenchError with file and line for lines that are malformed, and for cycles, a file without
     operators, a mini-batch that nothing tells.
     """
-    chosen = cast(PipeDreamOptions, options)
+    chosen = cast(PipeDreamFileOptions, options)
     nodes, edges = parse_lines(data, source)
     inputs = _inputs(nodes, edges, source)
     unread = _unread_items(nodes, edges)
@@ -169,7 +169,7 @@ def _unread_items(nodes: list[GraphNode], edges: list[GraphEdge]) -> list[GraphN
     ]
 
 
-def _costs(graph: OperatorGraph, kept: list[GraphNode], batch: int, options: PipeDreamOptions) -> DeviceCosts:
+def _costs(graph: OperatorGraph, kept: list[GraphNode], batch: int, options: PipeDreamFileOptions) -> DeviceCosts:
     saved = saved_bytes_per_sample(graph, options.saved)
     node_of = {node.identifier: node for node in kept}
     return DeviceCosts(
@@ -193,7 +193,7 @@ def _provenance(
     inputs: list[GraphNode],
     unread: list[GraphNode],
     batch: int,
-    options: PipeDreamOptions,
+    options: PipeDreamFileOptions,
 ) -> Provenance:
     loading = sum(node.forward_ms + node.backward_ms for node in inputs)
     notes = [f"profiled with a mini-batch of {batch} samples" + ("" if options.batch else ", told by its tensors")]
@@ -222,7 +222,7 @@ FORMAT = ProfileFormat(
     name="pipedream",
     summary="graph.txt of PipeDream's profiler",
     suffix=".txt",
-    options=PipeDreamOptions,
+    options=PipeDreamFileOptions,
     recognises=recognises,
     read=read,
 )
@@ -232,7 +232,7 @@ _NODE = re.compile(r"node\d{1,18}", re.ASCII)
 _WHAT = "a graph.txt"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """Nodes and edges; inputs of the model become Input nodes without times.
 
     Raises PipebenchError: several device types or sizes, several outputs of an operator, a shared parameter.
@@ -275,7 +275,7 @@ def write(profile: Profile) -> Written:
     left_out.append(
         f"the mini-batch of {batch} samples and what each operator saves: read it with [batch={batch}]"
     )
-    return Written("\n".join([*lines, *edges, ""]).encode(), tuple(left_out))
+    return ProfileText("\n".join([*lines, *edges, ""]).encode(), tuple(left_out))
 
 
 def _identifiers(profile: Profile) -> list[str]:

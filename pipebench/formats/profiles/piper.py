@@ -11,7 +11,7 @@ from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Pr
 from pipebench.domain.value import Value, require
 from pipebench.formats.profiles.format import (
     ProfileFormat,
-    Written,
+    ProfileText,
     losses,
     model_name,
     setting,
@@ -27,7 +27,7 @@ WEIGHT_COPIES = 2
 """Copies of parameterSize that memoryUsageB holds: weights and gradients."""
 
 
-class PiperOptions(Value, frozen=True, kw_only=True):
+class PiperFileOptions(Value, frozen=True, kw_only=True):
     """units: of the times in the file; Piper's code takes them to be those of the bandwidth, `s`. device: the
     device type to file the costs under; the file does not name it.
     """
@@ -40,11 +40,11 @@ class PiperOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a Piper JSON. options: PiperOptions.
+    """The profile in a Piper JSON. options: PiperFileOptions.
 
     Raises PipebenchError with the file and the place inside it, see `parse_piper`; and for a cycle.
     """
-    chosen = cast(PiperOptions, options)
+    chosen = cast(PiperFileOptions, options)
     document = parse_piper(data, source)
     names = unique_names([(node.identifier, node.name) for node in document.nodes])
     tensors = _Tensors(document, names)
@@ -166,7 +166,7 @@ def _boundary(node: PiperNode, tmpc: Tmpc, tensors: _Tensors) -> dict[str, tuple
     return found
 
 
-def _provenance(source: str, document: PiperDocument, costs: DeviceCosts, options: PiperOptions) -> Provenance:
+def _provenance(source: str, document: PiperDocument, costs: DeviceCosts, options: PiperFileOptions) -> Provenance:
     unit = options.units
     total = sum(operator.forward_s[0] + operator.backward_s[0] for operator in costs.operators)
     notes = [
@@ -215,7 +215,7 @@ FORMAT = ProfileFormat(
     name="piper",
     summary="JSON of the Piper planner",
     suffix=".piper.json",
-    options=PiperOptions,
+    options=PiperFileOptions,
     recognises=recognises,
     read=read,
 )
@@ -224,7 +224,7 @@ FORMAT = ProfileFormat(
 _WHAT = "a Piper JSON"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """One node for each operator, times in seconds, a micro-batch as the unit.
 
     Raises PipebenchError: several device types or sizes; devices, memory, bandwidth or mini-batch that nobody
@@ -280,7 +280,7 @@ def write(profile: Profile) -> Written:
     ):
         left_out.append("sizes of gradients that differ from those of their tensors: edges have the mean")
     left_out.append("how times split into forward and backward")
-    return Written((json.dumps(content) + "\n").encode(), tuple(left_out))
+    return ProfileText((json.dumps(content) + "\n").encode(), tuple(left_out))
 
 
 def _tmpcs(

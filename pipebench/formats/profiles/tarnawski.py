@@ -9,7 +9,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
-from pipebench.formats.profiles.format import ProfileFormat, Written, losses, model_name, outputs, setting
+from pipebench.formats.profiles.format import ProfileFormat, ProfileText, losses, model_name, outputs, setting
 from pipebench.formats.profiles.tarnawski_graph import (
     FoldedGraph,
     TarnawskiDocument,
@@ -24,7 +24,7 @@ BYTES_PER_MS = 2.0**31 / 1000
 """The rate where no edge has a size: that of the published operator graphs."""
 
 
-class TarnawskiOptions(Value, frozen=True, kw_only=True):
+class TarnawskiFileOptions(Value, frozen=True, kw_only=True):
     """edge_units: of the costs of edges; the published code takes them to be those of the latencies, ms. device:
     the name of the accelerator as a device type.
     """
@@ -37,11 +37,11 @@ class TarnawskiOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a throughput input. options: TarnawskiOptions.
+    """The profile in a throughput input. options: TarnawskiFileOptions.
 
     Raises PipebenchError with the file and the place inside it, see `parse_tarnawski`.
     """
-    chosen = cast(TarnawskiOptions, options)
+    chosen = cast(TarnawskiFileOptions, options)
     document = parse_tarnawski(data, source)
     folded = fold(document)
     rate = _rate(document)
@@ -87,7 +87,7 @@ def _costs(graph: OperatorGraph, folded: FoldedGraph, device: str) -> DeviceCost
 
 
 def _provenance(
-    source: str, document: TarnawskiDocument, folded: FoldedGraph, rate: float, options: TarnawskiOptions
+    source: str, document: TarnawskiDocument, folded: FoldedGraph, rate: float, options: TarnawskiFileOptions
 ) -> Provenance:
     backward = sum(bool(node.is_backward_node) for node in document.nodes)
     bandwidth = rate / SECONDS[options.edge_units]
@@ -130,7 +130,7 @@ FORMAT = ProfileFormat(
     name="tarnawski",
     summary="JSON of the throughput inputs of Tarnawski et al. 2020",
     suffix=".tarnawski.json",
-    options=TarnawskiOptions,
+    options=TarnawskiFileOptions,
     recognises=recognises,
     read=read,
 )
@@ -139,7 +139,7 @@ FORMAT = ProfileFormat(
 _WHAT = "a Tarnawski JSON"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """Forward nodes, and a backward node of the same colour where any operator has a backward; times in ms.
 
     Edges of backward nodes run as those of forward nodes, as in the published layer graphs. Without costs on `cpu`
@@ -206,4 +206,4 @@ def write(profile: Profile) -> Written:
         left_out.append("which part of a size is weights")
     if any(producer < 0 for producer in graph.producers):
         left_out.append("inputs of the model")
-    return Written((json.dumps(content) + "\n").encode(), tuple(left_out))
+    return ProfileText((json.dumps(content) + "\n").encode(), tuple(left_out))

@@ -152,7 +152,7 @@ class FoldedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class NodeOutput:
     """What one node sends: from its group to other groups. backward: it is the output of a backward node."""
 
     node: TarnawskiNode
@@ -166,7 +166,7 @@ class FoldedGraph:
 
     groups: tuple[FoldedGroup, ...]
     precedence: frozenset[tuple[int, int]]
-    outputs: tuple[Output, ...]
+    outputs: tuple[NodeOutput, ...]
 
 
 def fold(document: TarnawskiDocument) -> FoldedGraph:
@@ -205,14 +205,14 @@ def fold(document: TarnawskiDocument) -> FoldedGraph:
     )
 
 
-def _outputs(document: TarnawskiDocument, group_of: dict[int, int]) -> Iterable[Output]:
+def _outputs(document: TarnawskiDocument, group_of: dict[int, int]) -> Iterable[NodeOutput]:
     readers: dict[int, dict[int, None]] = {}
     for edge in document.edges:
         if group_of[edge.dest_id] != group_of[edge.source_id]:
             readers.setdefault(edge.source_id, {})[group_of[edge.dest_id]] = None
     for node in document.nodes:
         if node.id in readers:
-            yield Output(node, group_of[node.id], tuple(readers[node.id]))
+            yield NodeOutput(node, group_of[node.id], tuple(readers[node.id]))
 
 
 SHARED = "->"
@@ -278,7 +278,7 @@ def build_graph(name: str, document: TarnawskiDocument, folded: FoldedGraph, rat
 
 def _gradients_of_outputs(folded: FoldedGraph) -> dict[int, int]:
     """Forward node to the backward node of its group that sends to the same groups: one tensor, both ways."""
-    waiting: dict[tuple[int, tuple[int, ...]], list[Output]] = {}
+    waiting: dict[tuple[int, tuple[int, ...]], list[NodeOutput]] = {}
     for output in folded.outputs:
         if output.node.is_backward_node:
             waiting.setdefault((output.group, tuple(sorted(output.readers))), []).append(output)
