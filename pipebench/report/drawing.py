@@ -81,7 +81,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SchedulerRefusal:
     """A scheduler that refuses the shape, and what it says."""
 
     scheduler: str
@@ -91,18 +91,18 @@ class Refusal:
         return f"{self.scheduler} is not drawn: {self.error}"
 
 
-def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> tuple[list[Drawing], list[Refusal]]:
+def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> tuple[list[Drawing], list[SchedulerRefusal]]:
     """A drawing for each scheduler that orders the shape, and those that refuse it.
 
     Raises PipebenchError for an unknown scheduler or a shape without stages, UnsupportedProblem where all refuse.
     """
     made: list[Drawing] = []
-    refused: list[Refusal] = []
+    refused: list[SchedulerRefusal] = []
     for name in schedulers:
         try:
             made.append(_drawing(host, name, shape))
         except UnsupportedProblem as error:
-            refused.append(Refusal(name, error))
+            refused.append(SchedulerRefusal(name, error))
     if refused and not made:
         raise refused[0].error
     return made, refused

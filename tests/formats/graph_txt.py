@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipebench.domain.profile import Profile
-from pipebench.formats.profiles.pipedream import PipeDreamFileOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 
 IMAGES = 2 * 3 * 224 * 224 * 4
 """Bytes of two fp32 images."""
@@ -38,4 +38,4 @@ DIAMOND = (
 
 def read_text(text: str, **options: Any) -> Profile:
     """The profile in the text of a graph.txt called net.txt."""
-    return read(text.encode(), "net.txt", PipeDreamFileOptions(**options))
+    return read(text.encode(), "net.txt", PipeDreamOptions(**options))

@@ -69,12 +69,12 @@ Change = Callable[[dict[str, Any]], Any]
 
 def read_piper(content: Any, **options: Any) -> Profile:
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return piper.read(data, "net.json", piper.PiperFileOptions(**options))
+    return piper.read(data, "net.json", piper.PiperOptions(**options))
 
 
 def read_tarnawski(content: Any, **options: Any) -> Profile:
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return tarnawski.read(data, "net.json", tarnawski.TarnawskiFileOptions(**options))
+    return tarnawski.read(data, "net.json", tarnawski.TarnawskiOptions(**options))
 
 
 @pytest.mark.parametrize(

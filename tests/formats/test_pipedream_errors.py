@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
-from pipebench.formats.profiles.pipedream import PipeDreamFileOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 from tests.formats.graph_txt import DIAMOND, node, read_text
 
 CYCLE = "\tnode5 -- node3\n"
@@ -66,13 +66,13 @@ def test_what_is_wrong_is_named(text: str, message: str) -> None:
 
 def test_bytes_that_are_no_text() -> None:
     with pytest.raises(PipebenchError, match="byte 3 is not UTF-8"):
-        read(b"nod\xff", "net.txt", PipeDreamFileOptions())
+        read(b"nod\xff", "net.txt", PipeDreamOptions())
 
 
 @pytest.mark.parametrize("batch", [0, -3])
 def test_batch_is_positive(batch: int) -> None:
     with pytest.raises(PipebenchError, match=f"batch is {batch}"):
-        PipeDreamFileOptions(batch=batch)
+        PipeDreamOptions(batch=batch)
 
 
 @given(st.integers(0, len(DIAMOND)))
@@ -96,6 +96,6 @@ def test_a_changed_letter_gives_a_profile_or_an_error(position: int, letters: st
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_profile_or_an_error(data: bytes) -> None:
     try:
-        read(data, "net.txt", PipeDreamFileOptions(batch=1))
+        read(data, "net.txt", PipeDreamOptions(batch=1))
     except PipebenchError:
         return

@@ -107,7 +107,7 @@ def _cost(operator: Operator, members: Sequence[OperatorCosts], kept_bytes: floa
     )
 
 
-class PipeDreamFileOptions(Value, frozen=True, kw_only=True):
+class PipeDreamOptions(Value, frozen=True, kw_only=True):
     """saved: what an operator keeps for its backward; `boundary` joins operators to layers. batch: samples of
     the profiled mini-batch (default: told by the tensors). device: the device type to file the costs under; the
     file does not name it.
@@ -123,12 +123,12 @@ class PipeDreamFileOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a graph.txt. options: PipeDreamFileOptions.
+    """The profile in a graph.txt. options: PipeDreamOptions.
 
     Raises PipebenchError with file and line for lines that are malformed, and for cycles, a file without
     operators, a mini-batch that nothing tells.
     """
-    chosen = cast(PipeDreamFileOptions, options)
+    chosen = cast(PipeDreamOptions, options)
     nodes, edges = parse_lines(data, source)
     inputs = _inputs(nodes, edges, source)
     unread = _unread_items(nodes, edges)
@@ -169,7 +169,7 @@ def _unread_items(nodes: list[GraphNode], edges: list[GraphEdge]) -> list[GraphN
     ]
 
 
-def _costs(graph: OperatorGraph, kept: list[GraphNode], batch: int, options: PipeDreamFileOptions) -> DeviceCosts:
+def _costs(graph: OperatorGraph, kept: list[GraphNode], batch: int, options: PipeDreamOptions) -> DeviceCosts:
     saved = saved_bytes_per_sample(graph, options.saved)
     node_of = {node.identifier: node for node in kept}
     return DeviceCosts(
@@ -193,7 +193,7 @@ def _provenance(
     inputs: list[GraphNode],
     unread: list[GraphNode],
     batch: int,
-    options: PipeDreamFileOptions,
+    options: PipeDreamOptions,
 ) -> Provenance:
     loading = sum(node.forward_ms + node.backward_ms for node in inputs)
     notes = [f"profiled with a mini-batch of {batch} samples" + ("" if options.batch else ", told by its tensors")]
@@ -222,7 +222,7 @@ FORMAT = ProfileFormat(
     name="pipedream",
     summary="graph.txt of PipeDream's profiler",
     suffix=".txt",
-    options=PipeDreamFileOptions,
+    options=PipeDreamOptions,
     recognises=recognises,
     read=read,
 )

@@ -27,7 +27,7 @@ WEIGHT_COPIES = 2
 """Copies of parameterSize that memoryUsageB holds: weights and gradients."""
 
 
-class PiperFileOptions(Value, frozen=True, kw_only=True):
+class PiperOptions(Value, frozen=True, kw_only=True):
     """units: of the times in the file; Piper's code takes them to be those of the bandwidth, `s`. device: the
     device type to file the costs under; the file does not name it.
     """
@@ -40,11 +40,11 @@ class PiperFileOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a Piper JSON. options: PiperFileOptions.
+    """The profile in a Piper JSON. options: PiperOptions.
 
     Raises PipebenchError with the file and the place inside it, see `parse_piper`; and for a cycle.
     """
-    chosen = cast(PiperFileOptions, options)
+    chosen = cast(PiperOptions, options)
     document = parse_piper(data, source)
     names = unique_names([(node.identifier, node.name) for node in document.nodes])
     tensors = _Tensors(document, names)
@@ -166,7 +166,7 @@ def _boundary(node: PiperNode, tmpc: Tmpc, tensors: _Tensors) -> dict[str, tuple
     return found
 
 
-def _provenance(source: str, document: PiperDocument, costs: DeviceCosts, options: PiperFileOptions) -> Provenance:
+def _provenance(source: str, document: PiperDocument, costs: DeviceCosts, options: PiperOptions) -> Provenance:
     unit = options.units
     total = sum(operator.forward_s[0] + operator.backward_s[0] for operator in costs.operators)
     notes = [
@@ -215,7 +215,7 @@ FORMAT = ProfileFormat(
     name="piper",
     summary="JSON of the Piper planner",
     suffix=".piper.json",
-    options=PiperFileOptions,
+    options=PiperOptions,
     recognises=recognises,
     read=read,
 )

@@ -24,7 +24,7 @@ BYTES_PER_MS = 2.0**31 / 1000
 """The rate where no edge has a size: that of the published operator graphs."""
 
 
-class TarnawskiFileOptions(Value, frozen=True, kw_only=True):
+class TarnawskiOptions(Value, frozen=True, kw_only=True):
     """edge_units: of the costs of edges; the published code takes them to be those of the latencies, ms. device:
     the name of the accelerator as a device type.
     """
@@ -37,11 +37,11 @@ class TarnawskiFileOptions(Value, frozen=True, kw_only=True):
 
 
 def read(data: bytes, source: str, options: Any) -> Profile:
-    """The profile in a throughput input. options: TarnawskiFileOptions.
+    """The profile in a throughput input. options: TarnawskiOptions.
 
     Raises PipebenchError with the file and the place inside it, see `parse_tarnawski`.
     """
-    chosen = cast(TarnawskiFileOptions, options)
+    chosen = cast(TarnawskiOptions, options)
     document = parse_tarnawski(data, source)
     folded = fold(document)
     rate = _rate(document)
@@ -87,7 +87,7 @@ def _costs(graph: OperatorGraph, folded: FoldedGraph, device: str) -> DeviceCost
 
 
 def _provenance(
-    source: str, document: TarnawskiDocument, folded: FoldedGraph, rate: float, options: TarnawskiFileOptions
+    source: str, document: TarnawskiDocument, folded: FoldedGraph, rate: float, options: TarnawskiOptions
 ) -> Provenance:
     backward = sum(bool(node.is_backward_node) for node in document.nodes)
     bandwidth = rate / SECONDS[options.edge_units]
@@ -130,7 +130,7 @@ FORMAT = ProfileFormat(
     name="tarnawski",
     summary="JSON of the throughput inputs of Tarnawski et al. 2020",
     suffix=".tarnawski.json",
-    options=TarnawskiFileOptions,
+    options=TarnawskiOptions,
     recognises=recognises,
     read=read,
 )

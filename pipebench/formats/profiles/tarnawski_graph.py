@@ -39,7 +39,7 @@ class TarnawskiEdge(msgspec.Struct, forbid_unknown_fields=True):
     size: float | None = None
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _TarnawskiContent(msgspec.Struct, forbid_unknown_fields=True):
     max_size_per_fpga: float = msgspec.field(name="maxSizePerFPGA")
     max_fpgas: int = msgspec.field(name="maxFPGAs")
     max_cpus: int = msgspec.field(name="maxCPUs")
@@ -69,7 +69,7 @@ def parse_tarnawski(data: bytes, source: str) -> TarnawskiDocument:
     edge from or to a node that is not there, twice, or from a backward to a forward node; edges of one node with
     different costs.
     """
-    document = parse_json(data, _Document, source)
+    document = parse_json(data, _TarnawskiContent, source)
     _check_range(f"{source}: maxSizePerFPGA", document.max_size_per_fpga, 1, 2.0**62)
     _check_range(f"{source}: maxFPGAs", document.max_fpgas, 0, MOST_COUNT)
     _check_range(f"{source}: maxCPUs", document.max_cpus, 0, MOST_COUNT)
@@ -107,7 +107,7 @@ def _colours(nodes: list[TarnawskiNode]) -> dict[int, int]:
     return {node.id: next(fresh) if node.color_class is None else node.color_class for node in nodes}
 
 
-def _costs(document: _Document, places: dict[int, int], source: str) -> dict[int, float]:
+def _costs(document: _TarnawskiContent, places: dict[int, int], source: str) -> dict[int, float]:
     costs: dict[int, float] = {}
     seen: dict[tuple[int, int], int] = {}
     for position, edge in enumerate(document.edges):

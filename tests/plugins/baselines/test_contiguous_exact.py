@@ -14,7 +14,7 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.formats.profiles.pipedream import PipeDreamFileOptions, read
+from pipebench.formats.profiles.pipedream import PipeDreamOptions, read
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_baselines.contiguous_exact import plan
 from pipebench_baselines.plugin import ContiguousOptions
@@ -76,7 +76,7 @@ def test_resnet50_is_linearised_into_39_layers() -> None:
 @pytest.mark.parametrize("devices", [4, 16])
 def test_profiles_as_they_are_read(name: str, devices: int) -> None:
     path = shared_data(f"pipedream/{name}.txt")
-    profile = read(path.read_bytes(), str(path), PipeDreamFileOptions())
+    profile = read(path.read_bytes(), str(path), PipeDreamOptions())
     machines = cluster(devices, 12 * 10**9, 12e9)
     kind = msgspec.structs.replace(machines.types[0], name=profile.device_types[0])
     machines = msgspec.structs.replace(machines, types=(kind,), devices=(kind.name,) * devices)

@@ -7,7 +7,7 @@ import pytest
 
 from pipebench.check import check_plan
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.formats.profiles.piper import PiperFileOptions as ReaderOptions
+from pipebench.formats.profiles.piper import PiperOptions as ReaderOptions
 from pipebench.formats.profiles.piper import read
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperOptions
