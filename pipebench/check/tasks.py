@@ -1,4 +1,4 @@
-"""Tasks as flat columns, lane after lane, with the place of each stage's and micro-batch's task."""
+"""Tasks as flat columns, lane after lane, with the position of each stage's and micro-batch's task."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,11 +23,14 @@ F, B, I, W, R = (ord(kind) for kind in (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGH
 
 @dataclass(frozen=True)
 class Tasks:
-    """Columns of n tasks. lane_start: shape (lanes + 1,), where each lane's tasks begin.
+    """Columns of n tasks.
 
-    counts: micro-batches of each stage. together: tasks that run at the same time as the one behind them.
-    A slot numbers a stage with a micro-batch: first_slot[stage] + micro_batch. The tables are only meaningful once
-    every task stands exactly once.
+    lane_start: where each lane's tasks begin, shape (lanes + 1,).
+    counts: number of micro-batches of each stage.
+    together: tasks that run at the same time as the task behind them.
+
+    A slot is the number of a stage and micro-batch: first_slot[stage] + micro_batch. The tables by slot are only
+    meaningful once every task stands exactly once.
     """
 
     lane_start: IntArray
@@ -39,14 +42,14 @@ class Tasks:
 
     @cached_property
     def pair_start(self) -> IntArray:
-        """For each task the first task of the pair that it is in, itself where it is in none."""
+        """For each task the first task of its pair; the task itself where it is in no pair."""
         starts = np.arange(len(self.stage))
         starts[self.together + 1] = self.together
         return starts
 
     @cached_property
     def pair_end(self) -> IntArray:
-        """For each task the last task of the pair that it is in, itself where it is in none."""
+        """For each task the last task of its pair; the task itself where it is in no pair."""
         ends = np.arange(len(self.stage))
         ends[self.together] = self.together + 1
         return ends
@@ -105,7 +108,7 @@ class Tasks:
         return stage, slot - int(self.first_slot[stage])
 
     def name(self, task: int) -> str:
-        """How messages call a task."""
+        """The name of a task in messages."""
         where = f"of stage {self.stage[task]}"
         if self.kind[task] == R:
             return f"{ALL_REDUCE} {where}"
@@ -113,7 +116,7 @@ class Tasks:
 
 
 def micro_batch_counts(problem: Problem, plan: Plan) -> IntArray:
-    """Micro-batches of each stage for one weight update of one pipeline, shape (stages,)."""
+    """Number of micro-batches of each stage of one pipeline for one weight update, shape (stages,)."""
     return _column([micro_batches_of(problem, plan, stage) for stage in plan.stages])
 
 
@@ -134,7 +137,7 @@ def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> Task
 
 
 def _column(numbers: list[int]) -> IntArray:
-    """Whole numbers; those beyond 64 bits, which can only be mistakes, as the largest that an array holds."""
+    """An array of whole numbers. Numbers beyond 64 bits can only be mistakes; they become the largest int64."""
     try:
         return np.array(numbers, dtype=np.int64)
     except OverflowError:

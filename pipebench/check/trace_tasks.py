@@ -27,7 +27,7 @@ class TracedTasks:
 
 
 def traced_as_scheduled(plan: Plan, tasks: Tasks, trace: Trace) -> TracedTasks | Witness:
-    """The scheduled tasks with their times, or the first that the trace lacks, repeats or adds."""
+    """The scheduled tasks with their times, or the first task that the trace lacks, repeats or adds."""
     scheduled = list(zip(tasks.stage.tolist(), tasks.micro_batch.tolist(), map(chr, tasks.kind), strict=True))
     row = {key: row for row, key in enumerate(zip(trace.stage, trace.micro_batch, trace.kinds, strict=True))}
     if len(row) != len(trace.stage) or set(row) != set(scheduled):
@@ -82,9 +82,9 @@ def _difference(scheduled: list[tuple[int, int, str]], trace: Trace) -> Witness:
 
 
 def wrong_duration(model: CostModel, plan: Plan, traced: TracedTasks, simulated: bool) -> Witness | None:
-    """The first task that ends before it starts; simulated: that lasts other than the cost model says.
+    """The first task that ends before it starts, or, if simulated, has another duration than the cost model gives.
 
-    Simulated tasks of a pair start together, and each lasts as long as the pair.
+    The simulated tasks of a pair start together, and each lasts as long as the pair.
     """
     lasted = traced.end_ns - traced.start_ns
     expected = _durations(model, plan, traced.tasks)
@@ -102,9 +102,9 @@ def wrong_duration(model: CostModel, plan: Plan, traced: TracedTasks, simulated:
 
 
 def overlap_in_lane(traced: TracedTasks, tolerance_ns: int) -> Witness | None:
-    """The first task that starts before the one in front of it in its lane has ended.
+    """The first task that starts before the previous task of its lane has ended.
 
-    The tasks of a pair run at the same time: each comes behind the task in front of both.
+    Tasks of a pair run at the same time: the previous task of both is the one in front of the pair.
     """
     tasks = traced.tasks
     last_end = np.maximum(traced.end_ns, traced.end_ns[tasks.pair_start])
@@ -122,9 +122,9 @@ def overlap_in_lane(traced: TracedTasks, tolerance_ns: int) -> Witness | None:
 def broken_precedence(
     plan: Plan, traced: TracedTasks, edges: list[tuple[int, int]], tolerance_ns: int
 ) -> Witness | None:
-    """The first task that starts before one that it needs, in its own or another stage, has ended.
+    """The first task that starts before a task that it needs, in its own or another stage, has ended.
 
-    Where a backward is split, the order of the lane already holds its parts together.
+    Where a backward is split, the order of the lane already keeps its parts in order.
     """
     tasks = traced.tasks
     for pairs in (Waits(tasks.gradient, tasks.forward), waits(plan, tasks, edges)):
