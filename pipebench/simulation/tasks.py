@@ -1,4 +1,4 @@
-"""The task table: one row a task, each lane in its static order; and the schedules that it refuses."""
+"""The task table: a row for each task, each lane in its static order; and the schedules that it refuses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,9 +46,10 @@ LETTERS = np.frombuffer(TASK_KINDS.encode(), np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Tasks in rows: stage, micro_batch, kind (position in TASK_KINDS), lane after lane.
+    """Rows of tasks, lane after lane: stage, micro_batch, kind (position in TASK_KINDS).
 
-    devices: those of each lane. first: the first row of each lane, with the number of rows at the end.
+    devices: the devices of each lane.
+    first: the first row of each lane, with the number of rows at the end.
     together: rows that run at the same time as the row behind them.
     """
 
@@ -69,13 +70,16 @@ class Columns:
 class TaskTable:
     """The rows with what the kernel needs of each.
 
-    lane, duration: of each row; the rows of a pair last as long as the pair. next: the row on the same lane that
-    waits for it whatever the messages (F: its backward, I: its W, last parts of a backward: the stage's R), or -1;
-    with several pipelines -2 - g for last parts of a backward, whose R rows are followers[g]: g is the position in
-    the pipeline, shape (stages of a pipeline, pipelines), -1 for no R. slot_row: for each stage and micro-batch
-    (StageTable.offset) the row of its F and then, from StageTable.slots on, of its B or I. arrival: the same, with
-    the first row of a pair for both, which waits for the inputs of both. waits: how many inputs each row waits
-    for, without messages.
+    lane: lane of each row.
+    duration: ns of each row; the rows of a pair last as long as the pair.
+    next: the row on the same lane that always waits for this one (F: its backward; I: its W; the last part of a
+    backward: the stage's R), or -1. With several pipelines the last part of a backward has -2 - g instead.
+    followers: for -2 - g the R rows followers[g], where g is the position in the pipeline; shape (stages of a
+    pipeline, pipelines), -1 for no R.
+    slot_row: by stage and micro-batch (StageTable.offset) the row of its F, then from StageTable.slots on that of
+    its B or I.
+    arrival: the same, but the first row of a pair for both of its rows, because it waits for the inputs of both.
+    waits: how many inputs other than messages each row waits for.
     """
 
     columns: Columns
@@ -88,7 +92,7 @@ class TaskTable:
     waits: IntArray
 
     def awaiting(self, row: int) -> IntArray:
-        """The rows that `row` waits for whatever the messages."""
+        """The rows that `row` always waits for, without messages."""
         groups = np.flatnonzero((self.followers == row).any(axis=1))
         return np.flatnonzero((self.next == row) | np.isin(self.next, -2 - groups))
 
@@ -115,11 +119,12 @@ def _join_columns(parts: Sequence[tuple[int, ...]], rows: int) -> IntArray:
 
 
 def task_table(columns: Columns, stages: StageTable) -> TaskTable:
-    """The table of these rows.
+    """The task table of these rows.
 
-    Every micro-batch of every stage needs one F and either one B or one I and one W; a stage whose gradients
-    are all-reduced once a mini-batch needs one R. Raises InvalidSchedule that names the first task that is
-    missing, doubled, unknown, or on a lane of other devices.
+    Every micro-batch of every stage needs one F, and either one B or one I and one W. A stage with an all-reduce
+    needs one R.
+    Raises InvalidSchedule that names the first task that is missing, repeated, unknown, or on a lane of other
+    devices.
     """
     lane = columns.lane
     _check_names(columns, stages, lane)
@@ -180,7 +185,7 @@ def _check_names(columns: Columns, stages: StageTable, lane: IntArray) -> None:
 
 
 def _row_of(columns: Columns, stages: StageTable, slot: IntArray) -> IntArray:
-    """The row of each task that may exist: F, B, I, W of every slot, then R of every stage; -1 for none."""
+    """The row of each possible task: F, B, I, W of every slot, then R of every stage; -1 for none."""
     slots = stages.slots
     index = np.where(columns.kind == REDUCE, 4 * slots + columns.stage, columns.kind * slots + slot)
     total = 4 * slots + len(stages.count)

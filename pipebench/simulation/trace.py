@@ -17,10 +17,10 @@ from pipebench.simulation.tasks import BACKWARD, FORWARD, LETTERS, REDUCE, WEIGH
 def memory_timelines(
     columns: Columns, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
 ) -> tuple[MemoryTimeline, ...]:
-    """The timeline of every device, ascending; memory: that of each stage.
+    """The timeline of every device, in ascending order. memory: the memory of each stage.
 
-    A micro-batch is live on a stage from the start of its F to the end of its B (or of its W). While a task
-    other than R runs, its stage's workspace is held too; while a pair runs, those of both.
+    A micro-batch is live on a stage from the start of its F to the end of its B (or of its W). A task other than R
+    adds the workspace of its stage; a pair adds those of both stages.
     """
     timelines: list[MemoryTimeline] = []
     for lane, devices in enumerate(columns.devices):

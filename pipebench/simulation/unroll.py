@@ -17,9 +17,10 @@ def kinds_of(schedule: PeriodicSchedule) -> IntArray:
 
 
 def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> IntArray:
-    """Positions of the operations lane after lane, each lane in its order within one period.
+    """Positions of the operations, lane after lane, each lane in its order within one period.
 
-    By start; those of one instant: the shorter first (one of them takes no time), then along the stage graph.
+    They are ordered by start. At one instant the shorter operation comes first (one of the two takes no time),
+    then the order is that of the stage graph.
     Raises InvalidSchedule unless the pattern has one F and one B of every stage.
     """
     _check_operations(schedule, plan)
@@ -30,7 +31,7 @@ def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, 
 
 
 def unrolled_columns(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Columns:
-    """The tasks of the stages' micro-batches, period after period, each in this order of operations."""
+    """The tasks of all micro-batches of the stages, period after period, each in this order of operations."""
     runs = int(stages.count[0])
     stage = np.array(schedule.stage, np.int64)[order]
     kind = kinds_of(schedule)[order]
@@ -49,7 +50,7 @@ def unrolled_columns(schedule: PeriodicSchedule, order: IntArray, stages: StageT
 
 
 def flow_order(schedule: PeriodicSchedule, network: FlowTable) -> list[IntArray]:
-    """For each link its flows in their order within one period; tensors of one transfer in their own order.
+    """For each link its flows in their order within one period. Tensors of one transfer keep their own order.
 
     Raises InvalidSchedule for a flow that occupies a link and that the pattern does not transfer.
     """
