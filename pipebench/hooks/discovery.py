@@ -1,4 +1,7 @@
-"""Find plugins: entry points loaded one at a time, so that a broken one is a warning and not a dead host."""
+"""Find plugins.
+
+Entry points are loaded one at a time, so that a broken plugin costs a warning and not the command.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,7 +54,7 @@ def _rank(provider: Provider) -> tuple[bool, str, str]:
 
 
 def provider_of(point: EntryPoint) -> Provider:
-    """Who offers an entry point."""
+    """The distribution that offers an entry point."""
     distribution = point.dist
     if distribution is None:
         return Provider("unknown", "", point.name)
@@ -60,7 +63,9 @@ def provider_of(point: EntryPoint) -> Provider:
 
 @lru_cache
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
-    """From the head of the metadata: the library parses all of it, README included, at each question."""
+    """Name and version from the head of the metadata; the library would parse all of it, README included, every
+    time.
+    """
     # a broken installation may have no metadata at all
     text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     lines = takewhile(bool, map(str.rstrip, text.splitlines()))
@@ -69,7 +74,7 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
 
 
 def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], list[str]]:
-    """The plugins that load, and one warning line for each that does not: who, why and the remedy."""
+    """The plugins that load, and a warning line with cause and remedy for each that does not."""
     found: list[ImportedPlugin] = []
     warnings: list[str] = []
     for point in points:

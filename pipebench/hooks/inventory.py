@@ -37,12 +37,16 @@ HEAVY = frozenset(
 
 @dataclass(slots=True)
 class PluginEntry:
-    """One entry point. state: `loaded`, `partly` (something of it is left out), `left out`.
+    """One entry point.
 
-    api: as its module states it, None where it states none or does not load. slots: names of components by slot.
-    import_cpu_s, modules: of importing it and calling its hooks, beyond what pipebench and the plugins before it
-    have imported. heavy: packages among them that belong behind `load`. troubles: warning lines. error: what its
-    import raised.
+    state: `loaded`, `partly` (some of its components are left out), `left out`.
+    api: the version that its module states; None where it states none or does not load.
+    slots: names of components by slot.
+    import_cpu_s, modules: cost of importing it and calling its hooks, without what pipebench and the plugins
+    before it have imported already.
+    heavy: packages among these modules that belong behind `load`.
+    troubles: warning lines.
+    error: what its import raised.
     """
 
     provider: Provider

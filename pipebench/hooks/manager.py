@@ -26,14 +26,17 @@ _HOOKS = [f"pipebench_{slot}" for slot in SLOTS]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A component and who provides it."""
+    """A component and its provider."""
 
     component: Component
     provider: Provider
 
 
 class Host:
-    """All components of all plugins that load. `warnings`: one line for each plugin or component left out."""
+    """All components of all plugins that load.
+
+    warnings: one line for each plugin or component that is left out.
+    """
 
     def __init__(self, plugins: list[ImportedPlugin] | None = None) -> None:
         self.warnings: list[str] = []

@@ -29,8 +29,8 @@ def placements_of(capabilities: ScheduleCapabilities | ExecutorCapabilities) -> 
 def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
     """Whether a component of these placements takes the plan.
 
-    One of them must hold. `listed` holds for every plan, but a plan of several pipelines has weights in several
-    places: a component that has not heard of them does not name `mirrored`.
+    One of the placements must hold for the plan; `listed` holds for every plan. A plan of several pipelines also
+    needs `mirrored`, because it has weights in several places.
     """
     devices = [stage.devices for stage in plan.stages]
     if plan.pipelines > 1 and "mirrored" not in placements:
@@ -41,7 +41,8 @@ def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
 def refuse_placement(label: str, component: Component, plan: Plan, schedule: Schedule | None = None) -> None:
     """Raise UnsupportedProblem for a plan whose placement the scheduler or executor does not take.
 
-    label: its name, for the message. schedule: of an executor; one with pairs needs `pairs`.
+    label: its name, for the message.
+    schedule: the schedule that an executor is to run; one with pairs needs the capability `pairs`.
     """
     assert isinstance(component, Scheduler | Executor)
     capabilities = component.capabilities
