@@ -27,7 +27,7 @@ from pipebench.hooks.syntax import parse_reference
 class ReproductionPlan:
     """Cells, the trials of those that can be run, and rows of those that cannot.
 
-    places: the position in `cells` of each trial of the agenda.
+    places: the position in `cells` of each trial of the run plan.
     """
 
     cells: Sequence[Cell]

@@ -23,7 +23,7 @@ def open_host() -> Host:
 
 
 def show_new_warnings(host: Host) -> None:
-    """Warnings that came up after the host was opened (a slot's hook failed, a name clashed)."""
+    """Print the warnings that came up after the host was opened (a failed hook, a name clash)."""
     for line in host.warnings[host.warnings_shown :]:
         click.echo(f"warning: {line}", err=True)
     host.warnings_shown = len(host.warnings)

@@ -1,4 +1,4 @@
-"""Access to the files of a store: one writer at a time, and what the file system refuses as one line."""
+"""Access to the files of a store: one writer at a time, and errors of the file system as one line."""
 
 import errno
 import fcntl
@@ -46,8 +46,9 @@ STEP_S = 0.002
 
 @contextmanager
 def hold_lock(file: Path, shared: bool = False) -> Iterator[None]:
-    """Hold the lock for the length of the block. shared: readers together, the file must exist.
+    """Hold the lock for the length of the block.
 
+    shared: readers hold it together; the file must exist.
     Raises PipebenchError when another process keeps the lock for PATIENCE_S, OSError when the file cannot be
     opened or its file system has no locks.
     """

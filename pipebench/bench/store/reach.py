@@ -1,4 +1,4 @@
-"""What a component's result depends on in code: the modules that it imports, its own and the host's kernels."""
+"""The code on which a component's result depends: the modules that it imports, of its package and of the host."""
 
 import hashlib
 import os
@@ -22,8 +22,10 @@ LONGEST_CHAIN = 8
 class Code:
     """The code behind a component.
 
-    digest: SHA-256 in hex, the same when files or modules are renamed, functions moved between them, or comments,
-    docstrings and formatting changed. imports: top names of other packages that it imports. files: what was read.
+    digest: SHA-256 in hex. Renaming files or modules, moving functions between them, and editing comments,
+    docstrings or formatting leave it unchanged.
+    imports: top names of other packages that it imports.
+    files: the files that were read.
     """
 
     digest: str
@@ -33,9 +35,9 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """Modules below a name lie in these folders; or the name is one module, in one file.
+    """The folders that hold the modules below a name; or the file of the single module of that name.
 
-    name "": any module but those of the host, as beside a script.
+    name: "" for any module but those of the host, as beside a script.
     """
 
     name: str
@@ -112,7 +114,7 @@ def program_code(files: Iterable[CodeFile]) -> Code:
 
 
 class _ModuleWalk:
-    """Modules that were followed."""
+    """The modules reached so far, from the roots."""
 
     def __init__(self, roots: list[_Root]) -> None:
         self.roots = roots
@@ -150,7 +152,7 @@ class _ModuleWalk:
         )
 
     def digest(self) -> str:
-        """Over every definition with what it mentions, wherever it is, and all other statements by module."""
+        """Digest of every definition with what it mentions, and of all other statements by module."""
         codes = [(module, path, _code_of(file)) for path, (module, file) in self.files.items()]
         parts = {
             self._definition_digest(module, path, code, definition)
@@ -168,7 +170,9 @@ class _ModuleWalk:
         return whole.digest()
 
     def _meanings(self, module: str, path: str, code: PythonCode, name: str, depth: int) -> set[bytes]:
-        """What a name of a module stands for: the digest of a definition, or where else it comes from."""
+        """The digests of what a name of a module stands for: of its definition, or of the place from which it
+        comes.
+        """
         if name in code.definitions:
             return {code.definitions[name].digest}
         meanings: set[bytes] = set()
@@ -220,7 +224,7 @@ def _absolute(module: str, path: str, what: ImportedName) -> ImportedName:
 
 
 def _root(package: CodePackage) -> _Root | None:
-    """None: its code is in an archive or compiled, there is nothing to follow."""
+    """The root of a component; None where its code is in an archive or compiled and cannot be followed."""
     if package.folders:
         return _Root(package.name, package.folders)
     (file,) = package.single
@@ -249,7 +253,7 @@ def _whole(code: PythonCode) -> bytes:
 
 
 def _remembered_code(name: str, compiled: list[CodeFile]) -> Code | None:
-    """The answer of before where none of its files has changed."""
+    """The code as computed before, if none of its files has changed since."""
     if name not in _reached:
         return None
     extra, code = _reached[name]
