@@ -19,7 +19,7 @@ from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from pipebench.report.drawing import Drawing, Shape, drawings
-from pipebench.report.notebook import Comparison, Planned
+from pipebench.report.notebook import Comparison, NotebookOutcome
 
 
 def compare(
@@ -76,14 +76,16 @@ def plan(
     timeout_s: float = 300.0,
     seed: int = 0,
     **workload: Unpack[SelectionKeywords],
-) -> Planned:
+) -> NotebookOutcome:
     """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
     host = Host()
     workloads = select(host, Selection(**workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
     if planner == "best":
-        return Planned.of(best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner)
+        return NotebookOutcome.of(
+            best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner
+        )
     ready = ready_planner(host, parse_reference(planner))
     trial = Trial(
         workload=workloads[0],
@@ -92,7 +94,7 @@ def plan(
         timeout_s=timeout_s,
         seed=seed,
     )
-    return Planned.of(run_trial(host, trial))
+    return NotebookOutcome.of(run_trial(host, trial))
 
 
 def draw(

@@ -125,7 +125,7 @@ class Chain:
         return items
 
 
-class _Added:
+class _AddedMemory:
     """What parts add to the memory of a stage: `Formula.memory` with them, less that of every stage."""
 
     def __init__(self, formula: Formula, recompute: Recompute) -> None:
@@ -166,7 +166,7 @@ def build_chain(model: CostModel, layers: Layers, micro_batch: int, recompute: R
     """
     cluster, terms, formula = model.problem.cluster, model.terms(micro_batch), model.formula
     inside, across = _Lists(layers.operators), _Lists(((), *layers.crossing, ()))
-    added = _Added(formula, recompute)
+    added = _AddedMemory(formula, recompute)
     every = formula.times((0, 0, 0), formula.update_ns(0), micro_batch, 1, recompute)
     forward, backward = _layer_times(model, terms, inside, micro_batch, recompute)
     forward, backward = forward - every.forward, backward - every.backward
@@ -261,7 +261,7 @@ def _prefix(values: "IntArray | list[int]") -> IntArray:
     return np.concatenate(([0], np.cumsum(values))).astype(np.int64)
 
 
-def _weights(model: CostModel, terms: Terms, added: _Added, layers: Layers) -> list[dict[str, int]]:
+def _weights(model: CostModel, terms: Terms, added: _AddedMemory, layers: Layers) -> list[dict[str, int]]:
     """For each layer the state bytes of its weights."""
     graph = model.graph
     names = [parameter.name for parameter in graph.parameters]

@@ -18,7 +18,7 @@ def group_name(group: int) -> str:
     return f"group {group}"
 
 
-def grouped(model: CostModel, groups: Sequence[Iterable[int]], samples: Iterable[int]) -> Problem | None:
+def grouped_problem(model: CostModel, groups: Sequence[Iterable[int]], samples: Iterable[int]) -> Problem | None:
     """The same problem, group by group, for plans whose stages hold whole groups.
 
     groups: positions of all operators; the groups must have an order in which none reads from a later one. Equal
@@ -60,7 +60,7 @@ def grouped(model: CostModel, groups: Sequence[Iterable[int]], samples: Iterable
     return replace(problem, profile=profile)
 
 
-def ungrouped(plan: Plan, names: Sequence[Sequence[str]]) -> Plan:
+def ungrouped_plan(plan: Plan, names: Sequence[Sequence[str]]) -> Plan:
     """A plan for the grouped problem as one for the problem itself. names: of each group's operators."""
     by_group = {group_name(group): each for group, each in enumerate(names)}
     return replace(

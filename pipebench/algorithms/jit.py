@@ -31,7 +31,7 @@ def stamp(module: str) -> str:
         if name in found or name not in sys.modules or name.partition(".")[0] not in packages:
             continue
         found.add(name)
-        open_names += _imported(name)
+        open_names += _imported_modules(name)
     digest = hashlib.sha256()
     for name in sorted(found):
         digest.update(name.encode() + hashlib.sha256(_source(name)).digest())
@@ -39,7 +39,7 @@ def stamp(module: str) -> str:
 
 
 @cache
-def _imported(name: str) -> frozenset[str]:
+def _imported_modules(name: str) -> frozenset[str]:
     """Modules that a module names in its import lines, or holds something of."""
     named = {match.decode() for match in _IMPORTED.findall(_source(name))}
     for value in vars(sys.modules[name]).values():

@@ -155,7 +155,7 @@ def level_devices(times: Sequence[int], homes: Homes, start: Bounds) -> Bounds:
                 changed = _after_move(total, bounds, loads, source, target, homes)
                 found = max(changed), sum(load * load for load in changed)
                 if found < value and (best is None or found < best[0]):
-                    best = found, _moved(bounds, source, target), changed
+                    best = found, _shift_bounds(bounds, source, target), changed
         if best is None:
             return tuple(bounds)
         _, bounds, loads = best
@@ -229,7 +229,7 @@ def _after_move(
     return made
 
 
-def _moved(bounds: Sequence[int], source: int, target: int) -> list[int]:
+def _shift_bounds(bounds: Sequence[int], source: int, target: int) -> list[int]:
     made = list(bounds)
     step = -1 if source < target else 1
     for boundary in range(min(source, target) + 1, max(source, target) + 1):

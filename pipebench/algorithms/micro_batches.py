@@ -40,10 +40,10 @@ def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tup
     if problem.pins.micro_batch is not None:
         return ()
     sizes, few = _sizes(problem, replicas), micro_batch_candidates(problem, replicas)
-    profiled = _profiled(problem)
+    profiled = _profiled_sizes(problem)
     notices = []
-    if not any(_known(problem, size, replicas) for size in sizes):
-        notices.append(f"the micro-batch is the mini-batch: no profiled size ({_listed(profiled)}) divides it")
+    if not any(_has_known_times(problem, size, replicas) for size in sizes):
+        notices.append(f"the micro-batch is the mini-batch: no profiled size ({_join_sizes(profiled)}) divides it")
     elif len(profiled) == 1 and problem.regime.mode == "async":
         notices.append(
             f"micro-batch: the one that was profiled, {profiled[0]} samples on a device; others would take times "
@@ -65,25 +65,25 @@ def _sizes(problem: Problem, replicas: Sequence[int]) -> tuple[int, ...]:
     pinned, mini_batch = problem.pins.micro_batch, problem.mini_batch
     if pinned is not None:
         return (pinned,)
-    largest = mini_batch if _doubling(problem) else _profiled(problem)[-1] * max(replicas)
-    offered = (size for size in divisors(mini_batch, largest) if _known(problem, size, replicas))
+    largest = mini_batch if _doubling(problem) else _profiled_sizes(problem)[-1] * max(replicas)
+    offered = (size for size in divisors(mini_batch, largest) if _has_known_times(problem, size, replicas))
     return tuple(offered) or (mini_batch,)
 
 
-def _known(problem: Problem, size: int, replicas: Sequence[int]) -> bool:
+def _has_known_times(problem: Problem, size: int, replicas: Sequence[int]) -> bool:
     """Whether some number of replicas gives each of them a size whose times are known."""
     each = {-(-size // count) for count in replicas if count <= size}
     if _doubling(problem):
         return any(samples & (samples - 1) == 0 for samples in each)
-    return not each.isdisjoint(_profiled(problem))
+    return not each.isdisjoint(_profiled_sizes(problem))
 
 
-def _profiled(problem: Problem) -> tuple[int, ...]:
+def _profiled_sizes(problem: Problem) -> tuple[int, ...]:
     return problem.profile.on(problem.cluster.devices[0]).micro_batches
 
 
 def _doubling(problem: Problem) -> bool:
-    return len(_profiled(problem)) == 1 and problem.regime.mode == "sync"
+    return len(_profiled_sizes(problem)) == 1 and problem.regime.mode == "sync"
 
 
 def _most_micro_batches(problem: Problem) -> int:
@@ -93,7 +93,7 @@ def _most_micro_batches(problem: Problem) -> int:
     return max(1, MOST_STEPS // min(problem.cluster.size, len(problem.profile.graph.operators)))
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _join_sizes(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
 
 

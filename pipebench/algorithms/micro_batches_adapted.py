@@ -11,7 +11,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 
 
-def adapted(problem: Problem, plan: Plan, context: Offers) -> Plan:
+def adapt_micro_batch(problem: Problem, plan: Plan, context: Offers) -> Plan:
     """The stages of a plan with the micro-batch of the shortest mini-batch of `problem` that fits in memory.
 
     What is in flight is left to the scheduler. A micro-batch that was best without a flush may leave a pipeline

@@ -22,7 +22,7 @@ class Way:
     recompute: Recompute = "none"
     again: bool = False
 
-    def chosen(self, operators: tuple[int, ...]) -> tuple[str, ...]:
+    def choice_of(self, operators: tuple[int, ...]) -> tuple[str, ...]:
         """The choice of some operators (positions), empty where all are plain."""
         made = tuple(self.choice[operator] for operator in operators)
         return made if any(made) else ()
@@ -102,7 +102,7 @@ def stage_row(
             tensor_parallel=way.tensor_parallel,
             micro_batch=micro_batch,
             in_flight=0 if several else min(len(contents) - position, rounds) * micro_batch,
-            choice=way.chosen(tuple(operators)),
+            choice=way.choice_of(tuple(operators)),
             recompute=way.recompute,
         )
         for position, (operators, number) in enumerate(zip(listed, sets, strict=True))

@@ -37,12 +37,12 @@ class Ready:
     source: str = ""
 
     @cached_property
-    def _loaded(self) -> Callable[..., Any]:
+    def _callable(self) -> Callable[..., Any]:
         return self.loader()
 
     def load(self) -> Callable[..., Any]:
         """The callable, imported on first use. Raises PluginNotLoaded."""
-        return self._loaded
+        return self._callable
 
 
 def ready_planner(host: Host, reference: Reference) -> Ready:

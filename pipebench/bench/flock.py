@@ -12,7 +12,7 @@ Kind = Literal["shared", "exclusive"]
 _OPERATIONS = {"shared": fcntl.LOCK_SH, "exclusive": fcntl.LOCK_EX}
 
 
-def acquired(descriptor: int, kind: Kind, patience_s: float, poll_s: float) -> bool:
+def acquire(descriptor: int, kind: Kind, patience_s: float, poll_s: float) -> bool:
     """Lock an open file; False when others still hold it after `patience_s` seconds.
 
     patience_s: 0 asks once. poll_s: seconds between two attempts.

@@ -13,7 +13,7 @@ from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan, make_run_pla
 from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import home_regime
 from pipebench.bench.trials.trial import Trial
-from pipebench.costs.rescale import scaled
+from pipebench.costs.rescale import scale_profile
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
@@ -24,10 +24,10 @@ from pipebench.hooks.syntax import parse_reference
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReproductionPlan:
     """Cells, the trials of those that can be run, and rows of those that cannot.
 
-    places: the position in `cells` of each trial of the agenda.
+    places: the position in `cells` of each trial of the run plan.
     """
 
     cells: Sequence[Cell]
@@ -47,7 +47,9 @@ class Work:
         return [Result(cell=self.cells[place], row=rows[place]) for place in sorted(rows)]
 
 
-def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False) -> Work:
+def work_of(
+    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False
+) -> ReproductionPlan:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
     A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
@@ -64,11 +66,11 @@ def work_of(host: Host, cells: Sequence[Cell], store: Store | None = None, fresh
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return Work(cells, make_run_plan(host, trials, store, fresh), places, refused)
+    return ReproductionPlan(cells, make_run_plan(host, trials, store, fresh), places, refused)
 
 
 def run_cells(
-    host: Host, work: Work, where: Where, watcher: TrialWatcher | None = None
+    host: Host, work: ReproductionPlan, where: Where, watcher: TrialWatcher | None = None
 ) -> Iterator[FinishedTrial]:
     """All trials, those of the store first; each is in the store before the next one starts."""
     yield from work.agenda.cached
@@ -130,7 +132,7 @@ class _Workloads:
         if key not in self._profiles:
             made = profile
             if cell.input_bytes is not None:
-                made = scaled(made, cell.input_bytes / _input_bytes(made))
+                made = scale_profile(made, cell.input_bytes / _input_bytes(made))
             if cell.chain:
                 made = _as_chain(made, cell.micro_batch)
             self._profiles[key] = profile, made

@@ -19,7 +19,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.hooks.calls import declared_calls, plain_name, undeclared
+from pipebench.hooks.calls import declared_calls, plain_name, undeclared_call_error
 from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Component
 from pipebench.hooks.manager import Host
@@ -143,30 +143,30 @@ class _CallersServices:
 
     def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
         """The schedule that the scheduler of that name makes. Raises UndeclaredCall."""
-        self._declared(name)
+        self._require_declaration(name)
         ready = self.host.scheduler(name)
         refuse_placement(ready.component.name, ready.component, plan)
-        return as_schedule(name, self._called(name, ready, problem, plan))
+        return as_schedule(name, self._call(name, ready, problem, plan))
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of the suite's simulator."""
         ready = self.host.executor(SIMULATOR)
         refuse_placement(ready.component.name, ready.component, plan, schedule)
-        return as_trace(SIMULATOR, self._called(SIMULATOR, ready, problem, plan, schedule))
+        return as_trace(SIMULATOR, self._call(SIMULATOR, ready, problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of the planner of that name. Raises UndeclaredCall."""
-        self._declared(name)
-        return as_result(name, self._called(name, self.host.planner(name), problem))
+        self._require_declaration(name)
+        return as_result(name, self._call(name, self.host.planner(name), problem))
 
-    def _declared(self, name: str) -> None:
+    def _require_declaration(self, name: str) -> None:
         if self.component is None or name == self.caller.scheduler or plain_name(name) in self.declared:
             return
         if self.host.undeclared is None:
-            raise undeclared(self.component, name)
+            raise undeclared_call_error(self.component, name)
         self.host.undeclared.append((self.component.name, name))
 
-    def _called(self, name: str, ready: Ready, *arguments: Any) -> object:
+    def _call(self, name: str, ready: Ready, *arguments: Any) -> object:
         context = self.host.context(ready)
         try:
             return ready.load()(*arguments, context)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipebench.bench.reproduce import Work
+from pipebench.bench.reproduce import ReproductionPlan
 from pipebench.bench.services import HostServices
 from pipebench.bench.store import Store
 from pipebench.bench.sweeps.run_plan import FinishedTrial
@@ -20,7 +20,7 @@ class Timeline:
 
 
 def timelines(
-    host: Host, work: Work, finished: Sequence[FinishedTrial], store: Store | None
+    host: Host, work: ReproductionPlan, finished: Sequence[FinishedTrial], store: Store | None
 ) -> Iterator[Timeline]:
     """One for each cell that asks for it and has a schedule, in the order of the cells.
 

@@ -29,7 +29,11 @@ MemoryKind = Literal["weights", "sample", "operator"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryBound:
-    """In every plan some device needs `value` bytes; kind: which argument binds, parts: each one's bytes."""
+    """In every plan some device needs at least `value` bytes.
+
+    kind: the argument that gives the largest bound.
+    parts: the bound of each argument, in bytes.
+    """
 
     value: int
     kind: MemoryKind
@@ -39,10 +43,9 @@ class MemoryBound:
 def memory_bound(problem: Problem, split: bool = False) -> MemoryBound:
     """The largest of the bounds `weights`, `sample` and `operator`, over all plans that honour the pins.
 
-    split: over plans that cut operators among devices as well, of which `operator` says nothing.
-
-    Holds for the peak of the fullest device of any valid plan under any schedule. Transfer buffers are not
-    counted: a plan of one stage has none.
+    split: also over plans that cut operators among devices; the bound `operator` is then left out.
+    The bound holds for the peak of the fullest device of any valid plan under any schedule. Transfer buffers do
+    not count, because a plan of one stage has none.
 
     Raises InfeasibleProblem when the pins leave no plan.
     """
@@ -86,7 +89,7 @@ def operator_bytes(problem: Problem) -> int:
 
 
 def _peaks(formula: Formula, content: Holdings[Amount]) -> tuple[Amount, Amount]:
-    """Bytes of a stage with one live micro-batch that it keeps, and that it computes again."""
+    """Peak bytes of a stage with one live micro-batch: without recomputation, and with it."""
     return formula.memory(content, "none").peak(1), formula.memory(content, "stage").peak(1)
 
 
@@ -183,13 +186,13 @@ def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> F
 
 
 def _state_of_a_byte(regime: Regime) -> float:
-    """Bytes of state that a byte of weights adds to what every stage has."""
+    """Bytes of state for each byte of a stage's weights, besides the state that every stage has."""
     formula = Formula(regime, 1)
     return (formula.state_bytes(ELEMENT, 1) - formula.state_bytes(0, 1)) / ELEMENT
 
 
 def _live_of_a_byte(regime: Regime) -> float:
-    """Bytes that a saved byte of one micro-batch adds at least to what every stage has."""
+    """Lower bound on the live bytes for each saved byte of a micro-batch, besides those that every stage has."""
     formula = Formula(regime, 1)
     saved, nothing = (_peaks(formula, Holdings(0, saved, 0, 0, 0, 0, 0)) for saved in (ELEMENT, 0))
     return min(some - none for some, none in zip(saved, nothing, strict=True)) / ELEMENT

@@ -19,10 +19,12 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The ways on one device type, one row each; arrays of shape (rows,).
+    """Ways to run operators on one device type, a row for each way; arrays of shape (rows,).
 
-    operator: position in the graph. devices: that one replica takes. parameter_bytes: of the operator's own
-    weights, on each device. fixed_bytes, saved_bytes (a sample), workspace_bytes: on each device.
+    operator: position in the graph.
+    devices: devices that one replica takes.
+    parameter_bytes: the operator's own weights on each device.
+    fixed_bytes, saved_bytes (for a sample), workspace_bytes: on each device.
     """
 
     sizes: Sequence[int]
@@ -84,8 +86,11 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage runs `runs` micro-batches for one mini-batch on `replicas` replicas, those of all pipelines and
-    copies counted, each computing `samples` samples of a micro-batch.
+    """How a stage cuts the mini-batch.
+
+    runs: micro-batches that the stage runs for one mini-batch.
+    replicas: replicas of the stage in all pipelines and copies.
+    samples: samples of a micro-batch that each replica computes.
     """
 
     runs: int

@@ -25,9 +25,11 @@ TimeKind = Literal["work", "operator", "path"]
 
 @dataclass(frozen=True, slots=True)
 class TimeBound:
-    """No plan needs less than `ns` for one mini-batch; kind: which argument binds.
+    """No plan needs less than `ns` for one mini-batch.
 
-    parts: every argument's bound in ns. operator: where `operator` or `path` is largest, else ''.
+    kind: the argument that gives the largest bound.
+    parts: the bound of each argument, in ns.
+    operator: the operator at which `operator` or `path` is largest, else ''.
     """
 
     ns: int

@@ -1,4 +1,6 @@
-"""Does memory suffice: for finite and periodic schedules, for traces, for what stages keep in flight."""
+"""Whether memory suffices: for finite and periodic schedules, for traces, and for the declared in_flight of
+stages.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -34,7 +36,7 @@ def fit_of(problem: Problem, peaks: Mapping[int, int]) -> Fit:
 
 
 def most_over(problem: Problem, peaks: Mapping[int, int]) -> tuple[int, int] | None:
-    """The device that lacks the most memory and how many bytes; None when all fit."""
+    """The device that exceeds its memory by the most, and by how many bytes; None when all fit."""
     over = {device: peak - problem.cluster.type_of(device).memory_bytes for device, peak in peaks.items()}
     worst = min(over, key=lambda device: (-over[device], device), default=None)
     return None if worst is None or over[worst] <= 0 else (worst, over[worst])
@@ -82,8 +84,8 @@ def finite_memory(
 def lane_peak(tasks: IndexedTasks, lane: int, of_stage: Mapping[int, StageMemory]) -> tuple[int, int]:
     """The most bytes on a device of the lane and the first task during which it holds them.
 
-    A micro-batch is live from the start of its F to the end of its B (W when split). During a task the
-    workspace of its stage is added, during a pair those of both; during R none.
+    A micro-batch is live from the start of its F to the end of its B (of its W when split).
+    A task adds the workspace of its stage; a pair adds the workspaces of both stages; R adds none.
     """
     first, end = int(tasks.first[lane]), int(tasks.first[lane + 1])
     stages = tasks.stage[first:end].tolist()
@@ -111,8 +113,8 @@ def lane_peak(tasks: IndexedTasks, lane: int, of_stage: Mapping[int, StageMemory
 def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pattern) -> Verdict:
     """The peak of each device, and a witness where it exceeds the device.
 
-    What a device holds changes only where one of its own operations starts or ends, and it only grows at a
-    start, so the starts are the instants to look at.
+    The memory of a device changes only when one of its own operations starts or ends, and grows only at a start.
+    So only the starts are looked at.
     """
     edges = model.messages(plan)
     of_stage = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
@@ -167,7 +169,7 @@ def live_at(start: int, end: int, instant: int, period: int) -> int:
 def finite_excess(plan: Plan, tasks: IndexedTasks) -> Witness | None:
     """The first stage that keeps more in flight than it declares; the witness names the F that is one too many.
 
-    tasks: of a valid order. In flight is what is live for the memory: from F to B, or W where B is split.
+    tasks: a valid order. A micro-batch is in flight from its F to its B (to its W where B is split).
     """
     for position in _declaring(plan):
         stage = plan.stages[position]
@@ -182,7 +184,7 @@ def finite_excess(plan: Plan, tasks: IndexedTasks) -> Witness | None:
 
 
 def periodic_excess(plan: Plan, pattern: Pattern) -> Witness | None:
-    """The first stage that keeps more in flight in the steady state than it declares."""
+    """The first stage with more samples in flight in the steady state than it declares."""
     for position in _declaring(plan):
         forward, backward = pattern.forward[position], pattern.backward[position]
         # Only the start of F adds one. A stage whose F and B take no time still runs one.
@@ -208,7 +210,7 @@ def _witness(plan: Plan, position: int, live: int, micro_batch: int | None) -> W
 def trace_memory(problem: Problem, plan: Plan, trace: Trace) -> Verdict:
     """The peak of each device that has a timeline, and the first instant at which one exceeds its device.
 
-    The other copies of a pipeline, when the trace does not tell of them, hold what the first one holds.
+    Copies of the pipeline without timelines in the trace are taken to hold what the first copy holds.
     """
     peaks: dict[int, int] = {}
     for timeline in trace.memory:

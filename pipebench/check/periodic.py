@@ -1,4 +1,4 @@
-"""The rules of a periodic schedule apart from memory: operations, dependencies, resources, buffers."""
+"""The rules of a periodic schedule, without memory: operations, dependencies, resources, buffers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,9 +19,10 @@ Hop = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What micro-batch 0 does: micro-batch i does the same i periods later.
+    """An operation of micro-batch 0. Micro-batch i runs it i periods later.
 
-    start may exceed the period (start_ns + shift * period_ns); duration in ns.
+    start: may exceed the period (start_ns + shift * period_ns).
+    duration: in ns.
     """
 
     name: str
@@ -37,10 +38,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """All operations of one period: F and B of every stage, transfers by (sender, receiver).
+    """All operations of one period: F and B of every stage, and transfers keyed by (sender, receiver).
 
-    forwarded: what crosses from producer to consumer. returned: its gradient, from consumer to producer.
-    A hop that takes no time may be absent.
+    forwarded: transfers of tensors, from producer to consumer.
+    returned: transfers of gradients, from consumer to producer.
+    A transfer that takes no time may be missing.
     """
 
     period: int
@@ -51,9 +53,9 @@ class Pattern:
 
 
 def read_pattern(problem: Problem, model: CostModel, plan: Plan, schedule: PeriodicSchedule) -> Pattern | Witness:
-    """The operations of a schedule with the durations of the cost model, or the first that is wrong.
+    """The operations of a schedule with the durations of the cost model, or the first wrong operation.
 
-    A transfer lasts the sum of the messages between its two stages.
+    A transfer lasts as long as all messages between its two stages together.
     """
     if problem.regime.mode == "sync":
         return Witness(rule="shape", message="a periodic schedule never flushes; the problem's regime is sync")
@@ -99,7 +101,7 @@ def _operations(
 
 
 def hop_times(model: CostModel, plan: Plan) -> dict[str, dict[Hop, int]]:
-    """By kind, the ns of all messages from sender to receiver, for every pair of stages that has any."""
+    """For each kind the ns of all messages from sender to receiver, for every pair of stages with messages."""
     times: dict[str, dict[Hop, int]] = {FORWARD: {}, BACKWARD: {}}
     for message in model.messages(plan):
         for kind, hop in (
@@ -144,10 +146,10 @@ def _transfers(
 
 
 def broken_dependency(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
-    """The first operation of micro-batch 0 that starts before one that it needs has ended.
+    """The first operation of micro-batch 0 that starts before an operation that it needs has ended.
 
-    Every other micro-batch is shifted by whole periods, so micro-batch 0 speaks for all. An order edge is an
-    edge without transfer.
+    Other micro-batches are shifted by whole periods, so checking micro-batch 0 suffices. An order edge is an edge
+    without transfer.
     """
     for before, after in _dependencies(pattern, edges):
         if after.start < before.end:
@@ -183,10 +185,11 @@ DeviceSet = tuple[int, ...]
 
 
 def busy_twice(plan: Plan, pattern: Pattern, mode: LinkMode) -> Witness | None:
-    """The first device, then link, on which two operations overlap modulo the period.
+    """The first device, else the first link, on which two operations overlap modulo the period.
 
-    Link mode `half`: one transfer at a time for a pair of device sets, `full`: for each direction, `delay`:
-    any number.
+    Link mode `half`: one transfer at a time for a pair of device sets.
+    Link mode `full`: one transfer at a time for each direction.
+    Link mode `delay`: any number.
     """
     lanes: dict[DeviceSet, list[Operation]] = defaultdict(list)
     for operation in (*pattern.forward, *pattern.backward):
@@ -209,7 +212,7 @@ def busy_twice(plan: Plan, pattern: Pattern, mode: LinkMode) -> Witness | None:
 
 
 def link_between(plan: Plan, source: int, target: int, mode: LinkMode) -> tuple[DeviceSet, DeviceSet]:
-    """The link that a transfer between two stages takes: ordered in mode `full`, else without direction."""
+    """The link of a transfer between two stages: an ordered pair in mode `full`, else an unordered one."""
     sender, receiver = plan.stages[source].devices, plan.stages[target].devices
     return (sender, receiver) if mode == "full" or sender <= receiver else (receiver, sender)
 
@@ -217,8 +220,8 @@ def link_between(plan: Plan, source: int, target: int, mode: LinkMode) -> tuple[
 def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness | None:
     """The first two operations that overlap when each repeats every period.
 
-    On a circle of length `period`, sorted by start, each must end before the next begins. An operation
-    without duration may stand at a boundary, not inside another.
+    The operations are sorted by start on a circle of length `period`; each must end before the next starts. An
+    operation without duration may stand at the boundary of another, but not inside it.
     """
     ring = sorted(operations, key=lambda o: (o.start % period, o.duration))
     for operation, following in pairwise([*ring, ring[0]]):
@@ -238,12 +241,11 @@ def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness
 
 
 def overrun_buffer(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
-    """The first buffer that would have to hold two micro-batches.
+    """The first buffer that would have to hold two micro-batches: one that is occupied for longer than a period.
 
-    A receive buffer is taken from the start of the transfer to the start of the operation that reads it, a
-    send buffer from the end of the operation that fills it to the end of the transfer. Without a transfer
-    the one buffer is taken from the end of the producer to the start of the consumer. None may last longer
-    than a period.
+    A receive buffer is occupied from the start of the transfer to the start of the operation that reads it.
+    A send buffer is occupied from the end of the operation that fills it to the end of the transfer.
+    Without a transfer there is one buffer, from the end of the producer to the start of the consumer.
     """
     for before, after in edges:
         down, up = pattern.forwarded.get((before, after)), pattern.returned.get((after, before))

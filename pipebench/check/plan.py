@@ -1,4 +1,4 @@
-"""Is a plan valid before anybody orders its tasks: coverage, sizes, choices, devices, routing, pins."""
+"""Whether a plan is valid before its tasks are ordered: coverage, sizes, choices, devices, routing, pins."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +17,10 @@ ALIKE = ("operators", "choice", "sharding", "recompute", "micro_batch", "data_pa
 
 
 def unlike_mirror(problem: Problem, plan: Plan) -> Witness | None:
-    """The first stage that differs from the one at its position in the first pipeline by more than its devices."""
+    """The first stage that is not like its mirror, the stage at the same position in the first pipeline.
+
+    They may differ in their devices only.
+    """
     del problem
     for position in range(plan.pipeline_length, len(plan.stages)):
         first = plan.mirrors(position)[0]
@@ -38,10 +41,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def uncovered(problem: Problem, plan: Plan) -> Witness | None:
-    """The first operator that is unknown, held twice, or held by no stage; or a stage that holds none.
+def uncovered_operator(problem: Problem, plan: Plan) -> Witness | None:
+    """The first operator that is unknown, in two stages, or in none; or the first empty stage.
 
-    The other pipelines of a plan hold what the first one holds (`unlike_mirror`).
+    Only the first pipeline is checked: the others hold the same operators (`unlike_mirror`).
     """
     graph = problem.profile.graph
     home: dict[str, int] = {}
@@ -69,7 +72,7 @@ def uncovered(problem: Problem, plan: Plan) -> Witness | None:
 
 
 def wrong_size(problem: Problem, plan: Plan) -> Witness | None:
-    """The first stage whose devices or micro-batch cannot be: they do not exist, do not divide, do not match."""
+    """The first stage whose devices or micro-batch are unknown, do not divide, or do not match."""
     if problem.mini_batch % plan.all_pipelines:
         pipelines = f"{plan.pipelines} pipelines in each of " if plan.pipelines > 1 else ""
         message = f"{pipelines}{plan.copies} copies do not divide the mini-batch {problem.mini_batch}"
@@ -111,9 +114,9 @@ def _micro_batch(plan: Plan, position: int, samples: int) -> str:
 
 
 def wrong_choice(problem: Problem, plan: Plan) -> Witness | None:
-    """The first operator whose alternative is unknown or made for another tensor-parallel degree.
+    """The first operator whose alternative is unknown, or made for another tensor-parallel degree.
 
-    The plain way ('') is allowed at any degree: each device then computes the operator whole.
+    The plain way ('') is allowed at any degree: each device then computes the whole operator.
     """
     graph = problem.profile.graph
     for position, stage in enumerate(plan.stages):
@@ -135,12 +138,14 @@ def wrong_choice(problem: Problem, plan: Plan) -> Witness | None:
 
 
 def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
-    """The first operator whose split names an unknown dim, cuts it too fine, needs more devices than a replica
-    has, or stands beside an alternative.
+    """The first operator whose split is wrong.
+
+    A split is wrong when it names an unknown dim, cuts a dim finer than its size, needs more devices than a
+    replica has, or comes with an alternative.
     """
     for position, stage in enumerate(plan.stages):
         for name, split in zip(stage.operators, stage.sharding, strict=False):
-            message = _split(problem, stage, name, split) or _chosen(stage, name, split)
+            message = _split(problem, stage, name, split) or _choice_flaw(stage, name, split)
             if message:
                 return Witness(rule="shape", message=f"stage {position}: {message}", stage=position, operator=name)
     return None
@@ -160,8 +165,11 @@ def _split(problem: Problem, stage: Stage, name: str, split: dict[str, int]) -> 
     return ""
 
 
-def _chosen(stage: Stage, name: str, split: dict[str, int]) -> str:
-    """An alternative is made for its own way of splitting; '' where the operator has only one of the two."""
+def _choice_flaw(stage: Stage, name: str, split: dict[str, int]) -> str:
+    """Why an operator may not have both a split and an alternative; '' where it has only one of them.
+
+    An alternative has its own way of splitting.
+    """
     chosen = stage.choice[stage.operators.index(name)] if stage.choice else ""
     if chosen and prod(split.values()) > 1:
         return f"operator {name!r} is split and runs by alternative {chosen!r}"
@@ -171,9 +179,10 @@ def _chosen(stage: Stage, name: str, split: dict[str, int]) -> str:
 def wrong_placement(problem: Problem, plan: Plan) -> Witness | None:
     """The first device used in a way that the plan's placement does not allow.
 
-    Stages share all of their devices, in one order, or none; with `apart` none. Stages of a placement with a rule
-    stand where it says. All pipelines stand on the same sets, and the stages that hold the same operators, one in
-    each pipeline, on different ones. Copies of the pipelines never share a device.
+    Two stages share all of their devices, in one order, or none; with `apart` no devices are shared.
+    Where the placement has a rule, it says on which set each stage stands.
+    All pipelines use the same device sets. Stages that hold the same operators, one in each pipeline, stand on
+    different sets. Copies of the pipelines never share a device.
     """
     del problem
     return (
@@ -205,7 +214,7 @@ def _shared_device(plan: Plan) -> Witness | None:
 
 
 def _wrong_set(plan: Plan) -> Witness | None:
-    """The first stage that stands elsewhere than the placement says, or a number of stages that it lacks."""
+    """The first stage on another set than the placement says, or a wrong number of stages for the placement."""
     pipelines = pipelines_of_kind(plan.placement)
     if pipelines not in (None, plan.pipelines):
         message = (
@@ -247,7 +256,7 @@ def _other_sets(plan: Plan) -> Witness | None:
 
 
 def _mirror_in_place(plan: Plan) -> Witness | None:
-    """The first stage on the devices of another that holds the same operators."""
+    """The first stage that shares its devices with a stage that holds the same operators."""
     for position in range(plan.pipeline_length):
         first: dict[tuple[int, ...], int] = {}
         for mirror in plan.mirrors(position):
@@ -273,7 +282,7 @@ def _shared_by_copies(plan: Plan) -> Witness | None:
 
 
 def relayed_backwards(problem: Problem, plan: Plan) -> Witness | None:
-    """The first pair of stages between which a relayed tensor would have to go up the list."""
+    """The first pair of stages between which a relayed tensor would go against the order of the list."""
     if plan.routing != "relay":
         return None
     for source, target in sorted(data_edges(problem.profile.graph, plan)):
@@ -284,7 +293,7 @@ def relayed_backwards(problem: Problem, plan: Plan) -> Witness | None:
 
 
 def beyond_the_costs(problem: Problem, plan: Plan) -> str:
-    """Why the costs of a well-formed plan are not known; '' when they are."""
+    """Why the cost model cannot price a well-formed plan; '' when it can."""
     if problem.regime.mode == "async" and plan.pipelines > 1:
         return (
             f"the weights of {plan.pipelines} pipelines are reduced together, and in async nothing says how many "
@@ -303,10 +312,10 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
 
 
 def _unsaid(problem: Problem, stage: Stage) -> str:
-    """Of which tensor an operator does not say how its dims cut it; '' if of none.
+    """The first tensor for which an operator does not state how its dims cut it; '' if there is none.
 
-    Operators that say nothing of any tensor are taken to have samples as the first axis of each, so only a split
-    of other dims leaves that open.
+    An operator that states nothing for any tensor is taken to have samples as the first axis of each tensor. Then
+    only a split of other dims is undefined.
     """
     graph = problem.profile.graph
     for name, split in zip(stage.operators, stage.sharding, strict=True):
@@ -322,7 +331,7 @@ def _unsaid(problem: Problem, stage: Stage) -> str:
 
 RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     unlike_mirror,
-    uncovered,
+    uncovered_operator,
     wrong_size,
     wrong_choice,
     wrong_sharding,
@@ -337,9 +346,9 @@ RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
 def check_plan(problem: Problem, plan: Plan) -> Verdict:
     """The verdict on a plan: coverage, sizes, choices, C1, C2, C3, routing (GraphPipe section 4, C1-C3).
 
-    In a plan of several pipelines each of them has to keep the rules, and all of them hold the same stages.
-    `unknown` when the plan is well formed but the cost model cannot price it. Memory depends on the order of
-    tasks and is judged with a schedule; pins are judged by `check_pins`.
+    Each pipeline of a plan must keep the rules, and all pipelines must hold the same stages.
+    The verdict is `unknown` when the plan is well formed but the cost model cannot price it.
+    Memory depends on the order of tasks and is judged with a schedule. Pins are judged by `check_pins`.
     """
     for rule in RULES:
         witness = rule(problem, plan)
@@ -352,18 +361,22 @@ def check_plan(problem: Problem, plan: Plan) -> Verdict:
 def check_pins(problem: Problem, plan: Plan) -> Verdict:
     """The verdict on the pins of a plan that `check_plan` found valid; rule `shape`.
 
-    tensor_parallel, micro_batch: of every stage. data_parallel: replicas of every stage, those of all pipelines
-    and copies counted. pipeline: number of device sets of each pipeline. virtual_stages: its stages on each set.
+    tensor_parallel, micro_batch: of every stage.
+    data_parallel: replicas of every stage, in all pipelines and copies.
+    pipeline: number of device sets of each pipeline.
+    virtual_stages: stages of a pipeline on each set.
     recompute: of every stage, or of all its operators by their alternatives.
     """
     pins = problem.pins
     for position, stage in enumerate(plan.stages):
         sets = Counter(plan.stages[other].devices for other in plan.pipeline_of(position))
         if pins.pipeline is not None and len(sets) != pins.pipeline:
-            return _broken(f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None)
+            return _shape_verdict(
+                f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None
+            )
         for name, pinned, found in _of_stage(problem, plan, stage, sets[stage.devices]):
             if pinned is not None and pinned != found:
-                return _broken(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
+                return _shape_verdict(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
     return Verdict(status="valid")
 
 
@@ -388,5 +401,5 @@ def _recompute(problem: Problem, stage: Stage) -> str:
     return "part" if any(again) else "none"
 
 
-def _broken(message: str, stage: int | None) -> Verdict:
+def _shape_verdict(message: str, stage: int | None) -> Verdict:
     return Verdict(status="invalid", witness=Witness(rule="shape", message=message, stage=stage))

@@ -1,4 +1,4 @@
-"""Is a schedule valid: lanes, every task once, order in a lane, deadlock; then memory."""
+"""Whether a schedule is valid: lanes, every task once, order in a lane, deadlock, then memory."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from pipebench.domain.verdict import Verdict, Witness, with_witness
 def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[int]]]) -> Witness | None:
     """The first lane that shares a device with another, or runs a stage of other devices.
 
-    lanes: for each its device ids and the stages that it runs.
+    lanes: the device ids of each lane and the stages that it runs.
     """
     owner: dict[int, int] = {}
     for number, (devices, stages) in enumerate(lanes):
@@ -115,17 +115,17 @@ def _witness(tasks: IndexedTasks, early: int, needed: int) -> Witness:
 
 
 def waiting_stages(model: CostModel, plan: Plan) -> list[tuple[int, int]]:
-    """Pairs (before, after), ascending: F of `after` waits for F of `before`, B the other way round.
+    """Pairs (before, after) of stages, ascending: F of `after` waits for F of `before`, B the other way round.
 
-    From tensors that cross (hop by hop when relayed) and from order edges.
+    They come from the tensors that cross (hop by hop when relayed) and from the order edges.
     """
     return sorted({(m.source, m.target) for m in model.messages(plan)} | set(plan.order_edges))
 
 
 def overlapping(first: int, second: int, samples: int) -> tuple[IntArray, IntArray]:
-    """Micro-batches (i of size `first`, j of size `second`) that share a sample, all such pairs.
+    """All pairs of micro-batches (i of size `first`, j of size `second`) that share a sample.
 
-    Every run of samples between two boundaries of either size belongs to one pair.
+    Cut the samples at the boundaries of both sizes: each piece belongs to exactly one pair.
     """
     starts = np.union1d(np.arange(0, samples, first), np.arange(0, samples, second))
     return starts // first, starts // second
@@ -142,9 +142,10 @@ class Waits:
 def waits(plan: Plan, tasks: IndexedTasks, edges: list[tuple[int, int]]) -> Waits:
     """What tasks wait for between stages, over all micro-batches that share samples.
 
-    An edge (before, after) makes F of `after` wait for F of `before`, and the backward of `before` wait for
-    the input gradient of `after`. R of a stage waits for the last backward of the stages that hold the same
-    operators in other pipelines (its own stands before it in its lane).
+    An edge (before, after) makes F of `after` wait for F of `before`, and the backward of `before` wait for the
+    input gradient of `after`.
+    R of a stage waits for the last backwards of the stages that hold the same operators in other pipelines. Its
+    own last backward stands before it in its lane.
     """
     task, needed = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for before, after in edges:
@@ -164,8 +165,8 @@ def waits(plan: Plan, tasks: IndexedTasks, edges: list[tuple[int, int]]) -> Wait
 def deadlock(tasks: IndexedTasks, between: Waits) -> Witness | None:
     """A shortest cycle of lanes whose next tasks wait for tasks that stand behind each other; None if none.
 
-    Runs every lane as far as it goes, which finds a deadlock whatever the durations are. The tasks of a pair run
-    when nothing that one of them needs is missing.
+    Every lane runs as far as it can. This finds a deadlock whatever the durations are. A pair runs when the inputs
+    of both its tasks are there.
     """
     reached = _run(tasks, between)
     blocked = np.flatnonzero(reached < tasks.first[1:])
@@ -252,13 +253,14 @@ def check_periodic(
 
 
 def check_schedule(problem: Problem, plan: Plan, schedule: Schedule, *, strict_buffers: bool = False) -> Verdict:
-    """The verdict on a plan with its schedule: `check_plan`, then order of tasks, then memory, then
-    that no stage keeps more in flight than it declares.
+    """The verdict on a plan with its schedule.
 
-    Finite: lanes, every task once, C4 with sample coverage, memory at every task boundary; in async with
-    the memory of async. Periodic (async only): dependencies with index shifts, one operation at a time on
-    every device and link, memory over one period. strict_buffers: a periodic transfer's buffers hold one
-    tensor each (see `buffers`).
+    The order of the checks: `check_plan`, the order of tasks, memory, the declared in_flight of the stages.
+    Finite schedules: lanes, every task once, C4 with sample coverage, memory at every task boundary (in async the
+    async memory).
+    Periodic schedules (async only): dependencies with index shifts, one operation at a time on every device and
+    link, memory over one period.
+    strict_buffers: each buffer of a periodic transfer holds one tensor only (`overrun_buffer`).
     """
     verdict = check_plan(problem, plan)
     if verdict.status != "valid":

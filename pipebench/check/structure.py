@@ -12,9 +12,9 @@ Holders = list[list[int]]
 
 
 def holders_of(graph: OperatorGraph, plan: Plan, pipeline: range | None = None) -> Holders:
-    """For each operator the stages that hold it, ascending, of one pipeline of the plan.
+    """For each operator the stages of one pipeline that hold it, ascending.
 
-    pipeline: the positions of its stages, those of the first one unless they are given.
+    pipeline: positions of the pipeline's stages. Default: the first pipeline.
     """
     holders: Holders = [[] for _ in graph.operators]
     for position in plan.pipeline_of(0) if pipeline is None else pipeline:
@@ -24,13 +24,15 @@ def holders_of(graph: OperatorGraph, plan: Plan, pipeline: range | None = None) 
 
 
 def parents(graph: OperatorGraph, holders: Holders, operator: int, stage: int) -> Iterator[tuple[int, int]]:
-    """The nodes whose tensors an operator reads in a stage: the stage's own one, else the first holder's."""
+    """The nodes whose tensors an operator reads in a stage: the node of its own stage, else that of the first
+    holder.
+    """
     for before in graph.predecessors[operator]:
         yield before, stage if stage in holders[before] else holders[before][0]
 
 
 def data_edges(graph: OperatorGraph, plan: Plan) -> set[tuple[int, int]]:
-    """Pairs of stages (producer, consumer) of one pipeline between which at least one tensor goes."""
+    """Pairs of stages (producer, consumer) of one pipeline with at least one tensor from one to the other."""
     pipelines = [plan.pipeline_of(first) for first in range(0, len(plan.stages), plan.pipeline_length)]
     return {
         (source, stage)
@@ -46,10 +48,10 @@ Node = tuple[int, int]
 
 
 def leaves_and_returns(problem: Problem, plan: Plan) -> Witness | None:
-    """The first stage that a path leaves and enters again; the witness names the operator outside it.
+    """The first stage that a path leaves and re-enters; the witness names the operator outside the stage.
 
-    One pass in topological order keeps, for each node, the set of stages (bits) that some path to it has
-    left. O(edges x stages / 64). The other pipelines of a plan hold what the first one holds.
+    One pass in topological order keeps for each node the set of stages (as bits) that some path to it has left. It
+    takes O(edges x stages / 64). The other pipelines of a plan hold what the first one holds.
     """
     graph = problem.profile.graph
     holders = holders_of(graph, plan)
@@ -77,7 +79,7 @@ def _witness(graph: OperatorGraph, holders: Holders, returned: Node) -> Witness:
 
 
 def _shortest_return(graph: OperatorGraph, holders: Holders, returned: Node) -> list[Node]:
-    """The shortest path from the stage of `returned` through nodes outside it to `returned`."""
+    """The shortest path that leaves a stage and re-enters it at `returned`."""
     import networkx  # only a plan that is wrong needs it
 
     back = networkx.DiGraph()
@@ -94,10 +96,10 @@ def _shortest_return(graph: OperatorGraph, holders: Holders, returned: Node) -> 
 
 
 def shortest_cycle(successors: Sequence[Collection[int]]) -> list[int]:
-    """The nodes of a shortest cycle in edge order, starting with its smallest; empty when there is none.
+    """The nodes of a shortest cycle in edge order, from its smallest node; empty when there is none.
 
-    Of several shortest cycles the one whose smallest node is smallest. networkx is imported only for a graph with
-    a cycle: valid plans and schedules never pay for it.
+    Of several shortest cycles, the one with the smallest first node is returned.
+    networkx is imported only when the graph has a cycle, so valid plans and schedules never load it.
     """
     try:
         TopologicalSorter(dict(enumerate(successors))).prepare()
@@ -118,10 +120,10 @@ def shortest_cycle(successors: Sequence[Collection[int]]) -> list[int]:
 
 
 def cyclic_stages(problem: Problem, plan: Plan) -> Witness | None:
-    """A shortest cycle of stages; each step says whether tensors or an order edge make it.
+    """A shortest cycle of stages. Each step says whether tensors or an order edge cause it.
 
-    With routing `relay` a tensor that goes from stage i to stage j > i makes every step between them (the
-    routing rule judges lists in which a tensor would have to go up).
+    With routing `relay` a tensor from stage i to stage j > i causes every step between them. Tensors that would go
+    against the order of the list are left to the routing rule.
     """
     data = data_edges(problem.profile.graph, plan)
     if plan.routing == "relay" and all(source < target for source, target in data):

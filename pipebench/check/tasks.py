@@ -25,14 +25,14 @@ class IndexedTasks(Tasks):
 
     @cached_property
     def pair_start(self) -> IntArray:
-        """For each task the first task of the pair that it is in, itself where it is in none."""
+        """For each task the first task of its pair; the task itself where it is in no pair."""
         starts = np.arange(len(self.stage))
         starts[self.together + 1] = self.together
         return starts
 
     @cached_property
     def pair_end(self) -> IntArray:
-        """For each task the last task of the pair that it is in, itself where it is in none."""
+        """For each task the last task of its pair; the task itself where it is in no pair."""
         ends = np.arange(len(self.stage))
         ends[self.together] = self.together + 1
         return ends

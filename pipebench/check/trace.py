@@ -1,4 +1,4 @@
-"""Does a trace tell of a valid run: its tasks, and its transfers, each once, within what links carry."""
+"""Whether a trace shows a valid run: tasks and transfers, each once, within what links and ports carry."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from pipebench.check.plan import check_plan
 from pipebench.check.schedule import broken_order, overlapping, waiting_stages
 from pipebench.check.tasks import finite_tasks
 from pipebench.check.trace_tasks import (
-    Traced,
+    TracedTasks,
     broken_precedence,
     overlap_in_lane,
     traced_as_scheduled,
@@ -33,7 +33,7 @@ from pipebench.domain.verdict import Rule, Verdict, Witness
 
 @dataclass(frozen=True, slots=True)
 class TracedFlow:
-    """One tensor on its way between two stages, or its gradient; rows: its transfers in the trace."""
+    """One tensor, or its gradient, that goes from one stage to another. rows: its transfers in the trace."""
 
     sender: int
     receiver: int
@@ -42,7 +42,7 @@ class TracedFlow:
     rows: IntArray
 
     def name(self, micro_batch: int) -> str:
-        """How messages call one transfer of the flow."""
+        """The name of a transfer of the flow in messages."""
         kind = BACKWARD if self.backward else FORWARD
         return (
             f"the {kind} transfer of tensor {self.message.tensor}, micro-batch {micro_batch}, "
@@ -56,11 +56,11 @@ class TracedFlow:
 
 
 def wrong_transfer(
-    model: CostModel, plan: Plan, traced: Traced, trace: Trace, tolerance_ns: int
+    model: CostModel, plan: Plan, traced: TracedTasks, trace: Trace, tolerance_ns: int
 ) -> Witness | None:
     """The first transfer that is unknown, repeated, or out of step with the tasks that it joins.
 
-    Simulated traces also have every message that takes time, and none is faster than the cost model says.
+    A simulated trace must have every message that takes time, and no transfer may be faster than the cost model.
     """
     rows = _rows_by_flow(trace)
     for message in model.messages(plan):
@@ -92,7 +92,9 @@ def _rows_by_flow(trace: Trace) -> dict[tuple[str, int, int, int], IntArray]:
     return dict(zip(named, groups, strict=True))
 
 
-def _incomplete(model: CostModel, plan: Plan, traced: Traced, trace: Trace, flow: TracedFlow) -> Witness | None:
+def _incomplete(
+    model: CostModel, plan: Plan, traced: TracedTasks, trace: Trace, flow: TracedFlow
+) -> Witness | None:
     count = int(traced.tasks.counts[flow.sender])
     sent = np.array(trace.message, dtype=np.int64)[flow.rows]
     outside = (sent < 0) | (sent >= count)
@@ -113,7 +115,9 @@ def _incomplete(model: CostModel, plan: Plan, traced: Traced, trace: Trace, flow
     return None
 
 
-def _out_of_step(plan: Plan, traced: Traced, trace: Trace, flow: TracedFlow, tolerance_ns: int) -> Witness | None:
+def _out_of_step(
+    plan: Plan, traced: TracedTasks, trace: Trace, flow: TracedFlow, tolerance_ns: int
+) -> Witness | None:
     tasks = traced.tasks
     table = tasks.gradient if flow.backward else tasks.forward
     sent = np.array(trace.message, dtype=np.int64)[flow.rows]
@@ -142,10 +146,12 @@ def _out_of_step(plan: Plan, traced: Traced, trace: Trace, flow: TracedFlow, tol
 
 
 def crowded_link(plan: Plan, trace: Trace, mode: LinkMode, tolerance_ns: int) -> Witness | None:
-    """The first transfer that starts on a link on which another one has not ended.
+    """The first transfer that starts while another transfer occupies its link.
 
-    Link mode `half`: one transfer at a time for a pair of device sets, `full`: for each direction, `delay`:
-    any number. Between stages on the same devices there is no link.
+    Link mode `half`: one transfer at a time for a pair of device sets.
+    Link mode `full`: one transfer at a time for each direction.
+    Link mode `delay`: any number.
+    Stages on the same devices have no link between them.
     """
     if mode == "delay" or not trace.source:
         return None
@@ -177,15 +183,16 @@ def crowded_link(plan: Plan, trace: Trace, mode: LinkMode, tolerance_ns: int) ->
 
 
 def first_overlap(resource: IntArray, start: IntArray, end: IntArray, tolerance_ns: int) -> int | None:
-    """The first row before whose end the next one starts on the same resource; rows in order of start."""
+    """The first row that ends after the next row on its resource starts. rows: in order of start."""
     clash = (resource[1:] == resource[:-1]) & (start[1:] < end[:-1] - tolerance_ns)
     return int(np.argmax(clash)) if clash.any() else None
 
 
 def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) -> Witness | None:
-    """The first transfer that starts while another one still occupies the shared way out of a group, or into it.
+    """The first transfer that starts while another transfer occupies one of its ports.
 
-    A transfer occupies each of its ports from its start, for as long as costs.links says.
+    A port is the shared way out of, or into, a group of devices. A transfer occupies each of its ports from its
+    start, for the time that costs.links gives.
     """
     occupied = {
         (BACKWARD if flow.backward else FORWARD, flow.sender, flow.receiver, flow.tensor): flow.ports
@@ -229,16 +236,18 @@ def check_trace(
 ) -> Verdict:
     """The verdict on a trace: tasks as scheduled, one at a time, precedences, transfers, links, memory.
 
-    Simulated traces must have the durations of the cost model and every transfer that takes time; measured
-    ones may lack transfers, and theirs last from the call that sends to the end of the one that receives, so that
-    they may share a link. tolerance_ns: how far two clocks may disagree. A periodic schedule's trace holds
-    the same micro-batches 0, 1, … of every stage. The schedule's own memory is judged by `check_schedule`.
+    Simulated traces must have the durations of the cost model and every transfer that takes time.
+    Measured traces may lack transfers. Their transfers last from the call that sends to the end of the call that
+    receives, so they may overlap on a link.
+    tolerance_ns: how far two clocks may differ.
+    The trace of a periodic schedule holds the same micro-batches 0, 1, … of every stage.
+    Memory of the schedule itself is judged by `check_schedule`.
     """
     verdict = check_plan(problem, plan)
     if verdict.status != "valid":
         return verdict
     model = CostModel(problem)
-    traced = _traced(problem, model, plan, schedule, trace)
+    traced = _tasks_of_trace(problem, model, plan, schedule, trace)
     if isinstance(traced, Witness):
         return Verdict(status="invalid", witness=traced)
     simulated = trace.origin == "simulated"
@@ -255,7 +264,9 @@ def check_trace(
     return trace_memory(problem, plan, trace)
 
 
-def _traced(problem: Problem, model: CostModel, plan: Plan, schedule: Schedule, trace: Trace) -> Traced | Witness:
+def _tasks_of_trace(
+    problem: Problem, model: CostModel, plan: Plan, schedule: Schedule, trace: Trace
+) -> TracedTasks | Witness:
     if isinstance(schedule, PeriodicSchedule):
         pattern = read_pattern(problem, model, plan, schedule)
         return pattern if isinstance(pattern, Witness) else traced_periods(plan, trace)

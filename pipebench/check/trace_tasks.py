@@ -19,7 +19,7 @@ from pipebench.domain.verdict import Rule, Witness
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedTasks:
     """Tasks lane after lane; start_ns and end_ns of each, shape (tasks,)."""
 
     tasks: IndexedTasks
@@ -27,7 +27,7 @@ class Traced:
     end_ns: IntArray
 
 
-def traced_as_scheduled(plan: Plan, tasks: IndexedTasks, trace: Trace) -> Traced | Witness:
+def traced_as_scheduled(plan: Plan, tasks: IndexedTasks, trace: Trace) -> TracedTasks | Witness:
     """The scheduled tasks with their times, or the first that the trace lacks, repeats or adds."""
     scheduled = list(zip(tasks.stage.tolist(), tasks.micro_batch.tolist(), kind_letters(tasks.kind), strict=True))
     row = {key: row for row, key in enumerate(zip(trace.stage, trace.micro_batch, trace.kinds, strict=True))}
@@ -37,10 +37,10 @@ def traced_as_scheduled(plan: Plan, tasks: IndexedTasks, trace: Trace) -> Traced
     if witness is not None:
         return witness
     order = np.array([row[key] for key in scheduled], dtype=np.int64)
-    return Traced(tasks, np.array(trace.start_ns)[order], np.array(trace.end_ns)[order])
+    return TracedTasks(tasks, np.array(trace.start_ns)[order], np.array(trace.end_ns)[order])
 
 
-def traced_periods(plan: Plan, trace: Trace) -> Traced | Witness:
+def traced_periods(plan: Plan, trace: Trace) -> TracedTasks | Witness:
     """The tasks of an unrolled periodic schedule: F and B of the same micro-batches 0, 1, … in every stage."""
     if not set(trace.kinds) <= {FORWARD, BACKWARD}:
         return Witness(rule="coverage", message="the trace of a periodic schedule has tasks other than F and B")
@@ -58,7 +58,7 @@ def traced_periods(plan: Plan, trace: Trace) -> Traced | Witness:
         kind=kind_codes(trace.kinds)[order],
     )
     tasks = indexed(columns, np.full(len(plan.stages), unrolled, dtype=np.int64))
-    return out_of_range(tasks) or missing_or_repeated(tasks) or Traced(tasks, start[order], end[order])
+    return out_of_range(tasks) or missing_or_repeated(tasks) or TracedTasks(tasks, start[order], end[order])
 
 
 def _wrong_lanes(plan: Plan, trace: Trace) -> Witness | None:
@@ -82,10 +82,10 @@ def _difference(scheduled: list[tuple[int, int, str]], trace: Trace) -> Witness:
     return Witness(rule="coverage", message=message, stage=stage, micro_batch=micro_batch)
 
 
-def wrong_duration(model: CostModel, plan: Plan, traced: Traced, simulated: bool) -> Witness | None:
-    """The first task that ends before it starts; simulated: that lasts other than the cost model says.
+def wrong_duration(model: CostModel, plan: Plan, traced: TracedTasks, simulated: bool) -> Witness | None:
+    """The first task that ends before it starts, or, if simulated, has another duration than the cost model gives.
 
-    Simulated tasks of a pair start together, and each lasts as long as the pair.
+    The simulated tasks of a pair start together, and each lasts as long as the pair.
     """
     lasted = traced.end_ns - traced.start_ns
     expected = _durations(model, plan, traced.tasks)
@@ -102,10 +102,10 @@ def wrong_duration(model: CostModel, plan: Plan, traced: Traced, simulated: bool
     return _witness(traced, task, "shape", f"lasts {exact_ns(lasted[task])}, {wanted}")
 
 
-def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
-    """The first task that starts before the one in front of it in its lane has ended.
+def overlap_in_lane(traced: TracedTasks, tolerance_ns: int) -> Witness | None:
+    """The first task that starts before the previous task of its lane has ended.
 
-    The tasks of a pair run at the same time: each comes behind the task in front of both.
+    Tasks of a pair run at the same time: the previous task of both is the one in front of the pair.
     """
     tasks = traced.tasks
     last_end = np.maximum(traced.end_ns, traced.end_ns[tasks.pair_start])
@@ -121,11 +121,11 @@ def overlap_in_lane(traced: Traced, tolerance_ns: int) -> Witness | None:
 
 
 def broken_precedence(
-    plan: Plan, traced: Traced, edges: list[tuple[int, int]], tolerance_ns: int
+    plan: Plan, traced: TracedTasks, edges: list[tuple[int, int]], tolerance_ns: int
 ) -> Witness | None:
-    """The first task that starts before one that it needs, in its own or another stage, has ended.
+    """The first task that starts before a task that it needs, in its own or another stage, has ended.
 
-    Where a backward is split, the order of the lane already holds its parts together.
+    Where a backward is split, the order of the lane already keeps its parts in order.
     """
     tasks = traced.tasks
     for pairs in (Waits(tasks.gradient, tasks.forward), waits(plan, tasks, edges)):
@@ -152,7 +152,7 @@ def _durations(model: CostModel, plan: Plan, tasks: IndexedTasks) -> IntArray:
     return durations
 
 
-def _witness(traced: Traced, task: int, rule: Rule, what: str) -> Witness:
+def _witness(traced: TracedTasks, task: int, rule: Rule, what: str) -> Witness:
     return Witness(
         rule=rule,
         message=f"{traced.tasks.name(task)} {what}",

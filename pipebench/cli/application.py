@@ -23,7 +23,7 @@ def open_host() -> Host:
 
 
 def show_new_warnings(host: Host) -> None:
-    """Warnings that came up after the host was opened (a slot's hook failed, a name clashed)."""
+    """Print the warnings that came up after the host was opened (a failed hook, a name clash)."""
     for line in host.warnings[host.warnings_shown :]:
         click.echo(f"warning: {line}", err=True)
     host.warnings_shown = len(host.warnings)
@@ -33,13 +33,13 @@ def console(stderr: bool = False) -> "Console":
     """Data goes to stdout, progress to stderr; 80 columns where there is no terminal."""
     from rich.console import Console
 
-    class Output(Console):
+    class PipeConsole(Console):
         """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "broken pipe")
 
-    made = Output(stderr=stderr, highlight=False)
+    made = PipeConsole(stderr=stderr, highlight=False)
     if not made.is_terminal and not made._environ.get("COLUMNS"):
         made.width = 80
     return made

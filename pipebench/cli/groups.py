@@ -10,19 +10,22 @@ from pipebench.domain.errors import nearest
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The words behind `pipebench`. alone: the process ends with this command."""
+    """The words typed after `pipebench`. alone: whether the process ends with this command."""
 
     words: tuple[str, ...]
     alone: bool = False
 
 
 def invocation() -> Invocation:
-    """That of the command which runs."""
+    """The invocation of the running command."""
     return click.get_current_context().find_object(Invocation) or Invocation(())
 
 
 class LazyGroup(click.Group):
-    """Commands live in modules `package`.<name>, each a function `command`; `listed`: name to one line of help."""
+    """A group whose commands are modules `package`.<name>, each with a function `command`.
+
+    listed: name to one line of help.
+    """
 
     listed: dict[str, str]
     package: str

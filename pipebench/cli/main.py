@@ -85,7 +85,7 @@ def run(arguments: list[str], alone: bool = False) -> int:
 
 
 def _drop_output() -> None:
-    """What is still buffered goes nowhere; Python's own flush at exit would fail on it again."""
+    """Drop what is still buffered; Python's flush at exit would fail on it again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -17,7 +17,7 @@ LONGEST_S = 1e8
 
 
 def finite_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """A time above zero that ends. Raises click's usage error for others, NaN included."""
+    """A finite time above zero. Raises click's usage error for other values, NaN included."""
     if value is not None and not 0 < value <= LONGEST_S:
         raise click.BadParameter(f"{value:g} is not a number of seconds above 0, up to {LONGEST_S:g}", ctx, param)
     return value

@@ -47,7 +47,7 @@ class Progress:
         self._bar.update(self._task, description=what)
 
     def waiting(self) -> None:
-        """Said once: from then on every trial may have to."""
+        """Say once that each following trial may have to wait for other work."""
         if not self._waited:
             self._waited = True
             self._console.print(
@@ -56,8 +56,8 @@ class Progress:
                 soft_wrap=True,
             )
 
-    def finished(self, outcome: "Outcome") -> None:
-        """One more is done."""
+    def advance(self, outcome: "Outcome") -> None:
+        """Count one more finished trial."""
         self._compile_s += outcome.compile_s
         self._bar.update(self._task, advance=1, description=f"{outcome.row.planner}: {outcome.row.status}")
 
@@ -70,8 +70,12 @@ class Progress:
 
 
 def about_store(plan: "RunPlan") -> str:
-    """How many trials the store has, how many are left; what of it has failed, or ran beside other work."""
-    remarks = [f"{plan.failed} cached failures: --retry-failed runs them again"] if plan.failed else []
+    """How many trials the store has, how many are left, and how many of the stored failed or ran beside other
+    work.
+    """
+    remarks = (
+        [f"{plan.cached_failures} cached failures: --retry-failed runs them again"] if plan.cached_failures else []
+    )
     if plan.beside:
         remarks.append(f"{plan.beside} cached rows ran beside other work: --fresh times all again")
     line = f"{len(plan.cached)} cached, {len(plan.to_run)} to run"
@@ -79,7 +83,7 @@ def about_store(plan: "RunPlan") -> str:
 
 
 def about_compilation(spent_s: float) -> str:
-    """The line about seconds spent on compiling kernels: paid once, or at every run where nothing keeps them."""
+    """The line about seconds of compiling kernels: paid once, or in every run where no cache keeps them."""
     from pipebench.algorithms.jit import can_keep_kernels
 
     if can_keep_kernels():

@@ -21,20 +21,20 @@ class OperatorTimes:
         )
         self.at = lru_cache(maxsize=256)(self._at)
         self.weight_gradient_at = lru_cache(maxsize=64)(self._weight_gradient_at)
-        self.chosen = lru_cache(maxsize=65536)(self._chosen)
+        self.choice_ns = lru_cache(maxsize=65536)(self._choice_ns)
 
-    def _quantised(self, times_s: FloatArray, samples: int) -> IntArray:
+    def _nanoseconds_at(self, times_s: FloatArray, samples: int) -> IntArray:
         return nanoseconds(seconds_at(self.costs.micro_batches, times_s, samples))
 
     def _at(self, samples: int) -> tuple[IntArray, IntArray]:
         """Forward and backward ns of every operator at `samples`, each of shape (operators,)."""
-        return self._quantised(self._forward, samples), self._quantised(self._backward, samples)
+        return self._nanoseconds_at(self._forward, samples), self._nanoseconds_at(self._backward, samples)
 
     def _weight_gradient_at(self, samples: int) -> IntArray:
         """The weight-gradient part of the backward in ns, shape (operators,); 0 where not measured apart."""
-        return self._quantised(self._weight, samples)
+        return self._nanoseconds_at(self._weight, samples)
 
-    def _chosen(self, operator: int, identifier: str, samples: int) -> tuple[int, int, int]:
+    def _choice_ns(self, operator: int, identifier: str, samples: int) -> tuple[int, int, int]:
         """Forward, backward and weight-gradient ns of one operator under one of its alternatives ('' plain).
 
         An alternative's weight gradient is the plain one's share of the plain backward, rounded half-even.
@@ -45,7 +45,7 @@ class OperatorTimes:
             return plain_forward, plain_backward, weight
         alternative = self.costs.operators[operator].alternative(identifier)
         times = np.array([alternative.forward_s, alternative.backward_s], dtype=np.float64)
-        forward_ns, backward_ns = self._quantised(times, samples)
+        forward_ns, backward_ns = self._nanoseconds_at(times, samples)
         backward = int(backward_ns)
         share = round(Fraction(weight * backward, plain_backward)) if plain_backward else 0
         return int(forward_ns), backward, min(share, backward)

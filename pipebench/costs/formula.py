@@ -1,8 +1,8 @@
-"""The formulas of the cost model: what a stage takes and holds, from sums over what is in it.
+"""The formulas of the cost model: the time and the memory of a stage, from sums over its content.
 
-They are written once, for one stage (integers) and for many at once (arrays of one shape). `CostModel` applies
-them to the stages of a plan; planners apply them to the sums of every stage that they look at. A change of the
-memory model, or of the time model, is a change of this file.
+Each formula is written once. It takes integers (one stage) or arrays of one shape (many stages at once).
+`CostModel` applies the formulas to the stages of a plan. Planners apply them to every stage that they consider.
+To change the memory model or the time model, change this file.
 """
 
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ ENDLESS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Holdings(Generic[Amount]):
-    """What is in a stage, in bytes on one device; of one micro-batch where samples count.
+    """The content of a stage, in bytes on one device. Amounts that grow with samples are those of one micro-batch.
 
-    state_bytes: of its weights, each parameter once, see `Formula.state_bytes`.
-    saved_bytes: what its operators save for their backwards.
-    input_bytes: tensors that it receives and inputs of the model that it reads, each once.
-    buffer_bytes: one message and one gradient message of each tensor that crosses into it or out of it.
+    state_bytes: weights, gradients and optimizer state; each parameter counts once (`Formula.state_bytes`).
+    saved_bytes: what the operators save for their backwards.
+    input_bytes: tensors that the stage receives and inputs of the model that it reads; each counts once.
+    buffer_bytes: one message and one gradient message of each tensor that crosses into or out of the stage.
     workspace_bytes: scratch memory of the operator that needs the most.
-    fixed_bytes: what alternatives hold all the time besides weights.
-    transient_bytes: what the alternative that needs the most holds while a micro-batch is live.
+    fixed_bytes: what alternatives hold permanently besides weights.
+    transient_bytes: what an alternative holds while a micro-batch is live; the largest of the stage.
     """
 
     state_bytes: Amount
@@ -51,11 +51,12 @@ class Holdings(Generic[Amount]):
 
 @dataclass(frozen=True, slots=True)
 class Times(Generic[Amount]):
-    """Nanoseconds of one micro-batch of a stage.
+    """Times of one micro-batch of a stage, in ns.
 
-    forward, backward: the full backward, recomputation included (async: with the share of the update).
+    forward: the forward.
+    backward: the full backward, recomputation included; in async also the share of the update.
     weight_gradient: the part of the backward that a split backward may run later.
-    all_reduce: what the stage runs once a mini-batch (sync); 0 in async.
+    all_reduce: the task that the stage runs once a mini-batch (sync); 0 in async.
     """
 
     forward: Amount
@@ -73,11 +74,11 @@ class Times(Generic[Amount]):
 class Memory(Generic[Amount]):
     """Bytes on each device of a stage, by what they grow with.
 
-    held: weight versions, gradients, optimizer state, fixed bytes; async: transfer buffers.
-    per_micro_batch: for each live micro-batch.
-    while_live: while at least one micro-batch is live: transfer buffers (sync), and one full set of activations
-    where the stage recomputes.
-    workspace: scratch of the running operator.
+    held: weight versions, gradients, optimizer state and fixed bytes; in async also the transfer buffers.
+    per_micro_batch: bytes for each live micro-batch.
+    while_live: bytes while at least one micro-batch is live: in sync the transfer buffers; where the stage
+    recomputes also one full set of activations.
+    workspace: scratch memory of the running operator.
     """
 
     held: Amount
@@ -87,11 +88,11 @@ class Memory(Generic[Amount]):
 
     @property
     def once(self) -> Amount:
-        """Bytes while a device runs this stage, besides what each live micro-batch adds."""
+        """Bytes of a device that runs this stage, without what each live micro-batch adds."""
         return self.held + self.while_live + self.workspace
 
     def at(self, live: int) -> Amount:
-        """Bytes with `live` micro-batches in flight, workspace left out."""
+        """Bytes with `live` micro-batches in flight, without workspace."""
         held = self.held + live * self.per_micro_batch
         return held + self.while_live if live > 0 else held
 
@@ -100,9 +101,10 @@ class Memory(Generic[Amount]):
         return self.at(live) + self.workspace
 
     def most_live(self, limit_bytes: int) -> Amount:
-        """The most live micro-batches with which a device that runs this stage alone stays within the limit.
+        """The largest number of live micro-batches that fits in `limit_bytes` on a device that runs this stage
+        alone.
 
-        0: not even one fits. ENDLESS: none adds anything.
+        0: not even one fits. ENDLESS: a live micro-batch adds nothing.
         """
         return _most(limit_bytes - self.once, self.per_micro_batch)
 
@@ -120,7 +122,10 @@ class Formula:
 
     @staticmethod
     def message_ns(level: LinkLevel, bytes_sent: Amount, senders: int, receivers: int) -> Amount:
-        """latency + bytes / (min(senders, receivers) x bandwidth), half-even to ns; 0 bytes cost nothing."""
+        """The time of one message in ns: latency + bytes / (min(senders, receivers) x bandwidth).
+
+        The result is rounded half-even. A message of 0 bytes takes no time.
+        """
         seconds = level.latency_s + bytes_sent / (min(senders, receivers) * level.bandwidth_bytes_s)
         return _unless_empty(bytes_sent, nanoseconds(seconds))
 
@@ -133,20 +138,21 @@ class Formula:
 
     @staticmethod
     def pair_ns(forward_ns: Amount, backward_ns: Amount, overlap: float) -> Amount:
-        """A forward that a device runs at once with a backward, or its input gradient.
+        """The time of a forward and a backward (or input gradient) that a device runs at once, in ns.
 
-        F + B - overlap x min(F, B), the hidden part rounded half-even: between max(F, B) and F + B.
+        It is F + B - overlap x min(F, B), so it lies between max(F, B) and F + B. The hidden part is rounded
+        half-even.
         """
         return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
 
     def update_ns(self, reduce_ns: Amount) -> Amount:
-        """What a stage runs once a mini-batch besides its micro-batches: the all-reduce of its gradients."""
+        """The time of the update that a stage runs once a mini-batch, in ns: the all-reduce of its gradients."""
         return reduce_ns
 
     def update_share_ns(self, update_ns: Amount, micro_batch: int, pipelines: int = 1) -> Amount:
-        """The part of the update that falls to one micro-batch, rounded up.
+        """The share of one micro-batch in the update, in ns, rounded up.
 
-        pipelines: copies of the pipeline that share the mini-batch.
+        pipelines: how many copies of the pipeline share the mini-batch.
         """
         return -(-update_ns * micro_batch * pipelines // self.mini_batch)
 
@@ -158,11 +164,12 @@ class Formula:
         pipelines: int,
         recompute: Recompute,
     ) -> Times[Amount]:
-        """Times of one micro-batch; recompute `stage`: the backward runs the forward again.
+        """Times of one micro-batch of a stage.
 
         compute_ns: forward, backward and weight gradient, summed over the operators.
-        pipelines: copies of the pipeline that share the mini-batch.
-        async: the update is spread over its micro-batches and its share runs behind each backward.
+        pipelines: how many copies of the pipeline share the mini-batch.
+        recompute: with `stage` the backward runs the forward again.
+        In async each backward is followed by its share of the update.
         """
         forward, backward, weight_gradient = compute_ns
         if recompute == "stage":
@@ -173,10 +180,11 @@ class Formula:
         return Times(forward, backward, _smaller(weight_gradient, backward), update_ns)
 
     def state_bytes(self, parameter_bytes: Amount, replicas: int) -> Amount:
-        """Weight versions, gradient and optimizer state of `parameter_bytes` of weights on one device.
+        """Weight versions, gradient and optimizer state for `parameter_bytes` of weights on one device.
 
-        sync: 1 version + 1 gradient; async: 2 + 1 (MadPipe section 4.1: 3W). The gradient has the regime's
-        gradient precision. Optimizer state is sharded over the replicas, those of all copies, with zero1.
+        sync: 1 version + 1 gradient. async: 2 versions + 1 gradient (MadPipe section 4.1: 3W).
+        The gradient has the regime's gradient precision.
+        With zero1 the optimizer state is sharded over `replicas`, the replicas in all copies.
         """
         regime = self.regime
         versions = 1 if regime.mode == "sync" else 2
@@ -191,8 +199,9 @@ class Formula:
     def memory(self, content: Holdings[Amount], recompute: Recompute) -> Memory[Amount]:
         """Memory of one device of a stage.
 
-        Transfer buffers are reserved always in async, while a micro-batch is live in sync. recompute `stage`:
-        each live micro-batch keeps the stage's inputs, and one full set of activations stands while any is live.
+        Transfer buffers are reserved permanently in async, and while a micro-batch is live in sync.
+        recompute: with `stage` each live micro-batch keeps only the inputs of the stage; one full set of
+        activations is held while any micro-batch is live.
         """
         held = content.fixed_bytes + content.state_bytes
         kept, while_live = content.saved_bytes, content.transient_bytes
@@ -205,11 +214,11 @@ class Formula:
         return Memory(held, self.live_bytes(kept), while_live, content.workspace_bytes)
 
     def live_bytes(self, kept_bytes: Bytes) -> Bytes:
-        """What a stage holds for each live micro-batch, from what its operators keep of one."""
+        """Bytes that a stage holds for each live micro-batch. kept_bytes: what its operators keep of one."""
         return kept_bytes
 
     def every_stage(self, replicas: int = 1, recompute: Recompute = "none") -> Memory[int]:
-        """The memory that every stage has, whatever is in it."""
+        """The memory of a stage without content: what every stage holds."""
         return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), recompute)
 
 
@@ -228,7 +237,7 @@ def _most(room: Amount, each: Amount) -> Amount:
 
 
 def _share_of(amount: Amount, share: float) -> Amount:
-    """The share of an amount, half-even to an integer."""
+    """The share of an amount, rounded half-even."""
     if isinstance(amount, np.ndarray):
         hidden: IntArray = np.rint(share * amount).astype(np.int64)
         return hidden

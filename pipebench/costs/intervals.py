@@ -22,7 +22,7 @@ Rectangle = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Rectangles:
-    """The intervals that each of some items concerns."""
+    """Items, each with the intervals that it concerns."""
 
     places: int
     rectangles: tuple[Rectangle, ...]
@@ -44,7 +44,8 @@ class Rectangles:
 def touching(places: int, uses: Sequence[Sequence[int]], after: Sequence[int]) -> Rectangles:
     """Intervals that hold at least one of the ascending places `uses[item]` and start after place `after[item]`.
 
-    A tensor received: its readers, after its producer. A parameter held: its operators, after -1.
+    For a received tensor: the places of its readers, and the place of its producer.
+    For a held parameter: the places of its operators, and -1.
     """
     rectangles: list[Rectangle] = []
     for item, used in enumerate(uses):
@@ -131,14 +132,20 @@ class Intervals:
         amounts = np.array([self.graph.parameter_bytes[name] for name in users], np.int64)
         return touching(self.places, [sorted(each) for each in users.values()], [-1] * len(users)).sums(amounts)
 
-    def received(self, amounts: IntArray) -> IntArray:
-        """Sums over the tensors that each interval receives, each once; amounts: of every tensor."""
+    def incoming_sums(self, amounts: IntArray) -> IntArray:
+        """Sums over the tensors that each interval receives, each tensor once.
+
+        amounts: one for each tensor.
+        """
         if self.relay:
             return np.broadcast_to(self.at_cuts(amounts)[:, None], (self.places + 1, self.places + 1))
         return self._received.sums(amounts[self.crossing])
 
-    def sent(self, amounts: IntArray) -> IntArray:
-        """Sums over the tensors that leave each interval, each once; amounts: of every tensor."""
+    def outgoing_sums(self, amounts: IntArray) -> IntArray:
+        """Sums over the tensors that leave each interval, each tensor once.
+
+        amounts: one for each tensor.
+        """
         if self.relay:
             return np.broadcast_to(self.at_cuts(amounts)[None, :], (self.places + 1, self.places + 1))
         return self._sent.sums(amounts[self.crossing])
@@ -193,23 +200,28 @@ class Intervals:
         )
 
     def holdings(self, terms: Terms, recompute: bool = True) -> Holdings[IntArray]:
-        """What is in each interval as a stage of plain operators, for `Formula.memory`, [i, j].
+        """The content of each interval as a stage of plain operators, for `Formula.memory`, indexed [i, j].
 
-        The state of the weights is left at 0: it depends on the replicas, see `with_state`. recompute: whether
-        stages may recompute; where not, the inputs that they would keep are left at 0.
+        recompute: whether stages may recompute. Without it the inputs are left at 0.
+        The state of the weights is left at 0, because it depends on the replicas (`with_state`).
         """
         none = np.zeros((1, 1), np.int64)
-        inputs = self.received(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes) if recompute else none
+        inputs = (
+            self.incoming_sums(terms.tensor_bytes) + self.model_inputs(terms.tensor_bytes) if recompute else none
+        )
         return Holdings(
             state_bytes=none,
             saved_bytes=self.of_operators(terms.saved_bytes),
             input_bytes=inputs,
-            buffer_bytes=self.received(terms.exchanged_bytes) + self.sent(terms.exchanged_bytes),
+            buffer_bytes=self.incoming_sums(terms.exchanged_bytes) + self.outgoing_sums(terms.exchanged_bytes),
             workspace_bytes=self.largest(terms.workspace_bytes),
             fixed_bytes=none,
             transient_bytes=none,
         )
 
     def with_state(self, content: Holdings[IntArray], formula: Formula, replicas: int) -> Holdings[IntArray]:
-        """The same with the state of each interval's weights, shared by so many replicas where it is sharded."""
+        """The same content with the state of each interval's weights.
+
+        replicas: they share the state where it is sharded.
+        """
         return replace(content, state_bytes=formula.state_bytes(self.parameter_bytes, replicas))

@@ -18,10 +18,12 @@ Port = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One tensor from stage `sender` to stage `receiver`, or, `backward`, its gradient from consumer to producer.
+    """One tensor on its way from stage `sender` to stage `receiver`.
 
-    duration_ns: one message, of one of the sender's micro-batches. link: None where nothing is contended
-    (link mode `delay`, stages on the same devices, empty messages). ports: with the ns that each is occupied.
+    backward: the flow carries the gradient, from consumer to producer.
+    duration_ns: time of one message, which carries one of the sender's micro-batches.
+    link: None where no message waits for another: link mode `delay`, stages on the same devices, empty messages.
+    ports: the ports that a message occupies, each with its ns.
     in_place: both stages are on the same devices.
     """
 
@@ -36,13 +38,14 @@ class Flow:
 
 
 def flows(model: CostModel, plan: Plan) -> list[Flow]:
-    """The flows of all messages of the plan, forward ones first, each part in the order of model.messages.
+    """The flows of all messages of the plan: forward flows, then backward flows, each in the order of
+    model.messages.
 
     A link carries one transfer at a time. Where a level that the message crosses has a shared bandwidth, the
-    message also occupies the way out of each group of the level below that holds a sending device, for
-    bytes / (groups * shared bandwidth), rounded half-even to ns, and in the same way the way in of each group
-    that holds a receiving device; the innermost level's groups are single devices. Ways out and in are ports
-    of their own. A message lasts as long as the slowest of link and ports.
+    message also occupies ports: the way out of each group of the level below that holds a sending device, and the
+    way in of each group that holds a receiving device. It occupies each for bytes / (groups * shared bandwidth),
+    rounded half-even to ns. Groups of the innermost level are single devices.
+    A message lasts as long as the slowest of its link and ports.
 
     Raises InvalidValue for stages that share some devices but not all.
     """

@@ -21,9 +21,9 @@ class Message:
 
 
 def stage_of_operators(graph: OperatorGraph, plan: Plan, positions: range | None = None) -> list[int]:
-    """For each operator of the graph the stage that computes it; a clone of a constant counts in the first.
+    """For each operator of the graph the stage that computes it. A clone of a constant counts in the first stage.
 
-    positions: the stages of one pipeline, the first one's unless they are given.
+    positions: the stages of one pipeline. Default: the first pipeline.
     Raises InvalidValue for an operator that the graph does not have or that no stage holds.
     """
     stage_of = [-1] * len(graph.operators)
@@ -42,9 +42,9 @@ def stage_of_operators(graph: OperatorGraph, plan: Plan, positions: range | None
 def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
     """All messages, in order of source, target and tensor. Each consuming stage receives a tensor once.
 
-    Each pipeline of the plan has its own; none crosses from one to another. A stage that holds a clone of the
-    (constant) producer receives nothing. With routing `relay` the stages form a chain as listed and a tensor is
-    sent on by every stage up to its last consumer.
+    Each pipeline of the plan has messages of its own; none crosses to another pipeline.
+    A stage that holds a clone of the (constant) producer receives nothing.
+    With routing `relay` the stages form a chain as listed; each stage passes a tensor on, up to its last consumer.
     """
     found: set[Message] = set()
     for first in range(0, len(plan.stages), plan.pipeline_length):
@@ -79,22 +79,22 @@ def stage_edges(graph: OperatorGraph, plan: Plan) -> list[tuple[int, int]]:
 
 
 def level_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[int]) -> LinkLevel:
-    """What a message between two sets of devices meets: see `slowest`."""
+    """The link level for a message between two sets of devices, see `slowest`."""
     return slowest(cluster, min(*senders, *receivers), max(*senders, *receivers))
 
 
 def slowest(cluster: Cluster, lowest: int, highest: int) -> LinkLevel:
-    """The slowest bandwidth and the largest latency of the levels up to the innermost that spans both ids."""
-    return as_one(_crossed(cluster, lowest, highest))
+    """The slowest bandwidth and the largest latency of all levels up to the innermost that spans both ids."""
+    return as_one(_levels_crossed(cluster, lowest, highest))
 
 
 def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> LinkLevel:
-    """What each of `rings` rings over devices lowest … highest meets while all of them run.
+    """The link level for each of `rings` rings over the devices lowest … highest, while all of them run.
 
-    As `slowest`; where a level has a shared bandwidth, the rings that leave one group of the level below
-    share it. min(rings, devices of that group) do: tensor-parallel rank i reduces with rank i of the others.
+    As `slowest`, but rings share the shared bandwidth of a level. min(rings, devices of a group of the level
+    below) rings leave each group, because tensor-parallel rank i reduces with rank i of the other replicas.
     """
-    crossed = _crossed(cluster, lowest, highest)
+    crossed = _levels_crossed(cluster, lowest, highest)
     shares = [
         level.shared_bandwidth_bytes_s / min(rings, below)
         for level, below in zip(crossed, (1, *(level.group for level in crossed)), strict=False)
@@ -104,6 +104,6 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> L
     return replace(one, bandwidth_bytes_s=min(one.bandwidth_bytes_s, *shares)) if shares else one
 
 
-def _crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
+def _levels_crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
     outermost = cluster.level_spanning(lowest, highest)
     return cluster.levels[: cluster.levels.index(outermost) + 1]

@@ -18,7 +18,7 @@ from pipebench.domain.profile import OperatorCosts
 
 
 class CostModel:
-    """Costs of stages and messages of plans for one problem; times are cached by micro-batch size."""
+    """The costs of stages and messages of plans for one problem. Times are cached by micro-batch size."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -39,11 +39,14 @@ class CostModel:
 
     @cached_property
     def times(self) -> OperatorTimes:
-        """Operator times on the type of device 0: what planners of uniform clusters use."""
+        """Operator times on the device type of device 0. Planners for uniform clusters use these."""
         return self.times_on(self.problem.cluster.devices[0])
 
     def terms(self, samples: int) -> Terms:
-        """What operators, parameters and tensors add to a stage at `samples` on a replica, on device 0."""
+        """What each operator, parameter and tensor adds to a stage. samples: on one replica.
+
+        Device type: that of device 0.
+        """
         if samples not in self._terms:
             self._terms[samples] = terms_at(self.graph, self.times, samples)
         return self._terms[samples]
@@ -59,10 +62,11 @@ class CostModel:
         return -(-stage.micro_batch // stage.data_parallel)
 
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
-        """Times of one micro-batch: the sum of the stage's operators at ceil(b / d) samples, see `Formula.times`.
+        """Times of one micro-batch: sums over the stage's operators at ceil(b / d) samples (`Formula.times`).
 
-        plan: the one that the stage is part of, whose pipelines all-reduce together (None: one pipeline).
-        Split operators: see `ShardedStage`. Raises UnsupportedProblem for one that has an alternative besides.
+        plan: the plan of the stage; its pipelines all-reduce together. None: one pipeline.
+        Split operators are priced by `ShardedStage`.
+        Raises UnsupportedProblem for a split operator that also has an alternative.
         """
         refuse_alternatives(stage)
         pipelines = 1 if plan is None else plan.all_pipelines
@@ -72,23 +76,23 @@ class CostModel:
         )
 
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
-        """What the stage runs once a mini-batch besides its micro-batches, in either regime."""
+        """The time of the update that the stage runs once a mini-batch, in ns, in both regimes."""
         return self.formula.update_ns(self.all_reduce_ns(stage, plan))
 
     def needs_update_task(self, stage: Stage, plan: Plan | None = None) -> bool:
-        """Whether the stage has a task of its own for that, kind R: in sync, where it takes time."""
+        """Whether the update is a task of its own (kind R): in sync, where it takes time."""
         return self.problem.regime.mode == "sync" and self.update_ns(stage, plan) > 0
 
     def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
-        """Forward, backward and weight-gradient ns of one micro-batch, nothing recomputed."""
+        """Forward, backward and weight-gradient ns of one micro-batch without recomputation."""
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         if is_sharded(stage):
-            return self._sharded(stage).times(times)
+            return self._sharded_stage(stage).times(times)
         positions = [self.graph.index[name] for name in stage.operators]
         if any(stage.choice):
             each = [
-                times.chosen(position, identifier, samples)
+                times.choice_ns(position, identifier, samples)
                 for position, identifier in zip(positions, stage.choice, strict=True)
             ]
             forward, backward, weight_gradient = (sum(column) for column in zip(*each, strict=True))
@@ -102,13 +106,15 @@ class CostModel:
         )
 
     def parameter_bytes(self, stage: Stage) -> int:
-        """Weights on one device of the stage; a parameter that several of its operators use counts once.
+        """Bytes of weights on one device of the stage. A parameter that several operators use counts once.
 
-        Of operators under alternatives that use the same parameters the largest counts; one that shares a
-        parameter with others in another way counts in full. Of split operators see `ShardedStage.weights`.
+        Operators under alternatives that use the same set of parameters count once, with the largest of their
+        bytes.
+        An alternative whose parameters overlap with others in any other way counts in full.
+        Split operators are priced by `ShardedStage.weights`.
         """
         if is_sharded(stage):
-            return sum(self._sharded(stage).weights().values())
+            return sum(self._sharded_stage(stage).weights().values())
         names: set[str] = set()
         alternatives = 0
         sharing: dict[frozenset[str], int] = {}
@@ -128,11 +134,11 @@ class CostModel:
         return alternatives + sum(sharing.values()) + sum(self.graph.parameter_bytes[name] for name in names)
 
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
-        """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies.
+        """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies, in ns.
 
-        The ring spans the devices of all of them.
-        One ring for each tensor-parallel rank, all at once. Of split operators also over the devices of a replica
-        that hold the same weights.
+        The ring spans the devices of all these replicas. Each tensor-parallel rank has a ring; all rings run at
+        once.
+        Gradients of split operators are also reduced over the devices of a replica that hold the same weights.
         """
         replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
         devices = stage.devices
@@ -146,19 +152,19 @@ class CostModel:
             return ring_level(self.problem.cluster, lowest, highest, rings)
 
         if is_sharded(stage):
-            return self._sharded(stage).all_reduce_ns(replicas, level)
+            return self._sharded_stage(stage).all_reduce_ns(replicas, level)
         if replicas == 1:
             return 0
         return Formula.all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
 
-    def _sharded(self, stage: Stage) -> ShardedStage:
+    def _sharded_stage(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
 
     def saved_bytes(self, stage: Stage) -> int:
-        """What one device saves for one live micro-batch when nothing is recomputed."""
+        """Bytes that one device saves for one live micro-batch without recomputation."""
         costs = self._costs(stage)
         if is_sharded(stage):
-            return self._sharded(stage).saved({each.operator: each for each in costs})
+            return self._sharded_stage(stage).saved_bytes({each.operator: each for each in costs})
         samples = self.local_samples(stage)
         total = 0
         for position, name in enumerate(stage.operators):
@@ -169,14 +175,14 @@ class CostModel:
         return total
 
     def stage_memory(self, plan: Plan, position: int, edges: Sequence[Message]) -> StageMemory:
-        """Memory of one device of the stage at `position`, see `Formula`; `edges` are the messages of the plan.
+        """Memory of one device of the stage at `position` (`Formula.memory`). edges: the messages of the plan.
 
-        Each tensor that crosses into the stage, and each that crosses out of it, reserves the replica's part of
-        one message and of one gradient message (the largest, where consumers differ in micro-batch). Between
-        stages on the same devices it is reserved once, at the receiver (it waits there).
-
-        Of split operators see `ShardedStage`; tensors that cross are held whole by each device of a replica.
-        Raises UnsupportedProblem for a split operator that has an alternative besides.
+        Each tensor that crosses into or out of the stage reserves one message and one gradient message, the part
+        of one replica. Where consumers differ in micro-batch, the largest counts. Between stages on the same
+        devices only the receiver reserves it.
+        A tensor that crosses is held whole by each device of a replica, also where operators are split
+        (`ShardedStage`).
+        Raises UnsupportedProblem for a split operator that also has an alternative.
         """
         stage = plan.stages[position]
         refuse_alternatives(stage)
@@ -190,7 +196,7 @@ class CostModel:
         ]
         replicas = stage.data_parallel * plan.all_pipelines
         if is_sharded(stage):
-            state = self._sharded(stage).weight_state(self.formula, replicas)
+            state = self._sharded_stage(stage).weight_state(self.formula, replicas)
         else:
             state = self.formula.state_bytes(self.parameter_bytes(stage), replicas)
         return self.formula.memory(
@@ -209,7 +215,9 @@ class CostModel:
         )
 
     def _input_bytes(self, stage: Stage, position: int, edges: Sequence[Message]) -> int:
-        """Bytes of a micro-batch's tensors received and of the inputs of the model that the stage reads."""
+        """Bytes of the tensors that the stage receives and of the model's inputs that it reads, for one
+        micro-batch.
+        """
         if stage.recompute == "none":
             return 0
         read = {
@@ -252,9 +260,11 @@ class CostModel:
         return messages(self.graph, plan)
 
     def message_ns(self, plan: Plan, message: Message, backward: bool = False) -> int:
-        """Time of one message: the tensor at the source's micro-batch, or its gradient at the target's.
+        """The time of one message in ns.
 
-        Stages on the same devices pass tensors in place: 0.
+        It carries the tensor at the source's micro-batch; with `backward` the gradient at the target's
+        micro-batch.
+        Stages on the same devices pass tensors in place, which takes no time.
         """
         source, target = plan.stages[message.source], plan.stages[message.target]
         if in_place(source, target):

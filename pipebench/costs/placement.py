@@ -23,8 +23,9 @@ def place(counts: Sequence[int], devices: int) -> tuple[tuple[int, ...], ...]:
 
 
 def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
-    """The device sets (ascending ids), in order of their first stage, and for each stage its set.
+    """The device sets of the plan and the set of each stage.
 
+    Sets hold ascending ids and stand in the order of their first stage.
     Raises InvalidValue for two sets that share some devices but not all.
     """
     sets: list[tuple[int, ...]] = []
@@ -47,12 +48,12 @@ def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
 
 
 def in_place(one: Stage, other: Stage) -> bool:
-    """Whether two stages run on the same devices, in whatever order they list them."""
+    """Whether two stages run on the same devices, in any order."""
     return one.devices == other.devices or sorted(one.devices) == sorted(other.devices)
 
 
 def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
-    """The ids that `devices` of the first copy have in every copy: shifted by the number of its devices."""
+    """The ids of `devices` in every copy: the ids in the first copy, shifted by the number of its devices."""
     shift = len({device for stage in plan.stages for device in stage.devices})
     return [device + copy * shift for copy in range(plan.copies) for device in devices]
 

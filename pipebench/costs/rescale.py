@@ -38,7 +38,7 @@ def in_precision(graph: OperatorGraph, precision: Precision) -> OperatorGraph:
     )
 
 
-def scaled(profile: Profile, factor: float) -> Profile:
+def scale_profile(profile: Profile, factor: float) -> Profile:
     """Times and activations times `factor`; parameters as they are.
 
     What a convolutional network costs at another image size, nearly: factor is the ratio of pixels. The last

@@ -56,25 +56,25 @@ class ShardedStage:
         return ring_level(self.cluster, min(self.stage.devices), max(self.stage.devices), rings)
 
     def times(self, times: OperatorTimes) -> tuple[int, int, int]:
-        """Forward, backward and weight-gradient ns of one micro-batch, reductions and changes of layout included.
+        """Forward, backward and weight-gradient ns of one micro-batch, with reductions and changes of layout.
 
-        An operator takes its time at the samples that one device has, times the largest part of its other dims,
-        rounded up to ns. Plain, or at the stage's choice, where it is not split.
+        A split operator takes its time at the samples of one device, times the largest part of its other dims,
+        rounded up to ns. An operator that is not split takes its plain time, or that of the stage's choice.
         """
         forward = backward = weight_gradient = 0
         choices = self.stage.choice or ("",) * len(self.stage.operators)
         for (operator, split, local), choice in zip(self._each(), choices, strict=True):
             share = share_of(operator, split)
-            whole = times.chosen(self.graph.index[operator.name], choice, local)
+            whole = times.choice_ns(self.graph.index[operator.name], choice, local)
             part = [_rounded_up(ns * share) for ns in whole]
             asked = reductions(self.graph, operator.name, split, self.samples)
-            forward += part[0] + self._reduced(asked.forward)
-            backward += part[1] + self._reduced(asked.backward)
+            forward += part[0] + self._all_reduce_ns(asked.forward)
+            backward += part[1] + self._all_reduce_ns(asked.backward)
             weight_gradient += part[2]
         there, back = self._relaid()
         return forward + there, backward + back, weight_gradient
 
-    def _reduced(self, asked: tuple[Reduction, ...]) -> int:
+    def _all_reduce_ns(self, asked: tuple[Reduction, ...]) -> int:
         ranks = self.stage.tensor_parallel
         return sum(
             Formula.all_reduce_ns(self._level(max(1, ranks // each.devices)), each.bytes, each.devices)
@@ -103,9 +103,9 @@ class ShardedStage:
         return forward, backward
 
     def weights(self) -> Mapping[int, int]:
-        """Bytes of weights on each device, by how many devices of its replica hold the same, which sum gradients.
+        """Bytes of weights on each device, keyed by how many devices of a replica hold the same weights.
 
-        A parameter that several operators use counts once for each way in which they split it.
+        These devices sum their gradients. A parameter of several operators counts once for each way they split it.
         """
         found: dict[tuple[str, Fraction, int], int] = {}
         for operator, split, _ in self._each():
@@ -119,9 +119,10 @@ class ShardedStage:
         return groups
 
     def weight_state(self, formula: Formula, replicas: int) -> int:
-        """Bytes of weights, gradients and optimizer state on each device; replicas: of all pipelines and copies.
+        """Bytes of weights, gradients and optimizer state on each device. replicas: those of all pipelines and
+        copies.
 
-        What every stage has is counted once, however many groups of devices hold the same weights.
+        The state that every stage has counts once, however many groups of devices hold the same weights.
         """
         every = formula.state_bytes(0, replicas)
         return every + sum(
@@ -136,15 +137,20 @@ class ShardedStage:
             total += Formula.all_reduce_ns(level(rings), local, devices * replicas)
         return total
 
-    def saved(self, costs: Mapping[str, OperatorCosts]) -> int:
+    def saved_bytes(self, costs: Mapping[str, OperatorCosts]) -> int:
         """Bytes that one device saves for a live micro-batch.
 
-        What an operator saves is taken to be its inputs, then its outputs, as far as their sizes reach, each as it
-        is split; the rest as the least split of them.
+        The profile gives one figure for each operator. The operator is assumed to save its inputs, then its
+        outputs, until the figure is reached, each split as the operator splits it. What remains is split as little
+        as any of them.
         """
-        return sum(self._saved(operator, split, local, costs) for operator, split, local in self._each())
+        return sum(
+            self._operator_saved_bytes(operator, split, local, costs) for operator, split, local in self._each()
+        )
 
-    def _saved(self, operator: Operator, split: Split, local: int, costs: Mapping[str, OperatorCosts]) -> int:
+    def _operator_saved_bytes(
+        self, operator: Operator, split: Split, local: int, costs: Mapping[str, OperatorCosts]
+    ) -> int:
         left = costs[operator.name].saved_bytes_per_sample
         rest = {dim: parts for dim, parts in split.items() if dim != "batch"}
         made = [self.graph.tensors[t].name for t in self.graph.outputs[self.graph.index[operator.name]]]

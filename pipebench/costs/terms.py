@@ -1,4 +1,4 @@
-"""What each operator, parameter and tensor adds to the sums of a stage, in arrays."""
+"""What each operator, parameter and tensor adds to the sums of a stage, as arrays."""
 
 from dataclasses import dataclass
 

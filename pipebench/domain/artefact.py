@@ -14,12 +14,13 @@ Judgement = Literal["holds", "does not hold", "depends", "claim only"]
 class Cell(WorkloadSpec, frozen=True, kw_only=True):
     """One trial: a workload, and a planner as on the command line.
 
-    at: where in the figure it stands, by the names that the artefact uses (network, devices, memory, …).
-    input_bytes: the profile is scaled so that its inputs have so many bytes a sample (None: as it is).
-    chain: the profile's operators are joined to the layers between single-tensor cuts, each of which keeps what
-    enters it (MadPipe, section 4.1), at the pinned micro-batch.
-    repeat: warm searches to time, 0 where the plan alone matters. expected_s: about how long the trial takes.
-    timeline: what the timeline of its schedule is called; empty: none is drawn.
+    at: its place in the figure, by the names that the artefact uses (network, devices, memory, …).
+    input_bytes: the profile is scaled until its inputs have so many bytes a sample; None: unchanged.
+    chain: the operators between single-tensor cuts are joined to layers, each of which keeps its input (MadPipe,
+    section 4.1), at the pinned micro-batch.
+    repeat: warm searches to time; 0 where only the plan matters.
+    expected_s: rough duration of the trial.
+    timeline: label of the timeline of its schedule; empty: none is drawn.
     """
 
     at: dict[str, str | float]

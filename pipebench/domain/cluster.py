@@ -51,8 +51,9 @@ class DeviceType(Value, frozen=True, kw_only=True):
 class LinkLevel(Value, frozen=True, kw_only=True):
     """Links inside groups of `group` consecutive devices (node, rack, whole cluster).
 
-    bandwidth_bytes_s: what one device can send, one way. shared_bandwidth_bytes_s: what all devices of one
-    group of the level below send together across this level (a node's network cards); None: no such limit.
+    bandwidth_bytes_s: what one device can send, in one direction.
+    shared_bandwidth_bytes_s: what all devices of one group of the level below can send together across this level
+    (a node's network cards); None: no such limit.
     """
 
     name: str
@@ -73,8 +74,9 @@ class LinkLevel(Value, frozen=True, kw_only=True):
 class Cluster(Value, frozen=True, kw_only=True):
     """Devices with ids 0, 1, … and link levels from the innermost to the whole cluster.
 
-    devices: for each device the name of its type. link_mode: `full` (each direction of a pair carries one
-    transfer at a time), `half` (one at a time for a pair, either way) or `delay` (no contention).
+    devices: for each device the name of its type.
+    link_mode: how many transfers a pair of devices carries at a time. `full`: one in each direction. `half`: one.
+    `delay`: any number.
     """
 
     name: str
@@ -124,9 +126,10 @@ class Cluster(Value, frozen=True, kw_only=True):
         return self.levels[-1]
 
     def flat(self, devices: int) -> LinkLevel:
-        """One level for planners that know only one: the innermost that holds `devices` devices.
+        """One level that stands for all, for planners that know only one.
 
-        With the slowest bandwidth and the largest latency of the levels up to it.
+        It has the slowest bandwidth and the largest latency of the levels up to the innermost that holds `devices`
+        devices.
         """
         held = [devices <= level.group for level in self.levels]
         return as_one(self.levels[: held.index(True) + 1] if True in held else self.levels)

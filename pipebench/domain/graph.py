@@ -24,8 +24,9 @@ class Parameter(Value, frozen=True, kw_only=True):
 class Tensor(Value, frozen=True, kw_only=True):
     """An activation: one producer (None: an input of the model), any consumers.
 
-    forward_bytes_per_sample travels with the activation, gradient_bytes_per_sample with its gradient
-    (0 for ids and masks), fixed_bytes are added once a message whatever the micro-batch.
+    forward_bytes_per_sample: bytes of the activation.
+    gradient_bytes_per_sample: bytes of its gradient (0 for ids and masks).
+    fixed_bytes: bytes added to each message, whatever the micro-batch.
     """
 
     name: str

@@ -10,11 +10,14 @@ from pipebench.domain.value import Value, require, require_count
 class Stage(Value, frozen=True, kw_only=True):
     """A set of operators run together.
 
-    operators: names. devices: ids, data_parallel x tensor_parallel of them. micro_batch: samples that flow
-    through the stage together, all replicas counted. k: kFkB. in_flight: samples whose forward is done and
-    backward is not, at most (0: left to the scheduler). choice: for each operator the id of an alternative
-    ('' the plain one); empty means plain for all. sharding: for each operator the split of its dims; empty
-    means unsplit. recompute `stage`: only stage inputs are kept and the forward is run again.
+    operators: names.
+    devices: ids; there are data_parallel x tensor_parallel of them.
+    micro_batch: samples that pass through the stage together, over all replicas.
+    k: the k of kFkB.
+    in_flight: the most samples with a finished forward and an unfinished backward (0: left to the scheduler).
+    choice: for each operator the id of an alternative ('' for the plain way); empty: plain for all.
+    sharding: for each operator the split of its dims; empty: nothing is split.
+    recompute: with `stage` only the stage's inputs are kept and the forward is run again.
     """
 
     operators: tuple[str, ...]
@@ -51,17 +54,19 @@ class Stage(Value, frozen=True, kw_only=True):
 class Plan(Value, frozen=True, kw_only=True):
     """Stages, extra precedences, placement, pipelines, copies.
 
-    order_edges: pairs of stage positions (before, after) without bytes: the sequential order that some
-    systems impose between stages that exchange nothing. copies: the whole pipeline repeated side by side;
-    the stages name the devices of the first copy, copy c uses the same ids shifted by c times their number.
-    routing `direct`: a tensor goes from its producer to each consuming stage; `relay`: stages form a chain
-    in the order listed and a tensor passes through every stage between.
+    order_edges: pairs of stage positions (before, after) without bytes. Some systems impose an order between
+    stages that exchange nothing.
+    copies: the whole pipeline is repeated so many times side by side. The stages name the devices of the first
+    copy; copy c uses these ids plus c times their number.
+    routing: with `direct` a tensor goes from its producer to each consuming stage. With `relay` the stages form a
+    chain in the order listed, and a tensor passes through every stage between.
     placement: how the stages, as listed, stand on device sets (domain.placement).
-    pipelines: the stages are so many whole pipelines of equal length, listed one after the other, on the same
-    device sets (those on sets of their own are copies). Stage i of each holds the same operators, with weights of
-    its own, each on another set. The mini-batch is split evenly over copies x pipelines; each pipeline numbers its
-    micro-batches from 0. At the update the gradients of the stages at one position are reduced together. No order
-    edge leads from one pipeline to another.
+    pipelines: the stages are so many whole pipelines of equal length, one after the other in the list, on the same
+    device sets. (Pipelines on device sets of their own are copies.)
+
+    Stages at one position hold the same operators, each on another set and with weights of its own. The mini-batch
+    is split evenly over copies x pipelines, and each pipeline numbers its micro-batches from 0. At the update the
+    gradients of the stages at one position are reduced together. No order edge connects two pipelines.
     """
 
     stages: tuple[Stage, ...]
@@ -99,7 +104,7 @@ class Plan(Value, frozen=True, kw_only=True):
 
     @property
     def devices_used(self) -> int:
-        """Number of distinct devices, all copies counted."""
+        """Number of distinct devices in all copies."""
         return self.copies * len({device for stage in self.stages for device in stage.devices})
 
     @property
@@ -109,14 +114,14 @@ class Plan(Value, frozen=True, kw_only=True):
 
     @property
     def all_pipelines(self) -> int:
-        """Pipelines that share the mini-batch, those of all copies."""
+        """Number of pipelines in all copies; they share the mini-batch."""
         return self.copies * self.pipelines
 
     def pipeline_of(self, position: int) -> range:
-        """The positions of the stages of the pipeline that has the stage at `position`."""
+        """The positions of all stages in the pipeline of the stage at `position`."""
         first = position - position % self.pipeline_length
         return range(first, first + self.pipeline_length)
 
     def mirrors(self, position: int) -> range:
-        """The positions of the stages that hold the same operators, one in each pipeline, itself included."""
+        """The positions of the stages with the same operators, one in each pipeline, `position` included."""
         return range(position % self.pipeline_length, len(self.stages), self.pipeline_length)

@@ -25,10 +25,12 @@ where it is not at its default, so that problems of older stores keep their ids.
 class Regime(Value, frozen=True, kw_only=True):
     """How weights are updated.
 
-    sync: flush at each update, 1 weight version + 1 gradient. async: weights stashed, no flush, 2 + 1.
-    gradient_precision: that of the accumulated gradients, None: as the weights.
-    optimizer state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0, and 4 more for the
-    master copy below fp32; sharded over the replicas of a stage with `zero1`.
+    mode: `sync` flushes at each update and holds 1 weight version + 1 gradient. `async` stashes weights, never
+    flushes and holds 2 + 1.
+    gradient_precision: precision of the accumulated gradients; None: that of the weights.
+    optimizer: state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0; below fp32 another 4 for the
+    master copy.
+    optimizer_sharding: with `zero1` the replicas of a stage share this state.
     """
 
     mode: RegimeMode
@@ -39,9 +41,11 @@ class Regime(Value, frozen=True, kw_only=True):
 
 
 class Pins(Value, frozen=True, kw_only=True):
-    """What the user fixed. None leaves it to the planner; a planner honours a pin or answers `unsupported`.
+    """What the user fixed.
 
-    reserve: the share of device memory to keep free; a plan inside it is `tight`.
+    None leaves the choice to the planner. A planner honours a pin or answers `unsupported`.
+
+    reserve: share of device memory to keep free; a plan that uses it is `tight`.
     """
 
     tensor_parallel: int | None = None
@@ -63,10 +67,11 @@ class Pins(Value, frozen=True, kw_only=True):
 class Problem(Value, frozen=True, kw_only=True):
     """Profile x Cluster x mini-batch x Regime x pins.
 
-    mini_batch: samples for one weight update. Its `problem_id` is the hash of its content, its
-    `workload_id` the same without the regime.
-    overlap: where a lane runs a forward and a backward at once, the share of the shorter of the two that is
-    hidden, in [0, 1]; 0: the pair takes as long as one after the other.
+    mini_batch: samples for one weight update.
+    overlap: the share of the shorter task that is hidden where a lane runs a forward and a backward at once, in
+    [0, 1].
+    With 0 a pair takes as long as both tasks one after the other.
+    problem_id: the hash of its content; workload_id: the same without the regime.
     """
 
     profile: Profile
@@ -98,19 +103,19 @@ class Problem(Value, frozen=True, kw_only=True):
 
     @cached_property
     def problem_id(self) -> str:
-        """Hash of the content, provenance apart: the same figures are the same problem, whoever measured them."""
-        return digest((_hashed(self.regime), self.workload_id))
+        """Hash of the content without provenance: equal figures are the same problem, whoever measured them."""
+        return digest((_hashed_fields(self.regime), self.workload_id))
 
     @cached_property
     def workload_id(self) -> str:
         """Hash of the content without the regime."""
         figures = replace(self.profile, provenance=Provenance())
-        content = (figures, self.cluster, self.mini_batch, _hashed(self.pins))
-        later = {name: each for name, each in _hashed(self).items() if name not in FIRST_FIELDS}
+        content = (figures, self.cluster, self.mini_batch, _hashed_fields(self.pins))
+        later = {name: each for name, each in _hashed_fields(self).items() if name not in FIRST_FIELDS}
         return digest((*content, later) if later else content)
 
 
-def _hashed(value: Value) -> dict[str, Any]:
+def _hashed_fields(value: Value) -> dict[str, Any]:
     """The fields that an id covers."""
     return {
         field.name: each

@@ -24,16 +24,18 @@ ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 
 class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """Another way to run one operator, all figures for each device.
+    """Another way to run one operator. All figures are those of one device.
 
-    forward_s, backward_s: seconds at each profiled micro-batch size (joint backward, recomputation included).
-    parameter_bytes: weights held by one device; versions, gradients and optimizer state are never inside.
-    fixed_bytes: what one device holds besides, whatever the micro-batch.
-    collective_bytes: bytes a sample that each device all-reduces in each direction (tensor parallelism);
-    their time is already inside forward_s and backward_s. boundary_bytes: for a tensor that crosses to another
-    stage, the forward and backward bytes a sample that this way of running adds at the cut (Piper's
-    synchronisation of tensor-parallel stages). transient_bytes_per_sample: held only while the operator itself
-    runs backward (what a recomputed forward makes again); a stage holds the largest of its operators.
+    forward_s, backward_s: seconds at each profiled micro-batch size (backward of inputs and weights together,
+    recomputation included).
+    parameter_bytes: weights; versions, gradients and optimizer state are never included.
+    fixed_bytes: what the device holds besides, whatever the micro-batch.
+    collective_bytes: bytes for a sample that the device all-reduces in each direction (tensor parallelism). Their
+    time is included in forward_s and backward_s.
+    boundary_bytes: forward and backward bytes for a sample that this way adds to a tensor that crosses to another
+    stage (Piper's synchronisation of tensor-parallel stages).
+    transient_bytes_per_sample: memory held only during the operator's own backward (what a recomputed forward
+    makes again); a stage holds the largest of its operators.
     """
 
     id: str
@@ -70,9 +72,10 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
 class OperatorCosts(Value, frozen=True, kw_only=True):
     """What one operator costs on one device, without splitting it.
 
-    forward_s, backward_s: seconds at each profiled micro-batch size. weight_gradient_s: the part of the
-    backward that computes weight gradients, where it was measured apart. saved_bytes_per_sample: what the
-    forward keeps for the backward. workspace_bytes: scratch memory while it runs.
+    forward_s, backward_s: seconds at each profiled micro-batch size.
+    weight_gradient_s: the part of the backward that computes weight gradients, where it was measured apart.
+    saved_bytes_per_sample: what the forward keeps for the backward.
+    workspace_bytes: scratch memory while it runs.
     """
 
     operator: str
@@ -135,7 +138,7 @@ class DeviceCosts(Value, frozen=True, kw_only=True):
 
 
 class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """The devices and the mini-batch that a foreign file was made for; they hold where nobody says otherwise."""
+    """The devices and the mini-batch that a foreign file was made for. They are defaults."""
 
     devices: int | None = None
     memory_bytes: int | None = None
@@ -151,9 +154,10 @@ class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Provenance(Value, frozen=True, kw_only=True):
-    """Where the figures come from: who measured, on what, when, with which versions and spread.
+    """The origin of the figures: who measured them, on what, when, with which versions and spread.
 
-    setting: of a foreign file that carries one. model: what the profiler captured, so that it can be built again.
+    setting: what a foreign file was made for, where it says so.
+    model: the model that the profiler captured, so that it can be built again.
     calibration: of a computed profile whose rates were fitted to measured ones.
     """
 

@@ -11,12 +11,13 @@ Termination = Literal["optimal", "heuristic", "limit"]
 
 
 class PlanResult(Value, frozen=True, kw_only=True):
-    """A plan, what the planner says of it, and how its search ended.
+    """A plan, what the planner states about it, and how its search ended.
 
-    scheduler: what kind of schedule the plan brings, for the tables. claimed_s: the planner's objective in
-    seconds for one mini-batch; claimed_native and claimed_unit: the same in the planner's own unit.
-    lower_bound_s with bound_scope: a bound that the planner proved for its
-    class of plans. termination `optimal`: proven best in bound_scope; `limit`: stopped by a limit.
+    scheduler: the kind of schedule that the plan brings, for the tables.
+    claimed_s: the planner's objective, in seconds for one mini-batch.
+    claimed_native, claimed_unit: the same in the planner's own unit.
+    lower_bound_s: a bound that the planner proved for its class of plans; bound_scope names the class.
+    termination: `optimal` if the plan is proven best in bound_scope, `limit` if a limit stopped the search.
     An infeasible or unsupported problem is an exception (InfeasibleProblem, UnsupportedProblem), not a result.
     """
 

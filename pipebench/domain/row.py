@@ -11,21 +11,27 @@ Status = Literal["ok", "infeasible", "timeout", "memory", "crashed", "invalid_pl
 
 
 class Row(Value, frozen=True, kw_only=True):
-    """Everything that is known of one trial; a field that does not apply is None.
+    """All figures of one trial. A field that does not apply is None.
 
-    workload: what a suite calls the problem, with the values of its grid; empty outside suites.
-    Times are seconds for one mini-batch (search times: seconds of search). claimed_s of an infeasible row: what
-    the planner expected of a partition that could not be scheduled. bound_s is the suite's proven
-    bound, gap (value - bound) / bound with value = simulated, else estimated. peak_memory_bytes: for each
-    device, memory_bytes the largest of them. measured_error: (simulated - measured) / measured.
-    replayed_s: simulated with the measured times of tasks in place of the profile's.
+    workload: the suite's name for the problem, with the values of its grid; empty outside suites.
+    Times are seconds for one mini-batch (search times: seconds of search).
+    claimed_s: for an infeasible row, what the planner expected of a partition that could not be scheduled.
+    bound_s: the suite's proven bound.
+    gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
+    peak_memory_bytes: for each device; memory_bytes: the largest of them.
+    measured_error: (simulated - measured) / measured.
+    replayed_s: simulated with the measured times of tasks instead of the profile's.
     measured_memory_bytes: the most that a process of an executor held.
 
-    search_cpu_s, search_wall_s: medians of search_samples (CPU with children, wall), the warm repeats in
-    order; search_cold_s: wall of the first search. search_ratio: median of the CPU time over that of the
-    calibration right before it, for each flavour of calibration. search_peak_bytes: resident memory of the
-    search's process. parallel: other trials ran at the same time, so its search times compare with nothing.
-    output: the tail of what the planner printed. key: hash of all that can change this row.
+    search_cpu_s, search_wall_s: medians of search_samples.
+    search_samples: CPU seconds with children, and wall seconds, of the warm searches in order.
+    search_cold_s: wall seconds of the first search.
+    search_ratio: for each flavour of calibration the median of the search's CPU time over that of the calibration
+    right before it.
+    search_peak_bytes: resident memory of the search's process.
+    parallel: other trials ran at the same time, so the search times cannot be compared.
+    output: the end of what the planner printed.
+    key: hash of everything that can change this row.
     """
 
     model: str

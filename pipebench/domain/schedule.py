@@ -12,12 +12,12 @@ TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
 class Lane(Value, frozen=True, kw_only=True):
     """The order of tasks on one set of devices that always work together (the replicas of a stage).
 
-    Column i of `stage`, `micro_batch` and the i-th letter of `kinds` are one task. kinds: F forward,
-    B full backward, I and W its input and weight gradient parts, R the all-reduce of the weight gradients
-    (micro_batch 0).
-    together: positions i, ascending, of an F that runs at the same time as the B or I behind it (task i + 1) of
-    another stage or micro-batch. Such a pair starts when the inputs of both are there, and both end together;
-    Problem.overlap says how long it takes.
+    stage, micro_batch, kinds: entry i of each is one task.
+    kinds: F forward, B full backward, I and W its input and weight gradient parts, R the all-reduce of the weight
+    gradients (micro_batch 0).
+    together: ascending positions i of an F that runs at the same time as task i + 1, a B or I of another stage or
+    micro-batch. Such a pair starts when the inputs of both are there, and both end together. Problem.overlap gives
+    its duration.
     """
 
     devices: tuple[int, ...]
@@ -72,10 +72,10 @@ class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
 class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):
     """A pattern repeated every period_ns; micro-batch i runs an operation at start + (shift + i) * period.
 
-    Columns stage, kinds (F or B), start_ns in [0, period), shift: one entry an operation.
-    Columns source, target (stages), transfer_kinds, transfer_start_ns, transfer_shift: one entry for all
-    tensors that cross from source to target (F) or whose gradients cross back to `target` (B: source is the
-    consumer stage of the tensor, target its producer stage).
+    stage, kinds (F or B), start_ns in [0, period), shift: an entry for each operation.
+    source, target (stages), transfer_kinds, transfer_start_ns, transfer_shift: an entry for each transfer.
+    A transfer F carries all tensors that cross from source to target. A transfer B carries their gradients back:
+    its source is the consumer stage, its target the producer stage.
     """
 
     period_ns: int

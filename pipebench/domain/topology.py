@@ -30,7 +30,7 @@ def topological_order(successors: Sequence[Sequence[int]], names: Sequence[str])
                 heapq.heappush(ready, successor)
     if len(order) < len(successors):
         cycle = _one_cycle(successors)
-        raise InvalidValue("cycle: " + _spelled([names[node] for node in [*cycle, cycle[0]]]))
+        raise InvalidValue("cycle: " + _spell_cycle([names[node] for node in [*cycle, cycle[0]]]))
     return tuple(order)
 
 
@@ -44,7 +44,7 @@ def _one_cycle(successors: Sequence[Sequence[int]]) -> list[int]:
     return cycle[first:] + cycle[:first]
 
 
-def _spelled(names: list[str]) -> str:
+def _spell_cycle(names: list[str]) -> str:
     """The names in order; of a long cycle the first and last few."""
     if len(names) > MOST_SPELLED:
         names = [*names[: MOST_SPELLED - 2], f"… ({len(names) - MOST_SPELLED} more)", *names[-2:]]

@@ -26,13 +26,14 @@ class MemoryTimeline(Value, frozen=True, kw_only=True):
 
 
 class Trace(Value, frozen=True, kw_only=True):
-    """Tasks and transfers with start and end, memory of each device, in nanoseconds.
+    """Tasks and transfers with start and end, and the memory of each device, in ns and bytes.
 
-    lanes: device ids of each lane. Columns lane, stage, micro_batch, kinds, start_ns, end_ns: the tasks.
-    Columns source, target, tensor, message, transfer_kinds, transfer_start_ns, transfer_end_ns: the
-    transfers (source and target are stages; tensor a position in the graph's tensors; message the sender's
-    micro-batch). total_ns: length of one mini-batch (sync) or of the whole unrolled run (periodic).
-    period_ns: the steady-state time for one micro-batch of a periodic schedule, else None.
+    lanes: device ids of each lane.
+    lane, stage, micro_batch, kinds, start_ns, end_ns: an entry for each task.
+    source, target (stages), tensor (position in the graph), message (micro-batch of the sender), transfer_kinds,
+    transfer_start_ns, transfer_end_ns: an entry for each transfer.
+    total_ns: length of one mini-batch (sync) or of the whole unrolled run (periodic).
+    period_ns: steady time for one micro-batch of a periodic schedule, else None.
     """
 
     origin: Literal["simulated", "measured"]

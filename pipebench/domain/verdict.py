@@ -11,12 +11,15 @@ Fit = Literal["fits", "tight", "does not fit"]
 
 
 class Witness(Value, frozen=True, kw_only=True):
-    """Why a plan, schedule or trace is invalid: the rule and where it breaks.
+    """Why a plan, schedule or trace is invalid: the rule and where it is broken.
 
-    coverage: each operator in exactly one stage, each task exactly once. C1 convex stages, C2 acyclic edges,
-    C3 devices a partition, C4 order of tasks. dependency: an operation before one that it needs. resource: two
-    operations at a time on one device or link. shape: wrong sizes or names, more in flight than declared.
-    bytes_over: for memory, how much more than the device has.
+    rule: the broken rule.
+    - coverage: each operator is in exactly one stage, each task runs exactly once.
+    - C1: stages are convex. C2: edges have no cycle. C3: devices are a partition. C4: order of tasks.
+    - dependency: no operation before one that it needs.
+    - resource: one operation at a time on a device or link.
+    - shape: sizes and names, and no more in flight than declared.
+    bytes_over: for memory, by how much the device is exceeded.
     """
 
     rule: Rule
@@ -46,7 +49,7 @@ class Verdict(Value, frozen=True, kw_only=True):
 
 
 def with_witness(verdict: Verdict, witness: Witness | None) -> Verdict:
-    """The verdict made invalid by a witness that was found besides; one that is invalid already stays as it is."""
+    """The verdict made invalid by another witness. A verdict that is invalid already stays as it is."""
     if witness is None or verdict.status == "invalid":
         return verdict
     return replace(verdict, status="invalid", witness=witness, reason="")

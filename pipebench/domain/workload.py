@@ -1,7 +1,7 @@
-"""WorkloadSpec: what a user says of one workload. The one list of its fields, each with its type and its text.
+"""WorkloadSpec: the one declaration of a workload's fields, each with its type and its text.
 
-From it come the options of the command line, the keys of a suite, the keywords of the API and the cells of an
-artefact. A new field is one line in WorkloadSpec and one in WorkloadKeywords, both in this file.
+The options of the command line, the keys of a suite, the keywords of the API and the cells of an artefact come
+from it. A new field is one line in WorkloadSpec and one in WorkloadKeywords, both in this file.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,14 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What the declaration says of a field; `name`, `type` and `default` are read off the annotation.
+    """The declaration of a field. `name`, `type` and `default` are read off the annotation.
 
-    text: a sentence without its full stop. fallback: what holds where the command line does not say it.
-    short: a second spelling of the option. unit: what a text measures. axis: a suite may give a list of values,
-    which makes a workload for each. lands: the part of the problem that takes the value as it is.
+    text: a sentence without its full stop.
+    fallback: what holds where the command line does not set the field.
+    short: a second spelling of the option.
+    unit: what a text measures.
+    axis: whether a suite may give a list of values, which makes a workload for each.
+    lands: the part of the problem that takes the value unchanged.
     """
 
     text: str

@@ -86,7 +86,7 @@ def read_chrome_trace(path: str) -> RankTrace:
         steps=tuple(steps[number] for number in sorted(steps)),
         sent=_messages(events, "send", "c10d::send"),
         got=_messages(events, "recv", "c10d::recv_"),
-        busy=_merged([span for span, event in events if _works(event)]),
+        busy=_merge_spans([span for span, event in events if _works(event)]),
         tasks=_tasks(events),
     )
 
@@ -146,7 +146,7 @@ def _peer(event: Event) -> Span | None:
         return None
 
 
-def _merged(spans: list[Span]) -> tuple[Span, ...]:
+def _merge_spans(spans: list[Span]) -> tuple[Span, ...]:
     made: list[Span] = []
     for start, end in sorted(spans):
         if made and start <= made[-1][1]:

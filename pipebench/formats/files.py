@@ -42,7 +42,7 @@ def write_file(path: str | Path, data: bytes) -> None:
     """
     stream = None
     try:
-        target, status = _resolved(path)
+        target, status = _resolve_links(path)
         stream = None if status is None else _own_stream(status)
         if stream is not None:
             sys.stdout.flush()
@@ -61,7 +61,7 @@ def write_file(path: str | Path, data: bytes) -> None:
 def prepare_file(path: str | Path) -> None:
     """Make the folders above a file and try whether it could be written. Raises PipebenchError when not."""
     try:
-        target, status = _resolved(path)
+        target, status = _resolve_links(path)
         if status is None or stat.S_ISREG(status.st_mode):
             _probe(target.parent)
         elif stat.S_ISDIR(status.st_mode):
@@ -75,13 +75,13 @@ def prepare_file(path: str | Path) -> None:
 def is_standard_output(path: str | Path) -> bool:
     """Whether writing to the path writes to this process's standard output."""
     try:
-        _, status = _resolved(path)
+        _, status = _resolve_links(path)
     except (OSError, ValueError):
         return False
     return status is not None and _own_stream(status) == STDOUT
 
 
-def _resolved(path: str | Path) -> tuple[Path, os.stat_result | None]:
+def _resolve_links(path: str | Path) -> tuple[Path, os.stat_result | None]:
     """Where links lead, and what is there; None: nothing yet."""
     target = Path(os.path.realpath(path))
     try:

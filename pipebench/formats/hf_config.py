@@ -46,10 +46,10 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
             f"{path}: unknown architecture {named}",
             f"{nearest(str(kind), ARCHITECTURES)}; for others profile the model and use --profile",
         )
-    return _Reader(path, said, ARCHITECTURES[kind]).read(sequence)
+    return _ConfigReader(path, said, ARCHITECTURES[kind]).read(sequence)
 
 
-class _Reader:
+class _ConfigReader:
     """Keys of one file, under the names that its architecture gives them."""
 
     def __init__(self, path: str, said: dict[str, Any], architecture: str) -> None:

@@ -1,4 +1,4 @@
-"""The plugin host: what plugins declare, how they are found, and the context that their work receives."""
+"""The plugin host: what plugins declare, how they are found, and the context of their calls."""
 
 import pluggy
 

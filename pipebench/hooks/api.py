@@ -1,8 +1,8 @@
-"""The hook API's promise to plugins, and what holds it: which versions load, what goes away and when.
+"""The promise of the hook API to plugins, and its enforcement: which versions load, and what is deprecated.
 
 The promise (docs/reference/api-promise.md): within one version nothing that a plugin uses is removed or changes
-its meaning; what is added has a default. A version that is superseded loads for at least two more minor releases,
-with one warning line; so does anything deprecated.
+its meaning, and every addition has a default. A superseded version still loads for at least two minor releases,
+with one warning line. So does anything that is deprecated.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ GRACE_MINORS = 2
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """Something that plugins may use and that goes away. since, removed_in: releases, "0.3"."""
+    """Something that plugins may use and that will be removed. since, removed_in: releases such as "0.3"."""
 
     what: str
     since: str
@@ -48,7 +48,7 @@ def refusal(version: object) -> str | None:
 
 
 def notice(version: int) -> str | None:
-    """What to know of a version that loads: that it will not for long."""
+    """The warning for a version that loads now and will not load in a later release."""
     gone = RETIRING.get(version)
     if gone is None:
         return None

@@ -1,4 +1,4 @@
-"""Which other components a component may ask its context for: what it declares, and what its user names."""
+"""Which components a component may ask its context for: those that it declares, and those that its user names."""
 
 import msgspec
 
@@ -7,16 +7,16 @@ from pipebench.hooks.descriptors import Component
 
 
 class UndeclaredCall(RuntimeError):
-    """A component asks its context for one that it does not declare to call: a fault in its descriptor.
+    """A component asks its context for a component that its descriptor does not declare in `calls`.
 
-    No PipebenchError, so that a planner that does without a callee that fails does not hide it.
+    This is no PipebenchError, so that a planner that tolerates the failure of a callee does not hide it.
     """
 
 
 def declared_calls(component: Component, options: Value) -> frozenset[str]:
     """Names of planners and schedulers that the component may ask for, without options in brackets.
 
-    These are its `calls`, and the values of its options of type str: a component that the user names there.
+    They are its `calls`, and the values of its options of type str, where the user names a component.
     """
     named = (getattr(options, info.name) for info in msgspec.structs.fields(type(options)) if info.type is str)
     return frozenset(filter(None, map(plain_name, (*component.calls, *named))))
@@ -27,7 +27,7 @@ def plain_name(text: str) -> str:
     return text.partition("[")[0].strip()
 
 
-def undeclared(component: Component, name: str) -> UndeclaredCall:
+def undeclared_call_error(component: Component, name: str) -> UndeclaredCall:
     """The error for a call of that name, with the remedy."""
     calls = tuple(sorted({*component.calls, plain_name(name)}))
     where = "its descriptor" if component.load else "the file"

@@ -1,4 +1,4 @@
-"""The context that a component's work receives: a new need is a new field, never a broken signature."""
+"""The context of a component's call. A new need becomes a new field, so that no signature changes."""
 
 import time
 from collections.abc import Callable
@@ -23,9 +23,9 @@ class DeadlineReached(PipebenchError):
 
 
 class Services(Protocol):
-    """Other components by name; what the host gives to a context. Their time counts as the caller's.
+    """Other components by name, as the host offers them to a context. Their time counts as the caller's.
 
-    schedule and plan raise UndeclaredCall for a name that the caller's descriptor does not have in `calls`; the
+    schedule and plan raise UndeclaredCall for a name that is not in `calls` of the caller's descriptor. The
     scheduler that the user names (Context.scheduler) may always be called.
     """
 
@@ -45,14 +45,18 @@ def _silent(done: float, message: str) -> None:
 
 @dataclass(slots=True)
 class Context:
-    """One call's options, limits and services.
+    """Options, limits and services of one call.
 
-    options: the component's options. seed: for everything random. deadline_s: time.monotonic() value at
-    which to stop, or None. report(done, message): progress, done in [0, 1]. counters: work done (states
-    expanded, LP size, nodes …), exact from run to run; what a called component counts is added
-    as "name.counter". request: what a slot needs besides (see descriptors). notices: lines for the row.
-    scheduler: for a planner, the one that will order its plan where the user names one; else empty. placements:
-    those that this scheduler takes, as it declares them; empty where none is named.
+    options: the component's options.
+    seed: for everything random.
+    deadline_s: value of time.monotonic() at which to stop, or None.
+    report(done, message): reports progress; done is in [0, 1].
+    counters: work done (states expanded, LP size, nodes …), exact from run to run. The counters of a called
+    component are added as "name.counter".
+    request: what a slot needs besides (see descriptors).
+    notices: lines for the row.
+    scheduler: for a planner the scheduler that will order its plan, where the user names one; else empty.
+    placements: the placements that this scheduler declares; empty where the user names none.
     """
 
     options: Any
@@ -67,7 +71,7 @@ class Context:
     placements: "tuple[PlacementKind, ...]" = ()
 
     def note(self, text: str) -> None:
-        """Add a line that the user should read beside the result."""
+        """Add a line for the user to read beside the result."""
         self.notices.append(text)
 
     def count(self, name: str, amount: int = 1) -> None:
@@ -103,7 +107,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """What a profiler that measures links is asked for: how many devices, of which kind."""
+    """The request to a profiler that measures links: number and type of devices."""
 
     devices: int
     device: str = "cpu"
@@ -111,10 +115,11 @@ class LinkRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What a profiler is asked for: device types with their facts, micro-batch sizes (ascending), precision.
+    """The request to a profiler: device types with their facts, micro-batch sizes (ascending), precision.
 
-    model: what a profiler that captures models itself is to capture, else empty. scratch: a file where it may keep
-    what it has measured, to go on from there when it is run again; empty: there is none.
+    model: the model to capture, for a profiler that captures models itself; else empty.
+    scratch: a file in which the profiler may keep measurements, to resume from when it is run again; empty for
+    none.
     """
 
     devices: "tuple[DeviceType, ...]"

@@ -1,4 +1,4 @@
-"""What a plugin yields: frozen descriptions, so that listing imports no algorithm."""
+"""What a plugin yields: frozen descriptions. To list components imports no algorithm."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,9 +34,10 @@ class Capabilities:
 class ScheduleCapabilities:
     """What a scheduler can order: `finite` for one mini-batch (sync), `periodic` a repeating pattern (async).
 
-    placements: how the stages of its plans may stand on device sets. With `mirrored` it takes plans that hold the
-    weights of an operator in two places. pairs: its schedules may run a forward and a backward at once.
-    shared_devices: deprecated; true means that `listed` is one of the placements.
+    placements: the placements that its plans may have. With `mirrored` it takes plans that hold the weights of an
+    operator in two places.
+    pairs: whether its schedules may run a forward and a backward at once.
+    shared_devices: deprecated; true adds the placement `listed`.
     """
 
     produces: Literal["finite", "periodic"] = "finite"
@@ -51,9 +52,9 @@ class ScheduleCapabilities:
 class ExecutorCapabilities:
     """What an executor can run and how it is started.
 
-    placements: how the stages of its plans may stand on device sets. `listed` is every way, for one pipeline; with
-    `mirrored` it runs plans that hold the weights of an operator in two places. pairs: it runs a forward and a
-    backward at once where a schedule says so.
+    placements: the placements that its plans may have. `listed` means any placement of one pipeline. With
+    `mirrored` it runs plans that hold the weights of an operator in two places.
+    pairs: whether it runs a forward and a backward at once where a schedule asks for it.
     shared_devices: deprecated; false means that `apart` is the only placement.
     """
 
@@ -70,10 +71,12 @@ class ExecutorCapabilities:
 class Component:
     """A named thing that a plugin offers in one slot.
 
-    load: "package.module:attribute" of the callable that does the work. options: a Value class with a
-    default for every field. reference: what to cite. deviations: every difference from the reference. calls: names
-    of planners and schedulers that it asks its context for, without options in brackets; its rows depend on their
-    code, and the context refuses others.
+    load: "package.module:attribute" of the callable that does the work.
+    options: a Value class with a default for every field.
+    reference: what to cite.
+    deviations: every difference from the reference.
+    calls: names of planners and schedulers that it asks its context for, without options in brackets. Its rows
+    depend on their code, and the context refuses all others.
     """
 
     name: str
@@ -112,11 +115,12 @@ class Executor(Component):
 class Profiler(Component):
     """profile(graph, context) -> Profile; context.request says for which devices and sizes.
 
-    links: "package.module:attribute" of links(context) -> Cluster, for one that measures links between devices.
-    captures: it also takes models that it builds itself: graph is None and context.request.model names one.
+    links: "package.module:attribute" of links(context) -> Cluster, for a profiler that measures links between
+    devices.
+    captures: whether it captures models itself. For such a model graph is None and context.request.model names it.
     devices: "package.module:attribute" of devices(options) -> names of the device types that it measures without
-    facts from the device table. The first is the default; none: it measures those of the table only. Empty: it
-    measures cpu by default, and any other type.
+    an entry in the device table. The first is the default; no names: only types of the table. Empty: cpu by
+    default, plus any type.
     """
 
     captures: bool = False

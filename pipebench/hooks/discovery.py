@@ -1,4 +1,7 @@
-"""Find plugins: entry points loaded one at a time, so that a broken one is a warning and not a dead host."""
+"""Find plugins.
+
+Entry points are loaded one at a time, so that a broken plugin costs a warning and not the command.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +37,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportedPlugin:
     """A plugin module that could be imported."""
 
     provider: Provider
@@ -51,7 +54,7 @@ def _rank(provider: Provider) -> tuple[bool, str, str]:
 
 
 def provider_of(point: EntryPoint) -> Provider:
-    """Who offers an entry point."""
+    """The distribution that offers an entry point."""
     distribution = point.dist
     if distribution is None:
         return Provider("unknown", "", point.name)
@@ -60,7 +63,9 @@ def provider_of(point: EntryPoint) -> Provider:
 
 @lru_cache
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
-    """From the head of the metadata: the library parses all of it, README included, at each question."""
+    """Name and version from the head of the metadata; the library would parse all of it, README included, every
+    time.
+    """
     # a broken installation may have no metadata at all
     text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     lines = takewhile(bool, map(str.rstrip, text.splitlines()))
@@ -68,9 +73,9 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return head.get("name") or "unknown", head.get("version", "")
 
 
-def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
-    """The plugins that load, and one warning line for each that does not: who, why and the remedy."""
-    found: list[Found] = []
+def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], list[str]]:
+    """The plugins that load, and a warning line with cause and remedy for each that does not."""
+    found: list[ImportedPlugin] = []
     warnings: list[str] = []
     for point in points:
         provider = provider_of(point)
@@ -80,20 +85,20 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[Found], list[str]]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
+            warnings.append(exclusion_warning(provider, f"{type(error).__name__}: {first_line(error)}"))
             continue
         refused = refusal(version)
         if refused is not None:
-            warnings.append(broken(provider, refused))
+            warnings.append(exclusion_warning(provider, refused))
             continue
         aging = notice(int(version or 0))
         if aging is not None:
             warnings.append(f"plugin {provider}: {aging} (pip install --upgrade {provider.distribution})")
-        found.append(Found(provider, module))
+        found.append(ImportedPlugin(provider, module))
     return found, warnings
 
 
-def broken(provider: Provider, cause: str) -> str:
+def exclusion_warning(provider: Provider, cause: str) -> str:
     """The warning line for a plugin that is left out."""
     name = provider.distribution
     remedy = REPAIR if provider.ships else f"update it, or remove it: pip uninstall {name}"

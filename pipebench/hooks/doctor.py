@@ -1,4 +1,4 @@
-"""What is broken about the plugins: what one lacks, what fails to load, and the command that mends it."""
+"""Faults of the installed plugins, each with the command that mends it."""
 
 import json
 import subprocess
@@ -13,14 +13,15 @@ from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.inventory import Installed, cause
+from pipebench.hooks.inventory import PluginEntry, cause
 
 
 def unmet(name: str) -> list[tuple[str, str]]:
-    """Requirements of an installed distribution that are missing or of another version, each with what is there.
+    """Requirements of an installed distribution that are missing or have another version, each with what is
+    installed.
 
-    Requirements of extras, and those whose marker does not hold here, are left out. So are requirements and
-    versions that do not follow the standards (PEP 508, PEP 440).
+    Left out: requirements of extras, those whose marker does not apply here, and requirements and versions that do
+    not follow the standards (PEP 508, PEP 440).
     """
     try:
         needs = distribution(name).requires or []
@@ -50,7 +51,7 @@ def unmet(name: str) -> list[tuple[str, str]]:
 
 
 def installed_twice(names: set[str]) -> dict[str, list[str]]:
-    """Of the distributions named, those whose metadata is found more than once, with the versions.
+    """The distributions named whose metadata is found more than once, with the versions.
 
     names: canonical (`packaging.utils.canonicalize_name`).
     """
@@ -82,15 +83,15 @@ print("\\nDOCTOR" + json.dumps(failed), file=sys.stderr)
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """One thing that is wrong: of whom, what, and the command that mends it."""
+    """One fault: whose it is, what it is, and the command that mends it."""
 
     plugin: str
     what: str
     remedy: str
 
 
-def examine(listed: Iterable[Installed]) -> list[Ailment]:
-    """Everything that is wrong: plugins that do not load, components, requirements, slow imports."""
+def examine(listed: Iterable[PluginEntry]) -> list[Ailment]:
+    """All faults: plugins that do not load, components that do not load, missing requirements, slow imports."""
     entries = list(listed)
     found = [ailment for entry in entries for ailment in _plugin(entry)]
     names: dict[str, str] = {
@@ -106,25 +107,25 @@ def examine(listed: Iterable[Installed]) -> list[Ailment]:
     return list(dict.fromkeys(found))
 
 
-def _plugin(entry: Installed) -> Iterator[Ailment]:
+def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     name, who = entry.provider.distribution, str(entry.provider)
     if entry.error is not None:
         yield Ailment(who, cause(entry.error), _mend(name, entry.module, _missing(entry.error)))
         return
     if entry.state == "left out":
         newer = isinstance(entry.api, int) and entry.api > API_VERSION
-        yield Ailment(who, _told(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
+        yield Ailment(who, _warning_cause(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
         return
     for line in entry.troubles:
         clash = "already provided by" in line
-        yield Ailment(who, _told(line), _without(name) if clash else f"pip install --upgrade {name}")
+        yield Ailment(who, _warning_cause(line), _without(name) if clash else f"pip install --upgrade {name}")
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, f"pip install --upgrade {name}")
 
 
-def _components(entries: list[Installed], name: str) -> Iterator[Ailment]:
-    """Load the work behind every component in a process of its own, as a command would."""
+def _components(entries: list[PluginEntry], name: str) -> Iterator[Ailment]:
+    """Load every component's callable in a process of its own, as a command would."""
     named = [[slot, each] for entry in entries for slot, names in entry.slots.items() for each in names]
     if not named:
         return
@@ -150,7 +151,9 @@ def _missing(error: BaseException) -> str | None:
 
 
 def _mend(name: str, module: str, missing: str | None) -> str:
-    """A module that is not the plugin's own can be installed; for anything else the plugin is installed again."""
+    """The command that mends an import error: install the missing module, or install the plugin again if it is its
+    own.
+    """
     if missing is None:
         return f"pip install {'--force-reinstall' if name == SUITE else '--upgrade'} {name}"
     top = missing.partition(".")[0]
@@ -165,10 +168,13 @@ def _mend(name: str, module: str, missing: str | None) -> str:
 
 
 def _without(name: str) -> str:
-    """Remove a plugin that does harm; those that ship are the suite itself, which is installed again."""
+    """The command that removes a harmful plugin.
+
+    The suite itself, and so a plugin that ships, is installed again.
+    """
     return f"pip install --force-reinstall {name}" if name == SUITE else f"pip uninstall {name}"
 
 
-def _told(line: str) -> str:
-    """The cause in a warning of the host, without the plugin's name and the advice."""
+def _warning_cause(line: str) -> str:
+    """The cause in a host warning, without the plugin's name and the advice."""
     return line.partition(": ")[2].rpartition(" (")[0] or line

@@ -1,4 +1,4 @@
-"""What is wrong with a descriptor: plugins are a boundary, so each field is looked at once."""
+"""Check descriptors: plugins are a boundary, so each field is checked once."""
 
 import re
 from collections.abc import Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 
 from pipebench.hooks.descriptors import SLOTS
-from pipebench.hooks.discovery import Found, Provider, first_line, load_plugins, provider_of
+from pipebench.hooks.discovery import ImportedPlugin, Provider, first_line, load_plugins, provider_of
 from pipebench.hooks.manager import Host
 
 HEAVY = frozenset(
@@ -36,13 +36,17 @@ HEAVY = frozenset(
 
 
 @dataclass(slots=True)
-class Installed:
-    """One entry point. state: `loaded`, `partly` (something of it is left out), `left out`.
+class PluginEntry:
+    """One entry point.
 
-    api: as its module states it, None where it states none or does not load. slots: names of components by slot.
-    import_cpu_s, modules: of importing it and calling its hooks, beyond what pipebench and the plugins before it
-    have imported. heavy: packages among them that belong behind `load`. troubles: warning lines. error: what its
-    import raised.
+    state: `loaded`, `partly` (some of its components are left out), `left out`.
+    api: the version that its module states; None where it states none or does not load.
+    slots: names of components by slot.
+    import_cpu_s, modules: cost of importing it and calling its hooks, without what pipebench and the plugins
+    before it have imported already.
+    heavy: packages among these modules that belong behind `load`.
+    troubles: warning lines.
+    error: what its import raised.
     """
 
     provider: Provider
@@ -57,10 +61,10 @@ class Installed:
     error: BaseException | None = None
 
 
-def inventory(points: Iterable[EntryPoint]) -> list[Installed]:
+def inventory(points: Iterable[EntryPoint]) -> list[PluginEntry]:
     """Every entry point, in the order in which the host loads them."""
-    found: list[Found] = []
-    listed = [_loaded(point, found) for point in points]
+    found: list[ImportedPlugin] = []
+    listed = [_load_entry(point, found) for point in points]
     host = Host(found)
     for slot in SLOTS:
         for name, registered in host.slot(slot).items():
@@ -73,8 +77,8 @@ def inventory(points: Iterable[EntryPoint]) -> list[Installed]:
     return listed
 
 
-def _loaded(point: EntryPoint, found: list[Found]) -> Installed:
-    entry = Installed(provider_of(point), point.value)
+def _load_entry(point: EntryPoint, found: list[ImportedPlugin]) -> PluginEntry:
+    entry = PluginEntry(provider_of(point), point.value)
     before, began = set(sys.modules), time.process_time()
     try:
         module = point.load()

@@ -11,9 +11,9 @@ from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest, un
 from pipebench.hooks import specs
 from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
-    Found,
+    ImportedPlugin,
     Provider,
-    broken,
+    exclusion_warning,
     first_line,
     installed_entry_points,
     load_plugins,
@@ -25,17 +25,20 @@ _HOOKS = [f"pipebench_{slot}" for slot in SLOTS]
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """A component and who provides it."""
+class Registration:
+    """A component and its provider."""
 
     component: Component
     provider: Provider
 
 
 class Host:
-    """All components of all plugins that load. `warnings`: one line for each plugin or component left out."""
+    """All components of all plugins that load.
 
-    def __init__(self, plugins: list[Found] | None = None) -> None:
+    warnings: one line for each plugin or component that is left out.
+    """
+
+    def __init__(self, plugins: list[ImportedPlugin] | None = None) -> None:
         self.warnings: list[str] = []
         if plugins is None:
             plugins, self.warnings = load_plugins(installed_entry_points())
@@ -44,17 +47,17 @@ class Host:
         self._providers: dict[str, Provider] = {}
         for found in plugins:
             self._register(found)
-        self._slots: dict[str, dict[str, Registered]] = {}
+        self._slots: dict[str, dict[str, Registration]] = {}
         self.warnings_shown = 0
 
-    def _register(self, found: Found) -> None:
+    def _register(self, found: ImportedPlugin) -> None:
         key = str(found.provider)
         try:
             self._manager.register(found.module, name=key)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # pluggy's validation of a plugin's hooks
-            self.warnings.append(broken(found.provider, f"{type(error).__name__}: {first_line(error)}"))
+            self.warnings.append(exclusion_warning(found.provider, f"{type(error).__name__}: {first_line(error)}"))
         else:
             self._providers[key] = found.provider
             for caller in self._manager.get_hookcallers(found.module) or ():
@@ -62,12 +65,12 @@ class Host:
                     hint = nearest(caller.name, _HOOKS)
                     self.warnings.append(f"plugin {found.provider}: there is no hook {caller.name!r} ({hint})")
 
-    def slot(self, slot: str) -> dict[str, Registered]:
+    def slot(self, slot: str) -> dict[str, Registration]:
         """The components of a slot by name, sorted. A clash keeps the first provider and warns of both."""
         if slot not in SLOTS:
             raise unknown("slot", slot, SLOTS)
         if slot not in self._slots:
-            offered: dict[str, Registered] = {}
+            offered: dict[str, Registration] = {}
             hook = getattr(self._manager.hook, f"pipebench_{slot}")
             implementations = {impl.plugin_name: impl.function for impl in hook.get_hookimpls()}
             for key, provider in self._providers.items():
@@ -77,7 +80,7 @@ class Host:
         return self._slots[slot]
 
     def _collect(
-        self, slot: str, provider: Provider, implementation: Callable[[], Any], offered: dict[str, Registered]
+        self, slot: str, provider: Provider, implementation: Callable[[], Any], offered: dict[str, Registration]
     ) -> None:
         try:
             components = list(implementation())
@@ -85,19 +88,21 @@ class Host:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            self.warnings.append(broken(provider, f"{type(error).__name__}: {first_line(error)}"))
+            self.warnings.append(exclusion_warning(provider, f"{type(error).__name__}: {first_line(error)}"))
             return
         for component, wrong in zip(components, flaws, strict=True):
             if wrong is not None:
-                line = broken(provider, f"pipebench_{slot}: {wrong}")
+                line = exclusion_warning(provider, f"pipebench_{slot}: {wrong}")
                 self.warnings += [line] if line not in self.warnings else []
             elif component.name in offered:
                 other = offered[component.name].provider
-                self.warnings.append(broken(provider, f"{slot} {component.name!r} is already provided by {other}"))
+                self.warnings.append(
+                    exclusion_warning(provider, f"{slot} {component.name!r} is already provided by {other}")
+                )
             else:
-                offered[component.name] = Registered(component, provider)
+                offered[component.name] = Registration(component, provider)
 
-    def find(self, slot: str, name: str) -> Registered:
+    def find(self, slot: str, name: str) -> Registration:
         """A component by name. Raises PipebenchError with the nearest name and what could not be loaded."""
         components = self.slot(slot)
         if name in components:

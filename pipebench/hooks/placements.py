@@ -29,8 +29,8 @@ def placements_of(capabilities: ScheduleCapabilities | ExecutorCapabilities) -> 
 def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
     """Whether a component of these placements takes the plan.
 
-    One of them must hold. `listed` holds for every plan, but a plan of several pipelines has weights in several
-    places: a component that has not heard of them does not name `mirrored`.
+    One of the placements must hold for the plan; `listed` holds for every plan. A plan of several pipelines also
+    needs `mirrored`, because it has weights in several places.
     """
     devices = [stage.devices for stage in plan.stages]
     if plan.pipelines > 1 and "mirrored" not in placements:
@@ -41,7 +41,8 @@ def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
 def refuse_placement(label: str, component: Component, plan: Plan, schedule: Schedule | None = None) -> None:
     """Raise UnsupportedProblem for a plan whose placement the scheduler or executor does not take.
 
-    label: its name, for the message. schedule: of an executor; one with pairs needs `pairs`.
+    label: its name, for the message.
+    schedule: the schedule that an executor is to run; one with pairs needs the capability `pairs`.
     """
     assert isinstance(component, Scheduler | Executor)
     capabilities = component.capabilities
@@ -52,8 +53,8 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
         sets = len({tuple(sorted(each)) for each in devices})
         typed = " or ".join(dict.fromkeys(_STAGES[each] for each in placements if each in _STAGES))
         raise UnsupportedProblem(
-            f"{label} takes the placement {_listed(placements)}; this plan has {kind}: "
-            f"{_counted(len(plan.stages), 'stage')} on {_counted(sets, 'device set')}"
+            f"{label} takes the placement {_join_kinds(placements)}; this plan has {kind}: "
+            f"{_count_text(len(plan.stages), 'stage')} on {_count_text(sets, 'device set')}"
             + (f", {plan.pipelines} pipelines" if plan.pipelines > 1 else ""),
             f"type {typed}, with a planner that places stages so, or name another component" if typed else None,
         )
@@ -67,9 +68,9 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
                 )
 
 
-def _listed(placements: Sequence[PlacementKind]) -> str:
+def _join_kinds(placements: Sequence[PlacementKind]) -> str:
     return " or ".join(placements) or "none"
 
 
-def _counted(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,4 +1,4 @@
-"""A planner that is any program: cmd:./planner reads a problem document on stdin, writes a plan on stdout."""
+"""A planner that is any program: cmd:./planner reads a problem document on stdin and writes a plan on stdout."""
 
 import contextlib
 import os
@@ -27,9 +27,9 @@ MAX_REASON_BYTES = 2**16
 def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
     """Run the command and read a document of kind `bare-plan`, `plan` or `result` from its output.
 
-    Exit code 10 says infeasible and 11 unsupported, the last line of stderr is the reason. Raises
-    PipebenchError for any other exit code or for output that is no such document; DeadlineReached (after
-    the whole process group was killed) when the time limit passes.
+    Exit code 10 means infeasible, 11 unsupported; the last line of stderr is the reason.
+    Raises PipebenchError for any other exit code and for output that is no such document.
+    Raises DeadlineReached when the time limit passes, after the whole process group was killed.
     """
     words = split_command(command)
     with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
@@ -44,9 +44,9 @@ def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command, as a shell splits them; the first names a program that there is.
+    """The words of a command, split as a shell does. The first word names an existing program.
 
-    Raises PipebenchError when there are none, or the program is missing or not executable.
+    Raises PipebenchError for an empty command and for a program that is missing or not executable.
     """
     try:
         words = shlex.split(command)
@@ -71,17 +71,17 @@ def _why_not(program: str) -> str:
 
 
 def _remedy(program: str) -> str:
-    """What to do where a file of that name exists: in this folder, or without the right to be run."""
+    """The remedy where a file of that name exists in this folder, or lacks the right to be run."""
     if not Path(program).is_file():
         return "write cmd:./planner, or the name of a program on the PATH"
     return f"write cmd:./{program}" if "/" not in program else f"chmod +x {program}"
 
 
 def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:
-    """Until the process itself exits; what it started is killed with it and never waited for.
+    """Wait until the process itself exits. Processes that it started are killed with it and never waited for.
 
-    The streams are files and not pipes: a child that is left behind would hold a pipe open. A timer and not
-    wait(timeout), which polls every 50 ms and would lengthen the search time.
+    The streams are files, because a child that is left behind would hold a pipe open. A timer ends the wait,
+    because wait(timeout) polls every 50 ms and would lengthen the search time.
     """
     left = None if context.deadline_s is None else max(0.0, context.deadline_s - time.monotonic())
     late = threading.Event()

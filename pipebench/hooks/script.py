@@ -16,7 +16,7 @@ CALLS = "CALLS"
 
 
 def check_script(path: str) -> None:
-    """Whether the file is Python and binds the function, found without running it.
+    """Check, without running the file, that it is Python and binds the function.
 
     Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when it is no Python.
     """
@@ -35,9 +35,10 @@ def check_script(path: str) -> None:
 
 
 def script_calls(path: str) -> tuple[str, ...]:
-    """What the file declares to call, read without running it; () where it declares nothing.
+    """The names in CALLS of the file, read without running it; () where it has none.
 
-    path: a file that `check_script` takes. Raises PipebenchError when CALLS is anything but texts written out.
+    path: a file that `check_script` accepts.
+    Raises PipebenchError when CALLS is anything but a literal of strings.
     """
     for statement in ast.parse(_file(path).read_bytes(), path).body:
         match statement:
@@ -58,10 +59,9 @@ def script_calls(path: str) -> tuple[str, ...]:
 
 
 def load_script(path: str) -> Callable[..., Any]:
-    """The function `plan` in a Python file, which is run.
+    """Run a Python file and return its function `plan`.
 
-    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when running it
-    fails.
+    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when running it fails.
     """
     file = _file(path)
     name = f"pipebench_script_{file.stem}"

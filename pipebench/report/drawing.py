@@ -81,7 +81,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SchedulerRefusal:
     """A scheduler that refuses the shape, and what it says."""
 
     scheduler: str
@@ -91,18 +91,18 @@ class Refused:
         return f"{self.scheduler} is not drawn: {self.error}"
 
 
-def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> tuple[list[Drawing], list[Refused]]:
+def drawings(host: Host, schedulers: Sequence[str], shape: Shape) -> tuple[list[Drawing], list[SchedulerRefusal]]:
     """A drawing for each scheduler that orders the shape, and those that refuse it.
 
     Raises PipebenchError for an unknown scheduler or a shape without stages, UnsupportedProblem where all refuse.
     """
     made: list[Drawing] = []
-    refused: list[Refused] = []
+    refused: list[SchedulerRefusal] = []
     for name in schedulers:
         try:
             made.append(_drawing(host, name, shape))
         except UnsupportedProblem as error:
-            refused.append(Refused(name, error))
+            refused.append(SchedulerRefusal(name, error))
     if refused and not made:
         raise refused[0].error
     return made, refused
@@ -112,7 +112,7 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
     component = ready_scheduler(host, name).component
     assert isinstance(component, Scheduler)
     services = HostServices(host)
-    problem, plan, schedule = _scheduled(services, name, component.capabilities, shape)
+    problem, plan, schedule = _schedule_shape(services, name, component.capabilities, shape)
     trace = services.simulate(problem, plan, schedule)
     measured = metrics(problem, plan, trace)
     length_ns = trace.period_ns if trace.period_ns is not None else trace.total_ns
@@ -129,7 +129,7 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
     )
 
 
-def _scheduled(
+def _schedule_shape(
     services: HostServices, name: str, capabilities: ScheduleCapabilities, shape: Shape
 ) -> tuple[Problem, Plan, Schedule]:
     """The stages, cut into parts where a pipeline comes by a device more than once, placed as the scheduler takes

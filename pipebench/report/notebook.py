@@ -23,13 +23,13 @@ class Comparison(list[Row]):
         return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in self])
 
 
-class Planned(Outcome):
+class NotebookOutcome(Outcome):
     """The outcome of one search; a notebook shows its row and its timeline."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, outcome: Outcome) -> "Planned":
+    def of(cls, outcome: Outcome) -> "NotebookOutcome":
         """The same under this name."""
         return cls(**{field.name: getattr(outcome, field.name) for field in fields(Outcome)})
 

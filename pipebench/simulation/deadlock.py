@@ -1,4 +1,4 @@
-"""Why nothing moves any more: the lanes, the task at which each stands, and one cycle of waits."""
+"""Why a simulation stands still: the lanes, the task at which each stands, and one cycle of waits."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,10 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """The tables of a run that stopped early. link_order as in run_loop."""
+    """The tables of a run that stopped before its end.
+
+    link_order: as in run_loop.
+    """
 
     stages: StageTable
     tasks: TaskTable
@@ -45,19 +48,19 @@ class Standstill:
         )
 
     def _cycle(self, lane: int) -> tuple[list[int], list[int]]:
-        """Lanes each of which waits for the next one, the last for the first, and the rows that they await."""
+        """A cycle of lanes in which each waits for the next, and the rows that they wait for."""
         lanes: list[int] = []
         awaited: list[int] = []
         while lane not in lanes:
-            row = self._awaited(int(self.instants.at[lane]))
+            row = self._awaited_row(int(self.instants.at[lane]))
             lanes.append(lane)
             awaited.append(row)
             lane = int(self.tasks.lane[row])
         begin = lanes.index(lane)
         return lanes[begin:], awaited[begin:]
 
-    def _awaited(self, row: int) -> int:
-        """A row that has not run and that must, before `row`, or the pair that begins with it, can."""
+    def _awaited_row(self, row: int) -> int:
+        """A row that must run before `row` (or before the pair that begins with it) and has not run."""
         local = self.tasks.awaiting(row)
         local = local[self.instants.start[local] < 0]
         if len(local):
@@ -70,7 +73,7 @@ class Standstill:
         raise AssertionError(f"row {row} waits for nothing")
 
     def _awaited_sender(self, row: int) -> int | None:
-        """A row whose message has not arrived and that `row` needs, None where all have."""
+        """A row that must send a message that `row` still needs; None where all messages have arrived."""
         columns, network = self.tasks.columns, self.network
         stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
         backward = int(columns.kind[row]) != F
@@ -83,7 +86,10 @@ class Standstill:
         return None
 
     def _sender(self, message: int) -> int:
-        """The row whose message this one waits for: its own, or the first one that its link still has to carry."""
+        """The row that a message waits for.
+
+        It sends this message, or a message in front of it on its link.
+        """
         row = self._row_of(message)
         if self.instants.start[row] < 0 or self.link_order is None:
             return row

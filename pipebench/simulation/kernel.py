@@ -98,7 +98,7 @@ def _pop(heap: IntArray, size: int) -> int:
 
 @kernel
 def _begin(tasks: Records, lanes: Records, row: int, heap: IntArray, size: int) -> int:
-    """Start a task whose inputs are known: when its lane is free and the last of them has arrived."""
+    """Start a task whose inputs are known, when its lane is free and the last input has arrived."""
     task = tasks[row]
     lane = lanes[task.lane]
     task.waits = -1
@@ -109,7 +109,7 @@ def _begin(tasks: Records, lanes: Records, row: int, heap: IntArray, size: int) 
 
 @kernel
 def _arrive(tasks: Records, lanes: Records, row: int, instant: int, heap: IntArray, size: int) -> int:
-    """One input of a task arrives; if it was the last one and the lane stands at the task, it starts."""
+    """One input of a task arrives. If it is the last and the lane stands at the task, the task starts."""
     task = tasks[row]
     task.waits -= 1
     task.ready = max(task.ready, instant)
@@ -142,7 +142,7 @@ def _send(
 
 @kernel
 def _soonest(flow: Record, ports: Records, link_free: IntArray, port_free: IntArray, now: int) -> int:
-    """When link and ports of a flow are free, by what is known now."""
+    """The earliest instant at which link and ports of a flow are free, as known so far."""
     instant = max(now, int(link_free[flow.link]))
     for position in range(flow.port_first, flow.port_end):
         instant = max(instant, int(port_free[ports[position].port]))
@@ -167,10 +167,15 @@ def run(
 ) -> int:
     """Run every task that can run; returns how many ended.
 
-    arrival, followers: as in TaskTable. groups, leaving: the flows that leave with each group. ports: the ports of
-    each flow. lines: the waiting lines; fixed: they and the messages' `next` hold all messages from the start, in
-    the order in which each link carries them; else they are empty, first come first served. links, all_ports:
-    their numbers. Results stand in the records: tasks' start, lanes' at, messages' sent and arrived.
+    arrival, followers: as in TaskTable.
+    groups, leaving: the flows that leave with each group.
+    ports: the ports of each flow.
+    lines: the waiting lines.
+    fixed: whether lines and the messages' `next` hold all messages from the start, in the order in which each link
+    carries them. Otherwise they start empty, and the first message that comes is served first.
+    links, all_ports: the number of links and of ports.
+
+    Results are written into the records: start of tasks, at of lanes, sent and arrived of messages.
     """
     link_free, port_free = np.zeros(links, np.int64), np.zeros(all_ports, np.int64)
     holder = np.empty(len(messages), np.int64)
@@ -246,9 +251,12 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """When each task started (-1: never), and each message started on its way and arrived (-1: never), in ns.
+    """Instants of a run in ns; -1 for what never happened.
 
-    ended: tasks that ended. at: the row at which each lane stands.
+    start: when each task started.
+    sent, arrived: when each message started on its way, and when it arrived.
+    ended: number of tasks that ended.
+    at: the row at which each lane stands.
     """
 
     start: IntArray
@@ -263,8 +271,8 @@ def run_loop(
 ) -> Instants:
     """Run the tasks in the order of their lanes, from instant 0.
 
-    link_order: for each link all its messages in the order in which it must carry them (queues of the network
-    are then its links); None: first come, first served.
+    link_order: for each link all its messages in the order in which it must carry them; the queues of the network
+    are then its links. None: first come, first served.
     """
     task_records = _task_records(stages, tasks, network)
     lane_records = np.zeros(len(tasks.columns.devices), LANE)
@@ -302,7 +310,7 @@ def run_loop(
 
 
 def _readable(records: Records) -> Records:
-    """Records whose fields are attributes, as they are in compiled code anyway."""
+    """Records with fields as attributes, as compiled code sees them."""
     return records if COMPILES else records.view(np.recarray)
 
 
@@ -349,7 +357,7 @@ def _flow_records(stages: StageTable, network: FlowTable) -> Records:
 def _messages(
     stages: StageTable, network: FlowTable, link_order: list[IntArray] | None
 ) -> tuple[Records, Records]:
-    """The messages, and the waiting lines: empty, or full from the start."""
+    """The records of the messages, and the waiting lines: empty, or filled from the start."""
     messages = np.zeros(network.messages, MESSAGE)
     messages["flow"] = np.repeat(np.arange(len(network.sender)), stages.count[network.sender])
     for field in ("sent", "arrived", "next"):

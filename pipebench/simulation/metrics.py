@@ -12,9 +12,12 @@ from pipebench.domain.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """seconds: one mini-batch. throughput: samples/s. bubble: idle share of the devices used, in [0, 1].
+    """The figures of a trace.
 
-    peak_memory_bytes: for each device used, all copies of the pipeline counted.
+    seconds: time of one mini-batch.
+    throughput: samples/s.
+    bubble: idle share of the devices used, in [0, 1].
+    peak_memory_bytes: peak of each device used, in all copies of the pipeline.
     """
 
     seconds: float
@@ -26,9 +29,10 @@ class Metrics:
 def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
     """The metrics of a trace of this plan.
 
-    A trace with a period counts mini_batch / (micro_batch * pipelines of all copies) periods, and its bubble is
-    that of one steady period; any other trace counts as a whole. A device idles while its lane runs no task (an
-    all-reduce is a task). A trace without a length has throughput and bubble 0.
+    A trace with a period: one mini-batch takes mini_batch / (micro_batch * pipelines of all copies) periods, and
+    the bubble is that of one steady period. Any other trace counts as a whole.
+    A device idles while its lane runs no task (an all-reduce is a task).
+    A trace of length 0 has throughput and bubble 0.
     """
     if trace.period_ns is None:
         length_ns = span_ns = trace.total_ns
@@ -49,7 +53,7 @@ def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
 
 
 def _busy(trace: Trace) -> FloatArray:
-    """ns during which each lane runs a task; while it runs two at once they count once."""
+    """ns during which each lane runs a task. A time with two tasks at once counts once."""
     lane, start, end = (np.array(column, np.int64) for column in (trace.lane, trace.start_ns, trace.end_ns))
     order = np.lexsort((start, lane))
     lane, start, end = lane[order], start[order], end[order]
@@ -62,7 +66,7 @@ def _busy(trace: Trace) -> FloatArray:
 
 
 def _busy_in_a_period(trace: Trace) -> FloatArray:
-    """ns that each lane runs the tasks of micro-batch 0, which is what it runs in a period."""
+    """ns of the tasks that each lane runs in a period: those of micro-batch 0."""
     lane, length = np.array(trace.lane, np.int64), np.array(trace.end_ns, np.int64) - np.array(trace.start_ns)
     length[np.array(trace.micro_batch, np.int64) != 0] = 0
     return _by_lane(trace, lane, length)

@@ -16,13 +16,19 @@ NO_TENSOR = -1
 
 @dataclass(frozen=True, slots=True)
 class FlowTable:
-    """Columns of shape (flows,): the flows of costs.links, then the order edges both ways (tensor -1).
+    """The flows of costs.links, then the order edges in both directions (tensor -1). Columns of shape (flows,).
 
-    sender, receiver: stages. tensor. backward: 1 for gradients. duration: ns. base: the number of the first
-    message; a flow has one for each micro-batch of its sender, so that messages are numbered forward ones
-    first, then by flow and micro-batch; `messages` is their total. link: or -1. queue: the waiting line for
-    flows that share link and ports, or -1 for a flow that occupies nothing.
-    port_first (flows + 1,), port, port_ns: the ports of each flow. in_place: 1 where nothing is sent.
+    sender, receiver: stages.
+    tensor: position in the graph, or -1.
+    backward: 1 for gradients.
+    duration: ns.
+    base: number of the flow's first message. A flow has a message for each micro-batch of its sender; messages are
+    numbered forward ones first, then by flow and micro-batch.
+    messages: the number of all messages.
+    link: number of the link, or -1.
+    queue: waiting line of flows that share link and ports, or -1 for a flow that occupies nothing.
+    port_first (flows + 1,), port, port_ns: the ports of each flow.
+    in_place: 1 where nothing is sent.
     """
 
     sender: IntArray
@@ -44,20 +50,20 @@ class FlowTable:
 
 
 def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: bool = False) -> FlowTable:
-    """The table of a plan.
+    """The flow table of a plan.
 
-    queue_by_link: one waiting line for each link instead of one for each link and direction, as a schedule
-    with an order of its own on every link needs.
+    queue_by_link: one waiting line for each link instead of one for each link and direction. A schedule that sets
+    the order on every link needs it.
     """
     found = flows(model, plan) + list(_order_flows(plan))
     sender = np.array([flow.sender for flow in found], np.int64)
     count = stages.count[sender] if found else np.zeros(0, np.int64)
     ends = np.cumsum(count, dtype=np.int64)
-    link = _numbered(found, lambda flow: flow.link)
+    link = _number_keys(found, lambda flow: flow.link)
     queue = (
         link
         if queue_by_link
-        else _numbered(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
+        else _number_keys(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
     )
     ports = {port: number for number, port in enumerate(sorted({p for flow in found for p, _ in flow.ports}))}
     occupied = [entry for flow in found for entry in flow.ports]
@@ -88,7 +94,7 @@ def _order_flows(plan: Plan) -> Iterable[Flow]:
             yield Flow(sender, receiver, NO_TENSOR, backward, 0, None, (), in_place=True)
 
 
-def _numbered(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
+def _number_keys(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
     """The number of each flow's key in order of first use; -1 for the key None."""
     numbers: dict[object, int] = {}
     return np.array(
@@ -97,9 +103,9 @@ def _numbered(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArray:
 
 
 def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArray, IntArray]:
-    """For each micro-batch of the receiver the first and last micro-batch of the sender that it needs.
+    """For each micro-batch of the receiver the first and the last micro-batch of the sender that it needs.
 
-    Those whose samples overlap with its own; shape (micro-batches of the receiver,).
+    They are those with samples in common. Shape (micro-batches of the receiver,).
     """
     receiver, sender = network.receiver[flow], network.sender[flow]
     first = np.arange(stages.count[receiver]) * stages.micro_batch[receiver]
@@ -108,7 +114,7 @@ def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArra
 
 
 def add_message_waits(waits: IntArray, arrival: IntArray, network: FlowTable, stages: StageTable) -> None:
-    """Add to `waits` how many messages each row waits for; arrival: of TaskTable."""
+    """Add to `waits` how many messages each row waits for. arrival: as in TaskTable."""
     for flow in range(len(network.sender)):
         first, last = coverage(flow, network, stages)
         slot = slot_of(flow, network, stages)
@@ -116,5 +122,5 @@ def add_message_waits(waits: IntArray, arrival: IntArray, network: FlowTable, st
 
 
 def slot_of(flow: int, network: FlowTable, stages: StageTable) -> int:
-    """Where the rows that a flow's messages reach begin in TaskTable.slot_row."""
+    """The position in TaskTable.slot_row where the rows begin that receive a flow's messages."""
     return int(stages.offset[network.receiver[flow]] + network.backward[flow] * stages.slots)

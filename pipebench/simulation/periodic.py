@@ -1,4 +1,4 @@
-"""A periodic schedule from cold start, and its exact period: by running it, or as a maximum cycle ratio."""
+"""A periodic schedule run from a cold start, and its exact period, by running it or as a maximum cycle ratio."""
 
 import math
 from collections.abc import Sequence
@@ -33,9 +33,10 @@ from pipebench.simulation.unroll import (
 def maximum_cycle_ratio(tail: IntArray, head: IntArray, weight: IntArray, tokens: IntArray) -> Fraction:
     """The largest sum of weights / sum of tokens over all cycles; 0 when no cycle has a weight above zero.
 
-    Arcs from tail to head, all arrays of shape (arcs,); nodes are numbered from 0. Tokens of an arc may be
-    negative, those of a cycle must add up to at least 1. Method: while some cycle is longer than its tokens at
-    the best ratio so far, take its ratio (Burns 1991; Dasdan 2004, section 4.4). Integers throughout.
+    Arcs go from tail to head; all arrays have shape (arcs,); nodes are numbered from 0. The tokens of an arc may
+    be negative, but those of a cycle must add up to at least 1.
+    Method: start with ratio 0. While some cycle has more weight than the ratio times its tokens, take the ratio of
+    that cycle (Burns 1991; Dasdan 2004, section 4.4). All numbers are integers.
     """
     order = np.argsort(head, kind="stable")
     tail, head, weight, tokens = tail[order], head[order], weight[order], tokens[order]
@@ -49,7 +50,10 @@ def maximum_cycle_ratio(tail: IntArray, head: IntArray, weight: IntArray, tokens
 
 
 def _positive_cycle(tail: IntArray, head: IntArray, length: IntArray) -> list[int] | None:
-    """The arcs of a cycle of positive length, or None; arcs sorted by head. Longest paths, Bellman and Ford."""
+    """The arcs of a cycle of positive length, or None, by longest paths (Bellman and Ford).
+
+    Arcs: sorted by head.
+    """
     nodes = int(max(tail.max(initial=-1), head.max(initial=-1))) + 1
     first = np.flatnonzero(np.diff(head, prepend=-1))
     reached = head[first]
@@ -95,13 +99,14 @@ MOST_CYCLES = 64
 def steady_period(ends: IntArray, window: int, group: IntArray) -> int | None:
     """The period for one micro-batch in ns, rounded up, or None when the run has not settled.
 
-    ends: when each entry of the pattern ended in each repetition, shape (repetitions, entries). window: a
-    repetition depends on no more than so many before it. group: the entries that depend on each other, shape
-    (entries,); groups run at their own pace and the slowest counts.
+    ends: end of each entry of the pattern in each repetition, shape (repetitions, entries).
+    window: how many previous repetitions a repetition can depend on.
+    group: number of the entries that depend on each other, shape (entries,). Each group has a pace of its own; the
+    slowest counts.
 
-    The state is settled when `window` repetitions in a row each come p ns after the one `cycles` before them,
-    in all entries of a group alike: such a system of maxima and sums then repeats for ever, with p / cycles ns
-    for one micro-batch (which need not be an integer; Baccelli, Cohen, Olsder and Quadrat 1992, section 3.7).
+    A run has settled when each of the last `window` repetitions ends p ns after the one `cycles` before it, in all
+    entries of a group. A system of maxima and sums then repeats for ever, with p / cycles ns for a micro-batch,
+    which need not be an integer (Baccelli, Cohen, Olsder and Quadrat 1992, section 3.7).
     """
     for cycles in range(1, min(MOST_CYCLES, len(ends) - window) + 1):
         gains = ends[-window:] - ends[-window - cycles : -cycles]
@@ -114,7 +119,10 @@ def steady_period(ends: IntArray, window: int, group: IntArray) -> int | None:
 
 
 def mean_period(ends: IntArray) -> int:
-    """The mean growth over the later half of the repetitions, rounded up: what stands in for a settled run."""
+    """The mean period over the later half of the repetitions, rounded up.
+
+    It is used for a run that has not settled.
+    """
     last = ends.max(axis=1)
     middle = len(last) // 2
     return -(-int(last[-1] - last[middle]) // max(len(last) - 1 - middle, 1))
@@ -125,11 +133,11 @@ Arc = tuple[int, int, int, int]
 
 
 def exact_pace(schedule: PeriodicSchedule, order: IntArray, stages: StageTable, network: FlowTable) -> Fraction:
-    """ns for one micro-batch in the long run, ports left out; order: unroll.operation_order.
+    """ns for one micro-batch in the long run, without ports. order: unroll.operation_order.
 
-    Entries are operations and the flows that occupy links. Each waits for the one in front of it on its lane or
-    link and for its inputs; the pace is the maximum cycle ratio of these waits (Baccelli, Cohen, Olsder and
-    Quadrat 1992, theorem 3.28), to which every run settles, however late.
+    Entries are operations and the flows that occupy links. Each entry waits for its inputs and for the entry in
+    front of it on its lane or link. The pace is the maximum cycle ratio of these waits; every run settles to it,
+    sooner or later (Baccelli, Cohen, Olsder and Quadrat 1992, theorem 3.28).
     """
     arcs = [
         *_lane_arcs(schedule, order, stages),
@@ -141,7 +149,7 @@ def exact_pace(schedule: PeriodicSchedule, order: IntArray, stages: StageTable, 
 
 
 def _ring(entries: list[int], weights: list[int]) -> list[Arc]:
-    """Each entry waits for the one in front of it, the first one for the last one of the period before."""
+    """Each entry waits for the entry in front of it; the first waits for the last of the previous period."""
     following = [*entries[1:], entries[0]]
     last = len(entries) - 1
     return [
@@ -200,16 +208,19 @@ def simulate_periodic(
     memory: Sequence[StageMemory],
     known: TaskTimes | None = None,
 ) -> Trace:
-    """Unroll the pattern from cold start.
+    """Unroll the pattern and run it from a cold start.
 
-    Every lane and every link keeps the order of the pattern's instants, and starts each task and message as
-    soon as it can: the period is at most the pattern's when the pattern is valid. period_ns is what the run
-    settles to, rounded up where it is no integer: the exact pace (exact_pace), because a run may settle after
-    thousands of micro-batches only. Ports serve first come, first served, for which no exact pace is known: with
-    them the run is doubled until it has settled (steady_period) or has MOST_TASKS tasks and messages; then the
-    mean over its later half stands in, or the exact pace without ports if that is longer. known: times of tasks
-    that stand in for those of the cost model.
+    Every lane and every link keeps the order of the pattern, and starts each task and message as soon as it can.
+    So the period is at most the pattern's when the pattern is valid.
 
+    period_ns is the period to which the run settles, rounded up. Without ports it is computed (exact_pace),
+    because a run may need thousands of micro-batches to settle. Ports serve first come, first served; no exact
+    pace is known for them. With ports the run is doubled until it has settled (steady_period) or has MOST_TASKS
+    tasks and messages.
+    In the latter case period_ns is the mean over its later half, or the exact pace without ports if that is
+    longer.
+
+    known: times of tasks that replace those of the cost model.
     Raises Deadlock, InvalidSchedule, and UnsupportedProblem for a sync regime or unequal micro-batches.
     """
     _check_supported(model, plan)
@@ -245,7 +256,7 @@ def _check_supported(model: CostModel, plan: Plan) -> None:
 
 
 def _span(schedule: PeriodicSchedule) -> int:
-    """Periods over which the pattern of one micro-batch extends."""
+    """Number of periods from the start to the end of the operations of one micro-batch."""
     shifts = (*schedule.shift, *schedule.transfer_shift)
     return max(shifts) - min(shifts) + 1
 
@@ -255,8 +266,8 @@ def _repetitions(
 ) -> tuple[IntArray, IntArray]:
     """Ends by repetition of the pattern, shape (repetitions, entries), and the connected parts of the entries.
 
-    Repetition k holds every entry's micro-batch k - shift, so that each depends on earlier repetitions or on
-    its own; only repetitions of which no entry is cut off are there.
+    Repetition k holds micro-batch k - shift of every entry, so it depends on itself and earlier repetitions only.
+    Repetitions that lack an entry are left out.
     """
     runs = int(stages.count[0])
     row_end = instants.start + tasks.duration
@@ -279,9 +290,9 @@ def _repetitions(
 
 
 def _parts(stages: StageTable, network: FlowTable) -> IntArray:
-    """For each stage the number of its part of the plan: stages joined by lanes or messages.
+    """For each stage the number of its part of the plan. Stages joined by lanes or messages are in one part.
 
-    Inside a part everything depends on everything else, because forwards and backwards run both ways.
+    Within a part everything depends on everything, because forwards and backwards run in opposite directions.
     """
     part = stages.lane.copy()
     for sender, receiver in zip(network.sender, network.receiver, strict=True):

@@ -1,4 +1,4 @@
-"""The simulator: what a plan does under a schedule, on its devices and links."""
+"""The simulator: run a plan under a schedule on its devices and links."""
 
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
@@ -20,25 +20,29 @@ from pipebench.simulation.trace import build_trace
 def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes | None = None) -> Trace:
     """Run a schedule: lanes in their static order, each task as soon as its lane is free and its inputs are there.
 
-    An F needs all messages that cover its samples, a B its own F and all gradients that cover them; I sends the
-    gradient on and W may run later; R follows the last backward of the stage and of those that hold the same
-    operators in other pipelines, and starts when its own lane reaches it. A pair of tasks (Lane.together) starts
-    when its lane is free and the inputs of both are there, and both end together. Order edges are messages that
+    Tasks. F needs all messages that cover its samples. B needs its own F and all gradients that cover its samples.
+    I sends the gradient on; W may run later. R follows the last backward of its stage and of the stages that hold
+    the same operators in other pipelines; it starts when its lane reaches it. A pair of tasks (Lane.together)
+    starts when its lane is free and the inputs of both are there; both end together. Order edges are messages that
     take no time.
 
-    A message is one tensor of one of the sender's micro-batches; it needs its link (Cluster.link_mode) and, where
-    a level that it crosses has a shared bandwidth, the ports of the groups that it leaves (costs.links.flows). It
-    starts when all of them are free; of those that can start the one that was ready first goes first, ties by
-    message number (forward before backward, then by source, target and tensor, then by micro-batch). Empty
-    messages and those on one device set occupy nothing. With plan.copies one copy, with all of its pipelines, is
-    simulated with its share of the mini-batch; what the copies' transfers cost each other is left out.
+    Messages. A message carries one tensor of one of the sender's micro-batches. It occupies its link
+    (Cluster.link_mode) and, where it crosses a level with a shared bandwidth, the ports of the groups that it
+    leaves and enters (costs.links.flows). It starts when all of them are free. Of several messages that can start,
+    the one that was ready first starts first; ties go by message number (forward before backward, then by source,
+    target and tensor, then by micro-batch). Empty messages and messages on one device set occupy nothing.
 
-    A periodic schedule is unrolled (simulation.periodic). Traces name the devices of the first copy.
-    known: times of tasks that stand in for those of the cost model.
+    Copies. One copy, with all of its pipelines, is simulated with its share of the mini-batch. Contention between
+    the copies is left out. Traces name the devices of the first copy.
 
-    Raises Deadlock, InvalidSchedule; InvalidValue for a plan whose micro-batches do not divide its share of the
-    mini-batch or whose stages share only some devices; UnsupportedProblem for a periodic schedule of unequal
-    micro-batches or in a sync regime, and in an async one for several pipelines.
+    A periodic schedule is unrolled (simulation.periodic).
+    known: times of tasks that replace those of the cost model.
+
+    Raises Deadlock and InvalidSchedule.
+    Raises InvalidValue for a plan whose micro-batches do not divide its share of the mini-batch, or whose stages
+    share only some devices.
+    Raises UnsupportedProblem for a periodic schedule of unequal micro-batches, in a sync regime, or of several
+    pipelines.
     """
     if problem.regime.mode == "async" and plan.pipelines > 1:
         raise UnsupportedProblem(

@@ -1,4 +1,4 @@
-"""The stage table: what the simulator needs to know of each stage, with times of the cost model or of a trace."""
+"""The stage table: what the simulator needs of each stage, with times of the cost model or of a trace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ LONGEST_NS = 2**43
 
 
 def mean_task_times(trace: Trace, stages: int) -> TaskTimes:
-    """Means over the micro-batches, half up. All-reduces are left out: they are traffic, as messages are.
+    """Mean times of tasks over the micro-batches, rounded half up. All-reduces are left out: they are traffic.
 
-    stages: of the plan. What a foreign trace says of others, and what ends before it begins, is left out too.
+    stages: number of stages of the plan. Tasks of other stages, and tasks that end before they begin, are left
+    out.
     """
     taken: dict[tuple[str, int], list[int]] = {}
     for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
@@ -33,12 +34,16 @@ def mean_task_times(trace: Trace, stages: int) -> TaskTimes:
 
 @dataclass(frozen=True, slots=True)
 class StageTable:
-    """Columns of shape (stages,), except as noted.
+    """Columns of shape (stages,), unless noted.
 
-    lanes: the device sets of the plan. lane: the set of each stage. micro_batch: samples. count: micro-batches
-    to simulate. offset: sum of the counts before, with the total at the end, shape (stages + 1,). duration: ns
-    by kind of task (F, B, I, W, R), shape (5, stages). pipelines: of the plan, with as many stages each.
-    overlap: what is hidden of the shorter task of a pair (Problem.overlap).
+    lanes: the device sets of the plan.
+    lane: number of each stage's set.
+    micro_batch: samples.
+    count: number of micro-batches to simulate.
+    offset: sum of the counts of the stages before, with the total at the end, shape (stages + 1,).
+    duration: ns by kind of task (F, B, I, W, R), shape (5, stages).
+    pipelines: number of pipelines of the plan, of equal length.
+    overlap: the hidden share of the shorter task of a pair (Problem.overlap).
     """
 
     lanes: tuple[tuple[int, ...], ...]
@@ -59,8 +64,8 @@ class StageTable:
 def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | None = None) -> StageTable:
     """The table for `samples` samples that pass through every stage.
 
-    An input-gradient task lasts the backward less its weight-gradient part, which the W task takes.
-    known: times that stand in for the model's.
+    An I task lasts the backward without its weight-gradient part; the W task lasts that part.
+    known: times that replace those of the cost model.
     Raises InvalidValue when a micro-batch does not divide the samples, or stages share only some devices.
     """
     lanes, lane_of = lanes_of(plan)

@@ -1,4 +1,4 @@
-"""A pipeline of equal stages from a few numbers: what it takes to draw a schedule."""
+"""A pipeline of equal stages from a few numbers, to draw a schedule."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,15 @@ def synthetic(
     devices: Sequence[int] | None = None,
     pipelines: int = 1,
 ) -> tuple[Problem, Plan]:
-    """A chain of equal stages, and the mini-batch that has so many micro-batches of one sample.
+    """A chain of equal stages, and a mini-batch of so many micro-batches of one sample.
 
-    devices: the device of each stage of each pipeline, one pipeline behind the other; without, each stage has its
-    own. stages: of one pipeline. pipelines: they share the micro-batches out evenly.
+    devices: the device of each stage, pipeline after pipeline. Default: each stage has a device of its own.
+    stages: number of stages of one pipeline.
+    pipelines: they share the micro-batches evenly.
 
-    Times are seconds of one micro-batch on one stage and of one transfer one way; links carry both directions
-    at once. A live micro-batch weighs one byte, nothing else does, so that memory counts live micro-batches
-    (transfer buffers apart).
+    Times are seconds of one micro-batch on one stage, and of one transfer in one direction. Links carry both
+    directions at once. Only live micro-batches have memory, one byte each, so that memory counts them (transfer
+    buffers add to it).
 
     Raises PipebenchError for a number of stages or micro-batches below 1, or a negative or infinite time.
     """

@@ -1,4 +1,4 @@
-"""The task table: one row a task, each lane in its static order; and the schedules that it refuses."""
+"""The task table: a row for each task, each lane in its static order; and the schedules that it refuses."""
 
 from dataclasses import dataclass
 
@@ -39,13 +39,16 @@ class Deadlock(PipebenchError):
 class TaskTable:
     """The rows with what the kernel needs of each.
 
-    lane, duration: of each row; the rows of a pair last as long as the pair. next: the row on the same lane that
-    waits for it whatever the messages (F: its backward, I: its W, last parts of a backward: the stage's R), or -1;
-    with several pipelines -2 - g for last parts of a backward, whose R rows are followers[g]: g is the position in
-    the pipeline, shape (stages of a pipeline, pipelines), -1 for no R. slot_row: for each stage and micro-batch
-    (StageTable.offset) the row of its F and then, from StageTable.slots on, of its B or I. arrival: the same, with
-    the first row of a pair for both, which waits for the inputs of both. waits: how many inputs each row waits
-    for, without messages.
+    lane: lane of each row.
+    duration: ns of each row; the rows of a pair last as long as the pair.
+    next: the row on the same lane that always waits for this one (F: its backward; I: its W; the last part of a
+    backward: the stage's R), or -1. With several pipelines the last part of a backward has -2 - g instead.
+    followers: for -2 - g the R rows followers[g], where g is the position in the pipeline; shape (stages of a
+    pipeline, pipelines), -1 for no R.
+    slot_row: by stage and micro-batch (StageTable.offset) the row of its F, then from StageTable.slots on that of
+    its B or I.
+    arrival: the same, but the first row of a pair for both of its rows, because it waits for the inputs of both.
+    waits: how many inputs other than messages each row waits for.
     """
 
     columns: Tasks
@@ -58,7 +61,7 @@ class TaskTable:
     waits: IntArray
 
     def awaiting(self, row: int) -> IntArray:
-        """The rows that `row` waits for whatever the messages."""
+        """The rows that `row` always waits for, without messages."""
         groups = np.flatnonzero((self.followers == row).any(axis=1))
         return np.flatnonzero((self.next == row) | np.isin(self.next, -2 - groups))
 
@@ -66,9 +69,10 @@ class TaskTable:
 def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     """The table of these rows.
 
-    Every micro-batch of every stage needs one F and either one B or one I and one W; a stage whose gradients
-    are all-reduced once a mini-batch needs one R. Raises InvalidSchedule that names the first task that is
-    missing, doubled, unknown, or on a lane of other devices.
+    Every micro-batch of every stage needs one F, and either one B or one I and one W. A stage with an all-reduce
+    needs one R.
+    Raises InvalidSchedule that names the first task that is missing, repeated, unknown, or on a lane of other
+    devices.
     """
     lane = columns.lane
     _check_names(columns, stages, lane)

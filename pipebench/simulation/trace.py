@@ -18,10 +18,10 @@ from pipebench.simulation.tasks import TaskTable
 def memory_timelines(
     columns: Tasks, start: IntArray, end: IntArray, memory: Sequence[StageMemory]
 ) -> tuple[MemoryTimeline, ...]:
-    """The timeline of every device, ascending; memory: that of each stage.
+    """The timeline of every device, in ascending order. memory: the memory of each stage.
 
-    A micro-batch is live on a stage from the start of its F to the end of its B (or of its W). While a task
-    other than R runs, its stage's workspace is held too; while a pair runs, those of both.
+    A micro-batch is live on a stage from the start of its F to the end of its B (or of its W). A task other than R
+    adds the workspace of its stage; a pair adds those of both stages.
     """
     timelines: list[MemoryTimeline] = []
     for lane, devices in enumerate(columns.devices):
@@ -44,8 +44,8 @@ def _lane(
     for s in present:
         ending = (stage == s) & last_part
         live = np.cumsum((stage == s) & (kind == F)) - np.cumsum(ending)
-        during += _held(memory[s], live + ending)
-        after += _held(memory[s], live)
+        during += _held_bytes(memory[s], live + ending)
+        after += _held_bytes(memory[s], live)
     workspace = np.array([each.workspace for each in memory], np.int64)
     during += np.where(kind == R, 0, workspace[stage])
     inside = (columns.together >= rows.start) & (columns.together < rows.stop)
@@ -70,7 +70,7 @@ def _lane(
     return times[changes], values[changes]
 
 
-def _held(memory: StageMemory, live: IntArray) -> IntArray:
+def _held_bytes(memory: StageMemory, live: IntArray) -> IntArray:
     """StageMemory.at for an array of live micro-batches."""
     held: IntArray = memory.held + live * memory.per_micro_batch + np.where(live > 0, memory.while_live, 0)
     return held
@@ -102,15 +102,15 @@ def build_trace(
     return Trace(
         origin="simulated",
         lanes=columns.devices,
-        lane=_repeated(np.arange(len(columns.devices)), np.diff(columns.first).tolist()),
+        lane=_repeat_values(np.arange(len(columns.devices)), np.diff(columns.first).tolist()),
         stage=_column(columns.stage),
         micro_batch=_column(columns.micro_batch),
         kinds=kind_letters(columns.kind),
         start_ns=_column(instants.start),
         end_ns=_column(end),
-        source=_repeated(network.sender[flows], counts),
-        target=_repeated(network.receiver[flows], counts),
-        tensor=_repeated(network.tensor[flows], counts),
+        source=_repeat_values(network.sender[flows], counts),
+        target=_repeat_values(network.receiver[flows], counts),
+        tensor=_repeat_values(network.tensor[flows], counts),
         message=tuple(chain.from_iterable(numbers[:count] for count in counts)),
         transfer_kinds="".join("FB"[int(network.backward[f])] * n for f, n in zip(flows, counts, strict=True)),
         transfer_start_ns=_pieces(instants.sent, kept),
@@ -125,7 +125,7 @@ def _column(values: IntArray) -> tuple[int, ...]:
     return tuple(values.tolist())
 
 
-def _repeated(values: IntArray, counts: Sequence[int]) -> tuple[int, ...]:
+def _repeat_values(values: IntArray, counts: Sequence[int]) -> tuple[int, ...]:
     return tuple(chain.from_iterable((int(value),) * count for value, count in zip(values, counts, strict=True)))
 
 

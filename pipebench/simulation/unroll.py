@@ -18,9 +18,10 @@ def kinds_of(schedule: PeriodicSchedule) -> IntArray:
 
 
 def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> IntArray:
-    """Positions of the operations lane after lane, each lane in its order within one period.
+    """Positions of the operations, lane after lane, each lane in its order within one period.
 
-    By start; those of one instant: the shorter first (one of them takes no time), then along the stage graph.
+    They are ordered by start. At one instant the shorter operation comes first (one of the two takes no time),
+    then the order is that of the stage graph.
     Raises InvalidSchedule unless the pattern has one F and one B of every stage.
     """
     _check_operations(schedule, plan)
@@ -50,7 +51,7 @@ def unrolled_tasks(schedule: PeriodicSchedule, order: IntArray, stages: StageTab
 
 
 def flow_order(schedule: PeriodicSchedule, network: FlowTable) -> list[IntArray]:
-    """For each link its flows in their order within one period; tensors of one transfer in their own order.
+    """For each link its flows in their order within one period. Tensors of one transfer keep their own order.
 
     Raises InvalidSchedule for a flow that occupies a link and that the pattern does not transfer.
     """

@@ -115,7 +115,7 @@ def option_texts(component: Component) -> list[tuple[str, str]]:
     return found
 
 
-def accepted(component: Component, option: str, text: str) -> bool:
+def accepts_value(component: Component, option: str, text: str) -> bool:
     """Whether the options type takes the value. Raises Failed when it fails in any way but PipebenchError."""
     try:
         typed_options(Reference(component.name, {option: text}), component.options)
@@ -132,19 +132,19 @@ def tried_options(subject: CheckTarget, call_for: Callable[[str], Call]) -> None
     call_for: what to call, by label.
     """
     component = subject.component
-    documented(component)
+    check_option_docs(component)
     if not option_texts(component) or subject.label != component.name:
         raise Waived("it has no options to try")
     labels = [
         f"{component.name}[{option}={text}]"
         for option, text in option_texts(component)
-        if accepted(component, option, text)
+        if accepts_value(component, option, text)
     ]
     given = answers([call_for(label) for label in labels]).values()
     first_failure(found for answer in given for found in (breakdown(answer), undeclared_call(answer)))
 
 
-def documented(component: Component) -> None:
+def check_option_docs(component: Component) -> None:
     """Each option is explained in the docstring of its class."""
     text = " ".join(_docstrings(component.options))
     for info in msgspec.structs.fields(component.options):

@@ -97,29 +97,31 @@ class ExecutorRuns:
         self.planned: dict[str, tuple[PlanCase, Schedule]] = {}
 
     @cached_property
-    def asked(self) -> RepeatedCalls:
+    def repeated_calls(self) -> RepeatedCalls:
         """The runs; schedules are made by the host's schedulers when the first is looked at, those of several
         stages on a device set by the kit itself.
         """
         for kind in self.capabilities.schedules:
-            for name, (planned, schedule) in self._scheduled(kind):
+            for name, (planned, schedule) in self._cases_of_kind(kind):
                 self.planned[f"{name} ({kind})"] = planned, schedule
         calls = [self.call(name, *each) for name, each in self.planned.items()]
         return RepeatedCalls(calls, lambda call, name: replace(call, name=name))
 
-    def _scheduled(self, kind: Literal["finite", "periodic"]) -> Iterator[tuple[str, tuple[PlanCase, Schedule]]]:
+    def _cases_of_kind(
+        self, kind: Literal["finite", "periodic"]
+    ) -> Iterator[tuple[str, tuple[PlanCase, Schedule]]]:
         mode, plain, general = KIT_SCHEDULERS[kind]
         placements = placements_of(self.capabilities)
         for name in PLAN_CASES:
             planned = _computable(plan_case(name, mode))
-            if self._declared(planned) and (name, kind) != ("mixed-sizes", "periodic"):
+            if self._is_runnable(planned) and (name, kind) != ("mixed-sizes", "periodic"):
                 scheduler = general if planned.needs == "stage_graphs" and kind == "periodic" else plain
                 yield name, (planned, self.services.schedule(scheduler, planned.problem, planned.plan))
         listed = ("shared", "wave") if "listed" in placements else ()
         shared = dict.fromkeys((*listed, *(name for each in placements for name in SHARED.get(each, ()))))
         for name in shared:
             planned = _computable(plan_case(name, mode))
-            if not self._declared(planned):
+            if not self._is_runnable(planned):
                 continue
             if kind == "finite":
                 yield name, (planned, in_order(planned.problem, planned.plan))
@@ -130,7 +132,7 @@ class ExecutorRuns:
             half = dataclasses.replace(planned, problem=replace(planned.problem, overlap=0.5))
             yield "pairs", (half, in_pairs(half.problem, half.plan))
 
-    def _declared(self, planned: PlanCase) -> bool:
+    def _is_runnable(self, planned: PlanCase) -> bool:
         declared: ExecutorCapabilities = self.capabilities
         if not takes(placements_of(declared), planned.plan):
             return False
@@ -162,7 +164,7 @@ class ExecutorRuns:
     def witnesses(self) -> dict[str, Witness]:
         """What the suite's check finds wrong, by the names of the runs."""
         found = {}
-        for name, answer in self.asked.first.items():
+        for name, answer in self.repeated_calls.first.items():
             if name in self.planned and answer.trace is not None:
                 verdict = self._verdict(name, answer)
                 if verdict.witness is not None:
@@ -176,10 +178,10 @@ class ExecutorRuns:
         return check_trace(planned.problem, planned.plan, schedule, answer.trace, tolerance_ns=tolerance)
 
     @cached_property
-    def miscounted(self) -> dict[str, str]:
+    def wrong_task_counts(self) -> dict[str, str]:
         """Runs whose trace lacks or repeats a task, with the first such task."""
         found = {}
-        for name, answer in self.asked.first.items():
+        for name, answer in self.repeated_calls.first.items():
             if name in self.planned and answer.trace is not None:
                 flaw = task_flaw(answer.trace, self.planned[name][1])
                 if flaw is not None:
@@ -188,7 +190,7 @@ class ExecutorRuns:
 
     def need_traces(self) -> None:
         """Raise Waived when no run left a trace: there is nothing to look at."""
-        if all(answer.trace is None for answer in self.asked.first.values()):
+        if all(answer.trace is None for answer in self.repeated_calls.first.values()):
             raise Waived("no run left a trace")
 
     def of_rules(self, rules: tuple[str, ...]) -> None:
@@ -197,7 +199,7 @@ class ExecutorRuns:
         first_failure(
             f"{name}: {witness.rule}: {witness.message}"
             for name, witness in self.witnesses.items()
-            if witness.rule in rules and name not in self.miscounted
+            if witness.rule in rules and name not in self.wrong_task_counts
         )
 
 
@@ -222,15 +224,15 @@ def task_flaw(trace: Trace, schedule: Schedule) -> str | None:
     return f"{kind} of stage {stage}, micro-batch {batch} ran {ran[wrong[0]]} times, not {wanted[wrong[0]]}"
 
 
-def counted(runs: ExecutorRuns) -> None:
+def check_task_counts(runs: ExecutorRuns) -> None:
     """Every scheduled task ran exactly once."""
     runs.need_traces()
-    first_failure(f"{name}: {flaw}" for name, flaw in runs.miscounted.items())
+    first_failure(f"{name}: {flaw}" for name, flaw in runs.wrong_task_counts.items())
 
 
 def ran(runs: ExecutorRuns) -> None:
     """What it declares it runs: a trace, or an error that says what it needs."""
-    answers = runs.asked.first.values()
+    answers = runs.repeated_calls.first.values()
     first_failure(map(breakdown, answers))
     refused = [answer for answer in answers if answer.ending != "returned"]
     unsupported = [f"{a.name}: declared, and refused: {a.reason}" for a in refused if a.ending == "unsupported"]
@@ -277,7 +279,7 @@ def cancel(runs: ExecutorRuns) -> None:
 
 def _answer_under_limit(runs: ExecutorRuns) -> Answer:
     """A run with a limit, after one without in the same process: imports are nobody's delay."""
-    assert runs.asked
+    assert runs.repeated_calls
     warm = runs.call("warm", *next(iter(runs.planned.values())))
     call = replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S)
     return answers([warm, call])[call.name]
@@ -306,7 +308,7 @@ def executor_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Cal
     """Every task once, in order, by clocks that make sense; an end at a deadline and when a worker dies."""
     runs = ExecutorRuns(host, subject)
     yield "runs", partial(ran, runs)
-    yield "tasks", partial(counted, runs)
+    yield "tasks", partial(check_task_counts, runs)
     yield "order", partial(order, runs)
     yield "clocks", partial(clocks, runs)
     yield "cancel", partial(cancel, runs)
@@ -319,7 +321,7 @@ def executor_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Cal
 
 
 def _chain(runs: ExecutorRuns, label: str) -> Call:
-    assert runs.asked
+    assert runs.repeated_calls
     name, (planned, schedule) = next(iter(runs.planned.items()))
     call = runs.call(name, planned, schedule)
     return Call(
@@ -334,31 +336,31 @@ def _chain(runs: ExecutorRuns, label: str) -> Call:
 
 def _calls(runs: ExecutorRuns) -> None:
     """It declares what it calls: what it asks its context for is in `calls` of its descriptor."""
-    called_as_declared(runs.asked.first.values())
+    called_as_declared(runs.repeated_calls.first.values())
 
 
 def _is_measured(runs: ExecutorRuns) -> bool:
-    return any(answer.trace and answer.trace.origin == "measured" for answer in runs.asked.first.values())
+    return any(answer.trace and answer.trace.origin == "measured" for answer in runs.repeated_calls.first.values())
 
 
 def _determinism(runs: ExecutorRuns) -> None:
     """Two processes get the same trace, unless it is measured."""
     if _is_measured(runs):
         raise Waived("its traces are measured: times differ from run to run")
-    runs.asked.determinism()
+    runs.repeated_calls.determinism()
 
 
 def _silence(runs: ExecutorRuns) -> None:
     """Nothing reaches standard output."""
     if _is_measured(runs):
-        printed_nothing(runs.asked.first.values())
+        printed_nothing(runs.repeated_calls.first.values())
     else:
-        runs.asked.silence()
+        runs.repeated_calls.silence()
 
 
 def _state(runs: ExecutorRuns) -> None:
     """As everywhere; of measured traces only what is left behind: a second process has nothing to compare."""
     if _is_measured(runs):
-        left_nothing(runs.asked.first.values())
+        left_nothing(runs.repeated_calls.first.values())
     else:
-        runs.asked.state()
+        runs.repeated_calls.state()

@@ -56,10 +56,10 @@ def plan_case(name: str, mode: RegimeMode) -> PlanCase:
         case "chain":
             return PlanCase(chain, stages(PARTS))
     kind = name.removesuffix("-replicas")
-    return _placed(next(each for each in SWEEPS if each == kind), mode, 2 if kind != name else 1)
+    return _placement_case(next(each for each in SWEEPS if each == kind), mode, 2 if kind != name else 1)
 
 
-def _placed(kind: PlacementKind, mode: RegimeMode, replicas: int) -> PlanCase:
+def _placement_case(kind: PlacementKind, mode: RegimeMode, replicas: int) -> PlanCase:
     """Eight operators in a line on device sets that each run several stages; mirrored on as many sets as fit."""
     line = problem("line", mode, 4, cases.LINE_US, chain_edges(len(cases.LINE_US)))
     pipelines = pipelines_of_kind(kind) or 1

@@ -26,11 +26,11 @@ def scheduler_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Ca
     abilities = subject.component.capabilities
     mode: RegimeMode = "async" if abilities.produces == "periodic" else "sync"
     planned = _plans(abilities, mode)
-    asked = RepeatedCalls([_call(subject.label, name, each) for name, each in planned.items()], _renamed)
+    asked = RepeatedCalls([_call(subject.label, name, each) for name, each in planned.items()], _rename_call)
     for name, each in planned.items():
         yield f"validity-{name}", partial(_valid, asked, name, each)
     yield "capabilities", partial(_capable, asked, planned, abilities)
-    yield "calls", asked.declared
+    yield "calls", asked.call_declarations
     yield "determinism", asked.determinism
     yield "silence", asked.silence
     yield "state", asked.state
@@ -54,7 +54,7 @@ def _call(label: str, name: str, planned: PlanCase) -> Call:
     return Call(name=name, slot="schedulers", component=label, problem=planned.problem, plan=planned.plan)
 
 
-def _renamed(call: Call, name: str) -> Call:
+def _rename_call(call: Call, name: str) -> Call:
     return replace(call, name=name)
 
 

@@ -111,7 +111,7 @@ class RepeatedCalls:
         changed = fresh and answer_digest(self.first[first]) != answer_digest(self.first["again"])
         first_failure([f"{first}: the answer changes after other calls in the same process"] if changed else [])
 
-    def declared(self) -> None:
+    def call_declarations(self) -> None:
         """It declares what it calls: what it asks its context for is in `calls` of its descriptor."""
         called_as_declared(self.everything())
 

@@ -138,7 +138,7 @@ def model_checks(host: Host, subject: CheckTarget) -> Checks:
         return Call(name=name, slot="models", component=label)
 
     asked = RepeatedCalls([call(subject.label, "default")], lambda given, name: replace(given, name=name))
-    yield "graph", partial(_built, asked)
+    yield "graph", partial(_graph_is_connected, asked)
     yield "determinism", asked.determinism
     yield "silence", asked.silence
     yield "state", asked.state
@@ -185,7 +185,7 @@ def _successful_answer(asked: RepeatedCalls, name: str) -> Answer:
     return answer
 
 
-def _built(asked: RepeatedCalls) -> None:
+def _graph_is_connected(asked: RepeatedCalls) -> None:
     """A graph whose operators are connected."""
     graph = _successful_answer(asked, "default").graph
     assert graph is not None

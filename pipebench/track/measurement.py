@@ -38,7 +38,7 @@ class SubjectRun:
     cost_s: float = 0.0
 
     @property
-    def timed(self) -> bool:
+    def is_short(self) -> bool:
         """Whether its searches are short enough to be timed warm, also where the first pairs were of no use."""
         return self.own.processes > 0
 
@@ -53,7 +53,7 @@ class SubjectRun:
         both = exact_columns(self.outcome.row), exact_columns(again.row)
         self.unsteady.update(changed_columns(*both))
 
-    def measured(self) -> SubjectNight:
+    def subject_night(self) -> SubjectNight:
         """What goes into the history."""
         assert self.outcome is not None
         row = self.outcome.row
@@ -63,9 +63,9 @@ class SubjectRun:
             fingerprint=fingerprint(self.trial, row),
             exact=exact_columns(row),
             unsteady=tuple(sorted(self.unsteady)),
-            paired=self.own.paired(),
-            again=self.again.paired() if self.again else None,
-            twin=self.twin.paired() if self.twin else None,
+            paired=self.own.paired_ratios(),
+            again=self.again.paired_ratios() if self.again else None,
+            twin=self.twin.paired_ratios() if self.twin else None,
             information={name: float(value) for name, value in figures.items() if value is not None},
         )
 
@@ -119,9 +119,9 @@ class Measurement:
         """The plans that were found."""
         return [each.outcome.plan for each in self.tracked if each.outcome and each.outcome.plan]
 
-    def measured(self) -> tuple[SubjectNight, ...]:
+    def subject_nights(self) -> tuple[SubjectNight, ...]:
         """What was found of each subject that ran."""
-        return tuple(each.measured() for each in self.tracked if each.outcome is not None)
+        return tuple(each.subject_night() for each in self.tracked if each.outcome is not None)
 
     def first_pass(self) -> None:
         """Every subject once, as long as the budget lasts; then the one of the A/A pair is chosen."""
@@ -135,7 +135,7 @@ class Measurement:
             tracked.outcome = self._run(tracked, tracked.own)
         if late:
             self.notices.append(f"the budget ended before these ran: {'; '.join(sorted(late))}")
-        timed = [each for each in self.tracked if each.timed]
+        timed = [each for each in self.tracked if each.is_short]
         control = min(timed, key=lambda each: (each.search_s < CONTROL_S, each.search_s), default=None)
         if control is not None:
             control.own.fewest = CONTROL_ROUNDS
@@ -144,12 +144,12 @@ class Measurement:
     def rounds(self) -> None:
         """Rounds of all subjects whose ratio is not known well enough, each in another order."""
         self._phase("paired ratios")
-        chosen = [(each, into) for each in self.tracked if each.timed for into in (each.own, each.twin) if into]
+        chosen = [(each, into) for each in self.tracked if each.is_short for into in (each.own, each.twin) if into]
         self._rounds(chosen, (1 - RERUN_SHARE) * self._budget_s)
 
     def confirm(self, suspicious: Callable[[SubjectNight], bool]) -> None:
         """Measure the suspicious subjects again, in new processes, to the end of the budget."""
-        chosen = [each for each in self.tracked if each.timed and suspicious(each.measured())]
+        chosen = [each for each in self.tracked if each.is_short and suspicious(each.subject_night())]
         if chosen:
             self._phase("confirming reruns")
         for tracked in chosen:
@@ -161,7 +161,7 @@ class Measurement:
         draw = random.Random(self._seed)
         order = list(chosen)
         number = 0
-        while waiting := [place for place, (_, into) in enumerate(chosen) if not into.done]:
+        while waiting := [place for place, (_, into) in enumerate(chosen) if not into.is_complete]:
             if number % 2 == 0:
                 draw.shuffle(order)
             else:

@@ -62,11 +62,11 @@ class SubjectRounds:
         return self.count >= self.fewest and relative_half_width(self.rounds) < PRECISE
 
     @property
-    def done(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether another process would tell nothing more, or there have been enough."""
         return self.processes >= MOST_ROUNDS or self.precise
 
-    def paired(self) -> PairedRatios | None:
+    def paired_ratios(self) -> PairedRatios | None:
         """What goes into the history, None where nothing was timed; without rounds where no pair was of use."""
         if not self.processes:
             return None

@@ -67,7 +67,7 @@ def record(
         measurement.first_pass()
         measurement.rounds()
         measurement.confirm(lambda each: suspicious(before, each))
-        measured, spent_s = measurement.measured(), measurement.spent_s
+        measured, spent_s = measurement.subject_nights(), measurement.spent_s
         notices = [*measurement.notices, *_unsteady(measured)]
         for plan in measurement.plans:
             keep_plan(history.folder, plan)

@@ -77,7 +77,7 @@ def readings(points: Sequence[RatioPoint]) -> list[Reading]:
         confirmed = point.again is not None and _far(math.log(point.again) - middle, sigma, off)
         if abs(run) >= RUNNING or (_far(off, sigma, off) and confirmed):
             since = position - (RUNNING - 1 if abs(run) >= RUNNING else 0)
-            levels.changed(since, position, middle)
+            levels.add_change(since, position, middle)
             found.append(_reading("slower" if off > 0 else "faster", window, off, sigma, since))
             run = 0
         else:
@@ -100,7 +100,7 @@ class _Levels:
         self._logs = logs
         self._changes: list[tuple[int, int, float]] = []
 
-    def changed(self, since: int, told: int, before: float) -> None:
+    def add_change(self, since: int, told: int, before: float) -> None:
         """The level was `before` until the night `since`; that was told in the night `told`."""
         self._changes.append((since, told, before))
 

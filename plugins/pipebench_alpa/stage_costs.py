@@ -75,7 +75,7 @@ def ways(problem: Problem, shape: LogicalShape, micro_batch: int) -> list[str]:
         ]
         if shape.tensor_parallel == 1 or not offered:
             offered = ["", *offered]
-        chosen.append(min(offered, key=lambda name: sum(times.chosen(position, name, samples)[:2])))
+        chosen.append(min(offered, key=lambda name: sum(times.choice_ns(position, name, samples)[:2])))
     return chosen
 
 
@@ -105,7 +105,7 @@ def interval_costs(
         spent, held, saved = (np.zeros(len(costs.operators)) for _ in range(3))
         for position, name in enumerate(ways(problem, shape, micro_batch)):
             operator = costs.operators[position]
-            spent[position] = sum(times.chosen(position, name, samples)[:2]) / NS_PER_S
+            spent[position] = sum(times.choice_ns(position, name, samples)[:2]) / NS_PER_S
             each = operator.alternative(name) if name else None
             weights = (
                 each.parameter_bytes

@@ -25,7 +25,7 @@ class ItemCosts:
         problem = model.problem
         self._formula = formula = model.formula
         self._costs = problem.profile.on(problem.cluster.devices[0]).operators
-        chosen = [[model.times.chosen(op, way.choice[op], samples) for op in group] for group in items]
+        chosen = [[model.times.choice_ns(op, way.choice[op], samples) for op in group] for group in items]
         sums = [[sum(part) for part in zip(*group, strict=True)] for group in chosen]
         forward, backward, weight_gradient = np.array(sums, np.int64).T
         none = np.zeros(len(items), np.int64)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.grouped import grouped, ungrouped
+from pipebench.algorithms.grouped import grouped_problem, ungrouped_plan
 from pipebench.algorithms.level_cuts import balanced_cuts, layer_groups
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, micro_batch_notices
 from pipebench.algorithms.stage_row import Way, degrees, plain, way
@@ -53,7 +53,7 @@ def even_plan(
             tensor_parallel=run.tensor_parallel,
             micro_batch=micro_batch,
             in_flight=min(count - position, micro_batches) * micro_batch if sync and one_f_one_b else 0,
-            choice=run.chosen(operators),
+            choice=run.choice_of(operators),
             recompute=run.recompute,
         )
         for position, operators in enumerate(contents)
@@ -145,7 +145,7 @@ def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> 
     if not samples:
         raise InfeasibleProblem(f"{name}: no micro-batch gives each replica a sample")
     model = CostModel(problem)
-    by_layer = grouped(model, layers, samples)
+    by_layer = grouped_problem(model, layers, samples)
     where = by_layer or problem
     items: Sequence[Sequence[int]] = layers if by_layer is None else [(layer,) for layer in range(len(layers))]
     plans = []
@@ -202,4 +202,4 @@ def _recomputes(problem: Problem, checkpointing: str) -> tuple[Recompute, ...]:
 
 def _for_operators(problem: Problem, plan: Plan, layers: Sequence[Sequence[int]]) -> Plan:
     operators = problem.profile.graph.operators
-    return ungrouped(plan, [[operators[op].name for op in layer] for layer in layers])
+    return ungrouped_plan(plan, [[operators[op].name for op in layer] for layer in layers])

@@ -62,7 +62,7 @@ def _added_bytes(
     alone = ShardedStage(problem.profile.graph, stage, samples, problem.cluster)
     formula = Formula(problem.regime, problem.mini_batch)
     state = alone.weight_state(formula, 1) - formula.state_bytes(0, 1)
-    return state + formula.live_bytes(alone.saved(costs)) - formula.live_bytes(0)
+    return state + formula.live_bytes(alone.saved_bytes(costs)) - formula.live_bytes(0)
 
 
 def workspace_bytes(problem: Problem) -> int:

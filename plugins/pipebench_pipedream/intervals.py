@@ -76,7 +76,7 @@ class IntervalCosts:
                 np.maximum(period[choice], cut[:, None], out=period[choice])
                 np.maximum(period[choice], cut[None, :], out=period[choice])
             else:
-                period[choice] += self._intervals.sent(sent)
+                period[choice] += self._intervals.outgoing_sums(sent)
         return period
 
     def live_micro_batches(self, micro_batch: int, limit_bytes: int) -> IntArray:

@@ -16,7 +16,7 @@ def compute_s(times: OperatorTimes, node: int, alternative: Alternative | None, 
     if len(costs.micro_batches) == 1:
         each = alternative or costs.operators[node]
         return (each.forward_s[0] + each.backward_s[0]) * (samples / costs.micro_batches[0])
-    forward, backward, _ = times.chosen(node, "" if alternative is None else alternative.id, samples)
+    forward, backward, _ = times.choice_ns(node, "" if alternative is None else alternative.id, samples)
     return (forward + backward) / NS_PER_S
 
 

@@ -57,10 +57,10 @@ class BlockRuns:
             for sizes in (terms.tensor_bytes, terms.gradient_bytes)
         )
         if not received:
-            return self._intervals.sent(there), self._intervals.sent(back)
+            return self._intervals.outgoing_sums(there), self._intervals.outgoing_sums(back)
         return (
-            self._intervals.sent(there) + self._intervals.received(there),
-            self._intervals.sent(back) + self._intervals.received(back),
+            self._intervals.outgoing_sums(there) + self._intervals.incoming_sums(there),
+            self._intervals.outgoing_sums(back) + self._intervals.incoming_sums(back),
         )
 
     def update_ns(self, replicas: int, copies: int, devices: int) -> IntArray:

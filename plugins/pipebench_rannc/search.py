@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipebench.algorithms.grouped import grouped
+from pipebench.algorithms.grouped import grouped_problem
 from pipebench.check import check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.domain.errors import PipebenchError
@@ -144,7 +144,7 @@ def _simulate_cuts(
 ) -> list[tuple[int, CutCandidate, str]]:
     """(ns of a mini-batch, cut, scheduler) of the cuts that were simulated."""
     sizes = {-(-made.flow.micro_batch // stage.replicas) for made in cuts for stage in made.stages}
-    by_block = grouped(runs.model, runs.blocks.positions, sizes) if sizes else None
+    by_block = grouped_problem(runs.model, runs.blocks.positions, sizes) if sizes else None
     found: list[tuple[int, CutCandidate, str]] = []
     simulated = 0
     for made in cuts:

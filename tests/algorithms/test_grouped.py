@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from pipebench.algorithms.grouped import group_name, grouped, ungrouped
+from pipebench.algorithms.grouped import group_name, grouped_problem, ungrouped_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -18,14 +18,14 @@ def test_times_messages_and_weights_are_equal_and_memory_is_no_less(problem: Pro
     half = -(-len(order) // 2)
     groups = [part for part in (order[: half // 2], order[half // 2 : half], order[half:]) if part]
     names = [[graph.operators[op].name for op in group] for group in groups]
-    made = grouped(CostModel(problem), groups, [1, 2])
+    made = grouped_problem(CostModel(problem), groups, [1, 2])
     assert made is not None
     plan = Plan(
         stages=tuple(
             Stage(operators=(group_name(group),), devices=(group,), micro_batch=2) for group in range(len(groups))
         )
     )
-    real = ungrouped(plan, names)
+    real = ungrouped_plan(plan, names)
     coarse, fine = CostModel(made), CostModel(problem)
     edges = coarse.messages(plan), fine.messages(real)
     for at in range(len(groups)):
@@ -41,4 +41,4 @@ def test_times_messages_and_weights_are_equal_and_memory_is_no_less(problem: Pro
 
 def test_groups_that_share_an_operator_are_refused() -> None:
     problem = chain_problem([1, 1], [1, 1], cluster(2))
-    assert grouped(CostModel(problem), [[0, 1], [1]], [1]) is None
+    assert grouped_problem(CostModel(problem), [[0, 1], [1]], [1]) is None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipebench.algorithms.micro_batches_adapted import adapted
+from pipebench.algorithms.micro_batches_adapted import adapt_micro_batch
 from pipebench.check import check_schedule
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
@@ -32,7 +32,7 @@ def at(size: int) -> Plan:
 
 def test_a_mini_batch_in_one_piece_is_cut_into_the_best_pieces() -> None:
     problem = chain()
-    made = adapted(problem, at(16), context())
+    made = adapt_micro_batch(problem, at(16), context())
     times = {size: time_ns(problem, at(size)) for size in (1, 2, 4, 8, 16)}
     assert time_ns(problem, made) == min(times.values())
     assert times[16] > 1.5 * min(times.values())
@@ -42,7 +42,7 @@ def test_a_mini_batch_in_one_piece_is_cut_into_the_best_pieces() -> None:
 def test_it_fits_in_memory_where_a_size_does() -> None:
     for memory in (25, 40, 60, 100, 400):
         problem = chain(memory)
-        made = adapted(problem, at(16), context())
+        made = adapt_micro_batch(problem, at(16), context())
         verdict = check_schedule(problem, made, scheduled(problem, made)).status
         fitting = [
             size
@@ -56,7 +56,7 @@ def test_it_fits_in_memory_where_a_size_does() -> None:
 
 @pytest.mark.parametrize("size", [2, 8])
 def test_a_pinned_micro_batch_stays(size: int) -> None:
-    made = adapted(chain(micro_batch=size), at(size), context())
+    made = adapt_micro_batch(chain(micro_batch=size), at(size), context())
     assert {stage.micro_batch for stage in made.stages} == {size}
 
 
@@ -65,7 +65,7 @@ def test_replicas_keep_a_sample_each_and_nothing_stays_in_flight() -> None:
     plan = msgspec.structs.replace(
         plan, stages=tuple(msgspec.structs.replace(stage, in_flight=16) for stage in plan.stages)
     )
-    made = adapted(chain(), plan, context())
+    made = adapt_micro_batch(chain(), plan, context())
     assert made.stages[0].micro_batch >= 3
     assert [stage.in_flight for stage in made.stages] == [0, 0]
 
@@ -73,4 +73,4 @@ def test_replicas_keep_a_sample_each_and_nothing_stays_in_flight() -> None:
 def test_several_sizes_stay() -> None:
     first, *others = at(4).stages
     mixed = Plan(stages=(msgspec.structs.replace(first, micro_batch=8), *others))
-    assert adapted(chain(), mixed, context()) == mixed
+    assert adapt_micro_batch(chain(), mixed, context()) == mixed

@@ -10,7 +10,7 @@ from pipebench.cli import progress
 from pipebench.cli.commands import reproduce
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.formats.profiles.shipped import profiles_folder
-from pipebench.hooks.discovery import Found, Provider, installed_entry_points, load_plugins
+from pipebench.hooks.discovery import ImportedPlugin, Provider, installed_entry_points, load_plugins
 from pipebench.hooks.manager import Host
 from tests.cli import tiny_artefact
 from tests.report.html.page import Page
@@ -19,7 +19,7 @@ from tests.report.html.page import Page
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins, _ = load_plugins(installed_entry_points())
-    found = Found(Provider("tiny", "1", "tiny"), tiny_artefact)
+    found = ImportedPlugin(Provider("tiny", "1", "tiny"), tiny_artefact)
     monkeypatch.setattr(reproduce, "open_host", lambda: Host([*plugins, found]))
 
 

@@ -117,7 +117,7 @@ def test_a_constant_in_several_groups_counts_once_and_sends_nothing() -> None:
     intervals = Intervals(model.graph, [(0, 1), (0, 2)])
     forward, _, _ = intervals.compute_ns(model.terms(1))
     assert (forward[0, 1], forward[1, 2], forward[0, 2]) == (6, 7, 8)
-    assert not intervals.sent(model.terms(1).exchanged_bytes).any()
+    assert not intervals.outgoing_sums(model.terms(1).exchanged_bytes).any()
 
 
 def test_sums_over_rectangles_equal_a_count_interval_by_interval() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipebench.costs.rescale import scaled
+from pipebench.costs.rescale import scale_profile
 from pipebench.domain.profile import Profile
 from tests.analytic.profiling import run
 from tests.models.zoo import model
@@ -14,7 +14,7 @@ def resnet() -> Profile:
 
 
 def test_everything_but_the_parameters_grows(resnet: Profile) -> None:
-    made = scaled(resnet, 2.5)
+    made = scale_profile(resnet, 2.5)
     assert made.graph.parameters == resnet.graph.parameters
     for before, after in zip(resnet.graph.tensors, made.graph.tensors, strict=True):
         assert after.forward_bytes_per_sample == 2.5 * before.forward_bytes_per_sample
@@ -27,14 +27,14 @@ def test_everything_but_the_parameters_grows(resnet: Profile) -> None:
 
 
 def test_a_scaled_profile_says_so_and_one_that_is_not_is_the_same(resnet: Profile) -> None:
-    assert "scaled by 2.5" in scaled(resnet, 2.5).provenance.notes[-1]
-    assert scaled(resnet, 1.0) is resnet
+    assert "scaled by 2.5" in scale_profile(resnet, 2.5).provenance.notes[-1]
+    assert scale_profile(resnet, 1.0) is resnet
 
 
 def test_it_is_nearly_the_profile_of_the_larger_image() -> None:
     """Convolutions dominate: 448 x 448 is 4 times 224 x 224, rates being equal."""
     small, large = (run(model("resnet50", image_size=size), (8,), launch_s=0.0, r_half=0.0) for size in (224, 448))
-    grown = scaled(small, 4.0)
+    grown = scale_profile(small, 4.0)
 
     def seconds(made: Profile) -> float:
         return sum(c.forward_s[0] + c.backward_s[0] for c in made.costs[0].operators)

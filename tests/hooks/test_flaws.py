@@ -10,7 +10,7 @@ from pipebench.domain.errors import PluginNotLoaded
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Format, Planner
-from pipebench.hooks.discovery import Found, Provider
+from pipebench.hooks.discovery import ImportedPlugin, Provider
 from pipebench.hooks.manager import Host
 
 
@@ -22,11 +22,11 @@ def planner(**fields: Any) -> Planner:
     return Planner(**{"name": "x", "summary": "", "load": "package:plan", **fields})
 
 
-def found(position: int, **hooks: Callable[..., Any]) -> Found:
+def found(position: int, **hooks: Callable[..., Any]) -> ImportedPlugin:
     module: Any = types.ModuleType(f"plugin{position}")
     for name, function in hooks.items():
         setattr(module, name, hookimpl(function))
-    return Found(Provider(f"dist{position}", "1", "entry"), module)
+    return ImportedPlugin(Provider(f"dist{position}", "1", "entry"), module)
 
 
 def host_with(**hooks: Callable[..., Any]) -> Host:

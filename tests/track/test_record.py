@@ -144,7 +144,7 @@ def test_what_is_suspicious_is_measured_again_in_processes_of_its_own() -> None:
     measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=60.0)
     measurement.first_pass()
     measurement.confirm(lambda each: each.subject.planner == "mine1")
-    quiet, again = measurement.measured()
+    quiet, again = measurement.subject_nights()
     assert quiet.again is None
     assert again.again is not None
     assert len(again.again.rounds["interpreter"]) >= 5

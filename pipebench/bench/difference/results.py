@@ -98,7 +98,7 @@ def compare_results(before: ResultsSide, after: ResultsSide) -> ResultsDifferenc
     A trial that failed before it had a schedule names no scheduler; it is matched with what is left of its
     planner on that problem.
     """
-    pairs, only_before, only_after = _matched(before.rows, after.rows)
+    pairs, only_before, only_after = _match_rows(before.rows, after.rows)
     refused = search_refusal([*before.rows, *after.rows])
     rows = tuple(_row_change(old, new, compared=not refused) for old, new in pairs)
     ratios = [row.search_ratio for row in rows if row.search_ratio is not None]
@@ -119,7 +119,7 @@ def compare_results(before: ResultsSide, after: ResultsSide) -> ResultsDifferenc
     )
 
 
-def _matched(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
+def _match_rows(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
     pairs: list[tuple[int, int]] = []
     left, right = list(range(len(before))), list(range(len(after)))
     for named in (True, False):

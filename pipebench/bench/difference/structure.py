@@ -88,7 +88,7 @@ def compare_structure(before: Plan, after: Plan) -> Structure:
     """The differences between two plans; (after, before) gives the same ones turned round."""
     match = match_stages(before, after)
     back = {right: left for left, right in match.items()}
-    splits, merges = list(_regrouped(before, after)), list(_regrouped(after, before))
+    splits, merges = list(_regroupings(before, after)), list(_regroupings(after, before))
     kept = {
         (a, b): (match[a], match[b])
         for a, b in before.order_edges
@@ -140,7 +140,7 @@ def _order(ends: tuple[int | None, int | None]) -> tuple[float, float]:
     return source, target
 
 
-def _regrouped(whole: Plan, parts: Plan) -> Iterator[Regrouping]:
+def _regroupings(whole: Plan, parts: Plan) -> Iterator[Regrouping]:
     """Stages of `whole` that give more than half of the operators of two stages of `parts` or more."""
     homes = homes_of(whole)
     of_whole: dict[int, list[int]] = {}
@@ -186,11 +186,11 @@ def _ways(plan: Plan, field: str) -> dict[str, str]:
     for stage in plan.stages:
         listed = getattr(stage, field) or [None] * len(stage.operators)
         for name, way in zip(stage.operators, listed, strict=True):
-            ways.setdefault(name, set()).add(_written(way))
+            ways.setdefault(name, set()).add(_way_text(way))
     return {name: " and ".join(sorted(found)) for name, found in ways.items()}
 
 
-def _written(way: str | dict[str, int] | None) -> str:
+def _way_text(way: str | dict[str, int] | None) -> str:
     if isinstance(way, dict):
         return ", ".join(f"{dim}/{parts}" for dim, parts in sorted(way.items()) if parts > 1)
     return way or ""

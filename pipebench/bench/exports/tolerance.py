@@ -239,7 +239,7 @@ def _times(problem: Problem, made: Arrangement) -> list[int]:
     }
     names = [operator.name for operator in made.graph.operators]
     each = [
-        sum(model.times.chosen(op, chosen.get(name, ""), made.micro_batch)[:2]) for op, name in enumerate(names)
+        sum(model.times.choice_ns(op, chosen.get(name, ""), made.micro_batch)[:2]) for op, name in enumerate(names)
     ]
     return [int(np.sum([each[op] for op in group])) for group in cut_items(made.graph)]
 

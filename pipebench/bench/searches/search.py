@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.micro_batches_adapted import adapted
+from pipebench.algorithms.micro_batches_adapted import adapt_micro_batch
 from pipebench.bench.components import Ready
 from pipebench.bench.plugin_results import exact_counters, exact_result, exact_schedule
 from pipebench.bench.searches.calibration import calibrate
@@ -66,7 +66,7 @@ def search_once(
     plan = result.plan
     if planning.regime.mode != scoring.regime.mode:
         asks = services.host_context(context.counters)
-        plan, choice = measure_duration(lambda: adapted(scoring, result.plan, asks))
+        plan, choice = measure_duration(lambda: adapt_micro_batch(scoring, result.plan, asks))
         duration += choice
         result = _without_claims(result, plan)
     elif scheduler not in (None, default):

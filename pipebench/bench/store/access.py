@@ -1,4 +1,4 @@
-"""Access to the files of a store: one writer at a time, and what the file system refuses as one line."""
+"""Access to the files of a store: one writer at a time, and errors of the file system as one line."""
 
 import errno
 import fcntl
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipebench.bench.flock import acquired
+from pipebench.bench.flock import acquire
 from pipebench.domain.errors import PipebenchError
 
 _SPACE_HINT = "free some space and run the same command again: finished trials are kept"
@@ -46,15 +46,16 @@ STEP_S = 0.002
 
 @contextmanager
 def hold_lock(file: Path, shared: bool = False) -> Iterator[None]:
-    """Hold the lock for the length of the block. shared: readers together, the file must exist.
+    """Hold the lock for the length of the block.
 
+    shared: readers hold it together; the file must exist.
     Raises PipebenchError when another process keeps the lock for PATIENCE_S, OSError when the file cannot be
     opened or its file system has no locks.
     """
     opening = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
     handle = os.open(file, opening | os.O_CLOEXEC, 0o666)
     try:
-        if not acquired(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
+        if not acquire(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
             raise PipebenchError(
                 f"store {str(file.parent)!r}: another process has held its lock for {PATIENCE_S:g} s",
                 "look for a stopped pipebench, or give another folder",

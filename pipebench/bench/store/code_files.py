@@ -1,4 +1,4 @@
-"""Where the code of a component lies, and the hash of what is in its files; none of it is run."""
+"""The files of a component's code and the hash of their contents. None of the code is run."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ MOST_FILES, DEEPEST = 20_000, 40
 
 @dataclass(frozen=True, slots=True)
 class CodeFile:
-    """A file: its name inside the code it belongs to, where it is, and what tells that it has changed."""
+    """A file: its name inside the code it belongs to, its path, and the stamp that shows a change."""
 
     name: str
     path: str
@@ -92,7 +92,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class CodePackage:
-    """The code that belongs together under one import name: folders, single files, or one of them."""
+    """The code under one import name: folders, single files, or one of them."""
 
     name: str
     folders: tuple[str, ...] = ()
@@ -108,11 +108,11 @@ class CodePackage:
 
 
 def package_of(load: str) -> CodePackage:
-    """The import package (or the one module) that a component is loaded from.
+    """The import package (or the single module) from which a component is loaded.
 
-    That is the top package; of a namespace package, which several distributions share and which holds no code
-    itself, the part below it that the name leads to. From a zip, the zip. Raises PipebenchError when there is no
-    source to be found.
+    It is the top package. Of a namespace package, which several distributions share and which holds no code
+    itself, it is the part below it. For code in a zip it is the zip.
+    Raises PipebenchError when no source can be found.
     """
     return _package(load.partition(":")[0])
 

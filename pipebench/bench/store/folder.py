@@ -72,8 +72,9 @@ PROBE_BYTES = 2**14
 class Store(Objects):
     """Rows of finished trials, and the problems, plans, schedules and scripts behind them.
 
-    path/store.json says that this is a store, rows.jsonl holds a row a line, objects/ the rest by hash.
-    notices: what was found damaged, one line each. Made by `Store.open`.
+    path: the folder. store.json marks it as a store, rows.jsonl holds a row a line, objects/ the rest by hash.
+    notices: a line for each damaged thing.
+    Stores are made by `Store.open`.
     """
 
     def __init__(self, path: Path, writable: bool) -> None:
@@ -90,9 +91,9 @@ class Store(Objects):
     def open(cls, path: str | Path, create: bool = True, writable: bool = True) -> "Store":
         """Open a store, or make one in a new or empty folder.
 
-        writable False: nothing in the folder is touched, not even a torn end. Raises PipebenchError: there is
-        no store, the folder holds other things, a newer pipebench wrote it, or it cannot be written (a file is
-        written to see that).
+        writable: if False nothing in the folder is changed, not even a torn last line.
+        Raises PipebenchError when there is no store, the folder holds other things, a newer pipebench wrote it, or
+        it cannot be written (tested by writing a file).
         """
         folder = Path(path)
         if "\0" in str(path):
@@ -133,12 +134,14 @@ class Store(Objects):
         script: bytes | None = None,
         replace: bool = False,
     ) -> bool:
-        """Keep a finished trial; its objects and its line are on the disk when this returns True.
+        """Keep a finished trial. Its objects and its line are on the disk when this returns True.
 
-        False: the key is there already (another process was faster) and nothing is written, unless replace is
-        set. script: the text of the planner's file. A row without plan_id and schedule_id gets those of the plan
-        and the schedule given. Raises PipebenchError when it cannot be written: the store is then as before;
-        ValueError when the row and what comes with it do not belong together.
+        Returns False and writes nothing when the key is there already (another process was faster), unless
+        `replace`.
+        script: the text of the planner's file.
+        A row without plan_id and schedule_id gets those of the given plan and schedule.
+        Raises PipebenchError when it cannot be written; the store is then unchanged.
+        Raises ValueError when the row and its objects do not belong together.
         """
         stored = _complete(stored, problem, plan, schedule, script)
         with storing(self.path), self._lock():
@@ -200,7 +203,7 @@ class Store(Objects):
             )
 
     def _probe(self) -> None:
-        """A full disk shows before anything runs."""
+        """Fail on a full disk before anything runs."""
         file = self.path / f".probe.{os.getpid()}.tmp"
         try:
             with open(file, "wb") as opened:
@@ -230,14 +233,14 @@ class Store(Objects):
 
 
 def _is_ours(name: str) -> bool:
-    """What a process leaves that was killed while it made a store, or is about to write."""
+    """Whether a process that was killed while it made a store, or is writing now, leaves a file of this name."""
     return name in (LOCK, MANIFEST) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def _complete(
     stored: StoredRow, problem: Problem, plan: Plan | None, schedule: Schedule | None, script: bytes | None
 ) -> StoredRow:
-    """The row with the hashes of what comes with it."""
+    """The row with the hashes of its objects."""
     row = stored.row
     made: dict[str, str] = dict(_fitting("problem_id", row, problem.problem_id))
     if plan is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class ComponentInputs(Value, frozen=True, kw_only=True):
     """A component: its name, every option with its value (defaults included), and the digest of its code.
 
-    source: of the code that it reaches by imports, comments, docstrings and formatting apart.
+    source: digest of the code that it reaches by imports, without comments, docstrings and formatting.
     """
 
     name: str
@@ -38,14 +38,18 @@ class ComponentInputs(Value, frozen=True, kw_only=True):
 
 
 class TrialInputs(Value, frozen=True, kw_only=True):
-    """What a trial depends on; two trials with equal inputs are one, whatever `host` they came from.
+    """What a trial depends on. Two trials with equal inputs are one; `host` does not count.
 
-    regime: that the plan is scored in. planning: that the planner plans in, another one where its plan is adapted.
-    scheduler None: the plan's own or the planner's default. called: slot/name to the digest of the code, of each
-    component that takes part otherwise: declared by another one, named in an option, the default scheduler.
-    model: costs.version.MODEL_VERSION; 0 in rows from before there was one. versions: of Python and of the
-    packages that the components import. timeout_s in seconds, memory_bytes 0 for no limit. host: hash of the
-    source of pipebench; for information, not in the key.
+    regime: the regime in which the plan is scored.
+    planning: the regime in which the planner plans; it differs where the plan is adapted.
+    scheduler: None for the plan's own schedule or the planner's default scheduler.
+    called: slot/name to the digest of the code, for each other component that takes part: declared in `calls`,
+    named in an option, or the default scheduler.
+    model: costs.version.MODEL_VERSION; 0 in rows older than that version.
+    versions: versions of Python and of the packages that the components import.
+    timeout_s: seconds.
+    memory_bytes: 0 for no limit.
+    host: hash of the source of pipebench, for information; it is not in the key.
     """
 
     problem_id: str
@@ -66,7 +70,7 @@ class TrialInputs(Value, frozen=True, kw_only=True):
 
 
 def trial_key(inputs: TrialInputs) -> str:
-    """SHA-256 of the inputs, `host` apart, in canonical JSON (names sorted, equal numbers alike), in hex."""
+    """SHA-256 of the inputs without `host`, in hex. Canonical JSON: names sorted, equal numbers written alike."""
     return digest(replace(inputs, host=""))
 
 
@@ -83,9 +87,9 @@ def python_version() -> dict[str, str]:
 
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
-    """Versions of the distributions that offer the modules: solvers, and what else does a planner's work.
+    """Versions of the distributions that provide these modules, such as solvers.
 
-    The standard library, pipebench and PLUMBING apart.
+    The standard library, pipebench and PLUMBING are left out.
     """
     return {name: found for module in modules for name, found in _versions(module).items()}
 
@@ -136,7 +140,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         planner_source = code.digest
     scheduler = None if trial.scheduler is None else gathered.component("schedulers", trial.scheduler)
     executors = tuple(gathered.component("executors", name) for name in trial.executors)
-    called = gathered.called(except_for=("planners", component.name))
+    called = gathered.callee_digests(except_for=("planners", component.name))
     return TrialInputs(
         problem_id=problem_id,
         regime=trial.regime,
@@ -169,7 +173,7 @@ def planner_code(component: Component, label: str) -> Code:
 
 
 def _schedulers(planner: Planner, trial: "Trial", planning: str) -> Iterable[str]:
-    """What the host asks for besides: the default scheduler, and the one under which it adapts a plan."""
+    """The schedulers that the host itself uses: the default one, and the one under which it adapts a plan."""
     if trial.scheduler is None and trial.regime in planner.default_scheduler:
         yield parse_reference(planner.default_scheduler[trial.regime]).name
     if planning != trial.regime:
@@ -177,7 +181,7 @@ def _schedulers(planner: Planner, trial: "Trial", planning: str) -> Iterable[str
 
 
 class _Dependencies:
-    """What a trial's components may call, which is followed in turn, and the packages that they import."""
+    """What a trial's components may call, directly or through each other, and the packages that they import."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -192,7 +196,7 @@ class _Dependencies:
         self.names |= declared_calls(component, options)
         return _inputs(component.name, options, self._source(component.load))
 
-    def called(self, except_for: tuple[str, str]) -> dict[str, str]:
+    def callee_digests(self, except_for: tuple[str, str]) -> dict[str, str]:
         """slot/name to the digest of the code: the simulator, and every component that may be called."""
         sources: dict[str, str] = {}
         self._take("executors", SIMULATOR, sources)

@@ -1,4 +1,4 @@
-"""A file of JSON lines that only grows: a torn end is cut off and kept, a damaged line is named and skipped."""
+"""A file of JSON lines that only grows. A torn end is cut off and kept; a damaged line is named and skipped."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,10 @@ from pipebench.domain.errors import PipebenchError
 
 
 def cut_off(file: Path, size: int, torn: bytes) -> Path:
-    """Cut the file down to its first `size` bytes; what follows, `torn`, is on the disk in the file returned."""
+    """Cut the file down to its first `size` bytes.
+
+    The bytes behind them, `torn`, are on the disk in the file that is returned.
+    """
     kept = _keep(file.parent, torn)
     with open(file, "r+b") as opened:
         opened.truncate(size)
@@ -55,14 +58,19 @@ MOST_NOTICES = 20
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Why a line has no value. torn: the line was never finished."""
+    """Why a line has no value. torn: whether the line was never finished."""
 
     reason: str
     torn: bool = False
 
 
 class LineReader(Generic[LineValue]):
-    """Lines in order. source: names the file in notices; tell: takes them; number: of the last line read."""
+    """Lines in order.
+
+    source: the name of the file in notices.
+    tell: receives the notices.
+    number: number of the last line read.
+    """
 
     def __init__(self, kind: type[LineValue], source: str, tell: Callable[[str], None]) -> None:
         self._decoder = msgspec.json.Decoder(kind)
@@ -72,11 +80,11 @@ class LineReader(Generic[LineValue]):
         self.number = 0
 
     def value(self, line: bytes, last: bool) -> LineValue | Unread:
-        """The value of the next line. An end without newline is torn, and so is a last line that is no JSON.
+        """The value of the next line. A last line without newline, or without valid JSON, is torn.
 
-        A damaged line is told of and counted, a torn one is not: it is no line yet.
+        A damaged line gives a notice and is counted. A torn line is not: it is no line yet.
         """
-        read = self._decoded(line, last)
+        read = self._decode(line, last)
         if isinstance(read, Unread) and read.torn:
             return read
         self.number += 1
@@ -100,7 +108,7 @@ class LineReader(Generic[LineValue]):
         fate = f"were moved to {kept.name}" if kept else "are left out"
         self._tell(f"{self._source}: the last line is torn ({reason}), its {len(line)} bytes {fate}")
 
-    def _decoded(self, line: bytes, last: bool) -> LineValue | Unread:
+    def _decode(self, line: bytes, last: bool) -> LineValue | Unread:
         if not line.endswith(b"\n"):
             return Unread("it has no end", torn=True)
         if len(line) > MOST_LINE_BYTES:
@@ -157,10 +165,10 @@ class Lines(Generic[T]):
         return found
 
     def append(self, value: T) -> None:
-        """Add one line, on the disk when this returns.
+        """Add one line; it is on the disk when this returns.
 
-        All that others added must have been read before, under the same lock. Raises OSError and
-        PipebenchError; the file is then as it was.
+        The caller must have read all lines that others added, under the same lock.
+        Raises OSError and PipebenchError; the file is then unchanged.
         """
         line = self._reader.line(value)
         handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

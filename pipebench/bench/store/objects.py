@@ -31,7 +31,7 @@ class ObjectReader(Protocol):
 
 
 class Objects:
-    """Objects read back, each compared with its hash. where: names the place in errors."""
+    """Objects read back, each compared with its hash. where: the name of the store in errors."""
 
     def __init__(self, reader: ObjectReader, where: str) -> None:
         self._reader = reader
@@ -50,14 +50,14 @@ class Objects:
         return cast(Schedule, self._value(SCHEDULE, identity, digest))
 
     def script(self, identity: str) -> bytes:
-        """The text of a planner's file, to look at. Raises PipebenchError when it is missing or damaged."""
+        """The text of a planner's file, for display. Raises PipebenchError when it is missing or damaged."""
         data = self.bytes_of(SCRIPT, identity)
         if script_id(data) != identity:
-            raise self._damaged(SCRIPT, identity)
+            raise self._damage_error(SCRIPT, identity)
         return data
 
     def bytes_of(self, kind: str, identity: str) -> bytes:
-        """An object's bytes, not looked at. Raises PipebenchError when there are none."""
+        """The bytes of an object, unchecked. Raises PipebenchError when there are none."""
         data = self._reader.read(object_name(kind, identity)) if ID.fullmatch(identity) else None
         if data is None:
             raise PipebenchError(f"{self._where} has no {_word(kind)} {identity[:16]}")
@@ -67,10 +67,10 @@ class Objects:
         source = f"{_word(kind)} {identity[:16]} of {self._where}"
         value = decode(self.bytes_of(kind, identity), kind, source)
         if hashed(value) != identity:
-            raise self._damaged(kind, identity)
+            raise self._damage_error(kind, identity)
         return value
 
-    def _damaged(self, kind: str, identity: str) -> PipebenchError:
+    def _damage_error(self, kind: str, identity: str) -> PipebenchError:
         return PipebenchError(
             f"{_word(kind)} {identity[:16]} of {self._where} is damaged: its content has another hash",
             "run its trial again in a new store",
@@ -78,7 +78,7 @@ class Objects:
 
 
 class ObjectFolder:
-    """Objects as files of a folder: written once, each complete and on the disk before it has its name."""
+    """Objects as files of a folder. Each is written once, and is complete on the disk before it gets its name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class ObjectFolder:
         return read_file(file) if file.is_file() else None
 
     def has(self, kind: str, identity: str) -> bool:
-        """Whether the object is there; what was there once is not looked for again."""
+        """Whether the object is there. An object seen once is not looked for again."""
         name = object_name(kind, identity)
         if name not in self._there and (self.folder / name).is_file():
             self._there.add(name)
@@ -113,7 +113,7 @@ class ObjectFolder:
         self._there.add(name)
 
     def clean(self) -> None:
-        """Remove what killed writers left half-written. The caller holds the store's lock."""
+        """Remove the half-written files of killed writers. The caller holds the store's lock."""
         for pattern in (".*.tmp", f"{self.folder.name}/??/.*.tmp"):
             for left in self.folder.parent.glob(pattern):
                 left.unlink(missing_ok=True)

@@ -100,7 +100,10 @@ UNIX, READABLE, LEVEL = 3, 0o100644, 6
 
 @dataclass(frozen=True, slots=True)
 class PackSummary:
-    """What went into a zip: rows, objects, bytes of the zip; notices name what is missing or damaged."""
+    """The content of a zip: number of rows and objects, and bytes of the zip.
+
+    notices: what is missing or damaged.
+    """
 
     rows: int
     objects: int
@@ -109,10 +112,11 @@ class PackSummary:
 
 
 def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
-    """Write a zip with the rows of a store and all that they refer to; scripts as text to look at.
+    """Write a zip with the rows of a store and all objects that they refer to; scripts are included as text.
 
-    The store is only read. Damaged and missing objects are left out with a notice. Raises PipebenchError: no
-    store, a zip inside the store, too much for one zip, or a zip that cannot be written (none is left then).
+    The store is only read. Damaged and missing objects are left out, with a notice.
+    Raises PipebenchError when there is no store, the zip would lie inside the store, the content is too large for
+    a zip, or the zip cannot be written (none is left then).
     """
     store, target = Store.open(store_path, create=False, writable=False), Path(zip_path)
     if target.is_dir():

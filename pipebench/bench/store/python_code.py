@@ -1,8 +1,7 @@
-"""What a Python file says: its code without comments, docstrings and formatting, and what it imports.
+"""The code of a Python file without comments, docstrings and formatting, and what it imports.
 
-A definition of a module (a function, a class, a constant) has a digest of its own, so that it may be moved to
-another module. Import statements are in no digest: what a name stands for is looked up where the files of a
-component are known (`reach`).
+Each definition of a module (a function, a class, a constant) has a digest of its own, so that it can be moved to
+another module. Import statements are in no digest: `reach` looks up what an imported name stands for.
 """
 
 import ast
@@ -24,8 +23,12 @@ _MODULE = re.compile(r"\w+(\.\w+)+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Imported:
-    """What an import statement names. level: dots before the module. name: taken from it; "" the module itself."""
+class ImportedName:
+    """What an import statement names.
+
+    level: dots before the module.
+    name: the name taken from the module; "" for the module itself.
+    """
 
     module: str
     name: str = ""
@@ -42,45 +45,49 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class PythonCode:
-    """One file. definitions: by name. rest: all other statements of the module, in order.
+    """The code of one file.
 
-    bound: name to what it may be imported from. imports: all that is imported, in functions too. texts: texts that
-    look like a module, as in `python -m`. dynamic: it imports what no statement names.
+    definitions: by name.
+    rest: all other statements of the module, in order.
+    bound: each name with what it may be imported from.
+    imports: all imports, also those inside functions.
+    texts: strings that look like a module, as in `python -m`.
+    dynamic: whether it imports by a computed name.
     """
 
     definitions: Mapping[str, Definition]
     rest: Definition
-    bound: Mapping[str, frozenset[Imported]]
-    imports: frozenset[Imported]
+    bound: Mapping[str, frozenset[ImportedName]]
+    imports: frozenset[ImportedName]
     texts: frozenset[str]
     dynamic: bool = False
 
 
 def python_code(data: bytes) -> PythonCode:
-    """The code of a file; of one that is no Python, its bytes."""
+    """The code of a file. For a file that is no Python, its bytes."""
     try:
-        return _parsed(ast.parse(data))
+        return _code_of(ast.parse(data))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return plain(data)
 
 
 def plain(data: bytes) -> PythonCode:
-    """A file that is taken as it is."""
+    """The code of a file whose bytes count as they are."""
     rest = Definition(hashlib.sha256(data).digest(), frozenset())
     return PythonCode({}, rest, {}, frozenset(), frozenset())
 
 
-def _parsed(tree: ast.Module) -> PythonCode:
-    statements = _said(tree.body)
+def _code_of(tree: ast.Module) -> PythonCode:
+    statements = _effective_statements(tree.body)
     named = [(_name(statement), statement) for statement in statements]
     times = Counter(name for name, _ in named)
     definitions: dict[str, Definition] = {}
-    whole, rest = _Reader(), _Reader()
+    whole, rest = _SyntaxReader(), _SyntaxReader()
     for name, statement in named:
         if name == "__all__":
             continue
         if name and times[name] == 1:
-            reader = _Reader()
+            reader = _SyntaxReader()
             reader.read(statement)
             definitions[name] = reader.definition()
             whole.take_imports(reader)
@@ -94,7 +101,7 @@ def _parsed(tree: ast.Module) -> PythonCode:
 
 
 def _name(statement: ast.stmt) -> str:
-    """The one name that a statement of a module defines, "" where it is something else."""
+    """The one name that a module's statement defines; "" for any other statement."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -103,8 +110,8 @@ def _name(statement: ast.stmt) -> str:
     return ""
 
 
-def _said(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
-    """Statements without those that do nothing: texts, `pass`, and what only a type checker sees."""
+def _effective_statements(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """The statements without effectless ones: strings, `pass`, and code for type checkers only."""
     return [statement for statement in statements if not _does_nothing(statement)]
 
 
@@ -117,24 +124,24 @@ def _does_nothing(statement: ast.stmt) -> bool:
     return False
 
 
-class _Reader:
-    """Writes syntax trees as words, and gathers names and imports on the way."""
+class _SyntaxReader:
+    """Writes syntax trees as words, and gathers names and imports."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.names: set[str] = set()
-        self.imports: set[Imported] = set()
-        self.bound: dict[str, set[Imported]] = {}
+        self.imports: set[ImportedName] = set()
+        self.bound: dict[str, set[ImportedName]] = {}
         self.texts: set[str] = set()
         self.dynamic = False
 
     def definition(self) -> Definition:
-        """All that was read."""
+        """The definition of all nodes that were read."""
         text = "\0".join(self.words).encode(errors="surrogatepass")
         return Definition(hashlib.sha256(text).digest(), frozenset(self.names))
 
-    def take_imports(self, other: "_Reader") -> None:
-        """What another one has gathered."""
+    def take_imports(self, other: "_SyntaxReader") -> None:
+        """Add the imports that another reader gathered."""
         self.imports |= other.imports
         self.texts |= other.texts
         self.dynamic |= other.dynamic
@@ -142,15 +149,15 @@ class _Reader:
             self.bound.setdefault(name, set()).update(found)
 
     def read(self, node: ast.AST) -> None:
-        """Take in a node and all below it."""
+        """Read a node and all nodes below it."""
         match node:
             case ast.Import(names=aliases):
                 for alias in aliases:
-                    self._bind(alias.asname or alias.name.partition(".")[0], Imported(alias.name))
+                    self._bind(alias.asname or alias.name.partition(".")[0], ImportedName(alias.name))
                 return
             case ast.ImportFrom(module=module, names=aliases, level=level):
                 for alias in aliases:
-                    self._bind(alias.asname or alias.name, Imported(module or "", alias.name, level))
+                    self._bind(alias.asname or alias.name, ImportedName(module or "", alias.name, level))
                     self.dynamic |= alias.name in DYNAMIC
                 return
             case ast.Name(id=name):
@@ -178,6 +185,6 @@ class _Reader:
         else:
             self.words.append(f"{type(value).__name__} {value!r}")
 
-    def _bind(self, name: str, what: Imported) -> None:
+    def _bind(self, name: str, what: ImportedName) -> None:
         self.imports.add(what)
         self.bound.setdefault(name, set()).add(what)

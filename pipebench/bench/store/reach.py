@@ -1,4 +1,4 @@
-"""What a component's result depends on in code: the modules that it imports, its own and the host's kernels."""
+"""The code on which a component's result depends: the modules that it imports, of its package and of the host."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pipebench
 from pipebench.bench.store.code_files import CodeFile, CodePackage, code_file, content, package_of
-from pipebench.bench.store.python_code import EMPTY, HOST, Definition, Imported, PythonCode, plain, python_code
+from pipebench.bench.store.python_code import EMPTY, HOST, Definition, ImportedName, PythonCode, plain, python_code
 from pipebench.domain.errors import PipebenchError
 
 KERNELS = ("pipebench.algorithms",)
@@ -22,8 +22,10 @@ LONGEST_CHAIN = 8
 class Code:
     """The code behind a component.
 
-    digest: SHA-256 in hex, the same when files or modules are renamed, functions moved between them, or comments,
-    docstrings and formatting changed. imports: top names of other packages that it imports. files: what was read.
+    digest: SHA-256 in hex. Renaming files or modules, moving functions between them, and editing comments,
+    docstrings or formatting leave it unchanged.
+    imports: top names of other packages that it imports.
+    files: the files that were read.
     """
 
     digest: str
@@ -33,9 +35,9 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """Modules below a name lie in these folders; or the name is one module, in one file.
+    """The folders that hold the modules below a name; or the file of the single module of that name.
 
-    name "": any module but those of the host, as beside a script.
+    name: "" for any module but those of the host, as beside a script.
     """
 
     name: str
@@ -77,12 +79,12 @@ def component_code(load: str) -> Code:
     package = package_of(load)
     everything = package.files()
     compiled = [file for file in everything if not file.path.endswith(".py")]
-    known = _known(load, compiled)
+    known = _remembered_code(load, compiled)
     if known is not None:
         return known
     root = _root(package)
     first = root.find(load.partition(":")[0]) if root else None
-    reached = _Reached([root, *_kernel_roots()] if root else [])
+    reached = _ModuleWalk([root, *_kernel_roots()] if root else [])
     for file in compiled:
         reached.take("", file.path)
     for path in [first] if first else [file.path for file in everything]:
@@ -92,7 +94,7 @@ def component_code(load: str) -> Code:
             reached.start(package.name, file.path)
     elif first:
         reached.entry = first, load.partition(":")[2].partition(".")[0]
-    return _kept(load, reached, compiled)
+    return _remember(load, reached, compiled)
 
 
 def script_code(path: str) -> Code:
@@ -101,12 +103,12 @@ def script_code(path: str) -> Code:
     Raises PipebenchError when the file cannot be read.
     """
     code_file(Path(path), "")
-    known = _known(path, [])
+    known = _remembered_code(path, [])
     if known is not None:
         return known
-    reached = _Reached([*_kernel_roots(), _Root("", (str(Path(path).parent),))])
+    reached = _ModuleWalk([*_kernel_roots(), _Root("", (str(Path(path).parent),))])
     reached.start("", path)
-    return _kept(path, reached, [])
+    return _remember(path, reached, [])
 
 
 def program_code(files: Iterable[CodeFile]) -> Code:
@@ -116,7 +118,7 @@ def program_code(files: Iterable[CodeFile]) -> Code:
     return Code(hashlib.sha256(b"".join(digests)).hexdigest(), frozenset(), taken)
 
 
-class _Reached:
+class _ModuleWalk:
     """Modules that were followed.
 
     entry: the file and name from which definitions are followed; None: all of them count. programs: files that run
@@ -139,12 +141,12 @@ class _Reached:
                 continue
             code = self.take(module, path)
             for name in self._packages_above(module):
-                waiting.extend(self._found(name))
+                waiting.extend(self._locate(name))
             for each in sorted(code.imports):
-                waiting.extend(self._imported(module, path, each))
+                waiting.extend(self._modules_of_import(module, path, each))
             for text in sorted(code.texts):  # as in `python -m package.module`
                 if not text.startswith(f"{HOST}."):
-                    programs = self._found(text)
+                    programs = self._locate(text)
                     self.programs |= {file for _, file in programs}
                     waiting.extend(programs)
 
@@ -164,9 +166,9 @@ class _Reached:
 
     def digest(self) -> str:
         """Over every definition with what it mentions, wherever it is, and all other statements by module."""
-        mentioned = self._mentioned()
+        mentioned = self._mentions()
         parts = {
-            self._resolved(module, path, code, definition)
+            self._definition_digest(module, path, code, definition)
             for path, (module, file) in self.files.items()
             for code in (_code_of(file),)
             for definition in (*(code.definitions[name] for name in mentioned[path]), code.rest)
@@ -174,7 +176,7 @@ class _Reached:
         }
         return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
 
-    def _mentioned(self) -> dict[str, set[str]]:
+    def _mentions(self) -> dict[str, set[str]]:
         """By file the definitions that are mentioned from the entry on, and from what runs when a module loads."""
         codes = {path: _code_of(file) for path, (_, file) in self.files.items()}
         names: dict[str, set[str]] = {path: set() for path in codes}
@@ -196,10 +198,12 @@ class _Reached:
                 names[path].add(name)
                 waiting.extend((path, each) for each in code.definitions[name].names)
             for each in code.bound.get(name, ()):
-                waiting.extend(self._named_by(path, each, codes))
+                waiting.extend(self._definitions_named(path, each, codes))
         return names
 
-    def _named_by(self, path: str, what: Imported, codes: Mapping[str, PythonCode]) -> Iterator[tuple[str, str]]:
+    def _definitions_named(
+        self, path: str, what: Imported, codes: Mapping[str, PythonCode]
+    ) -> Iterator[tuple[str, str]]:
         """The definitions that an imported name may stand for; all of a module that is imported itself."""
         target = _absolute(self.files[path][0], path, what)
         source = self._path(target.module)
@@ -207,7 +211,7 @@ class _Reached:
             yield source, target.name
             return
         below = f"{target.module}.{target.name}" if target.name else target.module
-        for _, module in self._found(below):
+        for _, module in self._locate(below):
             if module in codes:
                 yield from ((module, name) for name in (*codes[module].definitions, *codes[module].bound))
 
@@ -215,7 +219,7 @@ class _Reached:
     def _known_in(code: PythonCode, name: str) -> bool:
         return name in code.definitions or name in code.bound
 
-    def _resolved(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
+    def _definition_digest(self, module: str, path: str, code: PythonCode, definition: Definition) -> bytes:
         whole = hashlib.sha256(definition.digest)
         for name in sorted(definition.names & (code.definitions.keys() | code.bound.keys())):
             for meaning in sorted(self._meanings(module, path, code, name, 0)):
@@ -223,7 +227,9 @@ class _Reached:
         return whole.digest()
 
     def _meanings(self, module: str, path: str, code: PythonCode, name: str, depth: int) -> set[bytes]:
-        """What a name of a module stands for: the digest of a definition, or where else it comes from."""
+        """The digests of what a name of a module stands for: of its definition, or of the place from which it
+        comes.
+        """
         if name in code.definitions:
             return {code.definitions[name].digest}
         meanings: set[bytes] = set()
@@ -240,18 +246,18 @@ class _Reached:
                 meanings.add(f"{target.module}:{target.name}".encode(errors="surrogatepass"))
         return meanings
 
-    def _imported(self, module: str, path: str, what: Imported) -> Iterator[tuple[str, str]]:
+    def _modules_of_import(self, module: str, path: str, what: ImportedName) -> Iterator[tuple[str, str]]:
         target = _absolute(module, path, what)
         below = f"{target.module}.{target.name}" if target.name else ""
-        found = [*self._found(target.module), *self._found(below)]
+        found = [*self._locate(target.module), *self._locate(below)]
         if target.name and found:
-            found += [each for name in self._packages_above(target.module) for each in self._found(name)]
+            found += [each for name in self._packages_above(target.module) for each in self._locate(name)]
         top = target.module.partition(".")[0]
         if not found and top and top != HOST:
             self.outside.add(top)
         yield from found
 
-    def _found(self, module: str) -> list[tuple[str, str]]:
+    def _locate(self, module: str) -> list[tuple[str, str]]:
         path = self._path(module) if module else None
         return [] if path is None else [(module, path)]
 
@@ -265,17 +271,17 @@ class _Reached:
         return [".".join(parts[: count + 1]) for count in range(len(parts))]
 
 
-def _absolute(module: str, path: str, what: Imported) -> Imported:
+def _absolute(module: str, path: str, what: ImportedName) -> ImportedName:
     if not what.level:
         return what
     parts = module.split(".")
     above = what.level - (os.path.basename(path) == "__init__.py")
     base = ".".join(parts[: len(parts) - above] if above else parts)
-    return Imported(".".join(filter(None, (base, what.module))), what.name)
+    return ImportedName(".".join(filter(None, (base, what.module))), what.name)
 
 
 def _root(package: CodePackage) -> _Root | None:
-    """None: its code is in an archive or compiled, there is nothing to follow."""
+    """The root of a component; None where its code is in an archive or compiled and cannot be followed."""
     if package.folders:
         return _Root(package.name, package.folders)
     (file,) = package.single
@@ -303,8 +309,8 @@ def _whole(code: PythonCode) -> bytes:
     return hashlib.sha256(b"".join((*digests, code.rest.digest, text))).digest()
 
 
-def _known(name: str, compiled: list[CodeFile]) -> Code | None:
-    """The answer of before where none of its files has changed."""
+def _remembered_code(name: str, compiled: list[CodeFile]) -> Code | None:
+    """The code as computed before, if none of its files has changed since."""
     if name not in _reached:
         return None
     extra, code = _reached[name]
@@ -317,7 +323,7 @@ def _known(name: str, compiled: list[CodeFile]) -> Code | None:
     return code if same else None
 
 
-def _kept(name: str, reached: _Reached, compiled: list[CodeFile]) -> Code:
+def _remember(name: str, reached: _ModuleWalk, compiled: list[CodeFile]) -> Code:
     files = tuple(file for _, file in reached.files.values())
     code = Code(reached.digest(), frozenset(reached.outside), files)
     _reached[name] = tuple(compiled), code

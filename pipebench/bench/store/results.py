@@ -20,7 +20,7 @@ HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or th
 
 
 class ObjectSource(Protocol):
-    """What stands behind rows. Every method raises PipebenchError when there is none of that hash."""
+    """The objects behind rows. Every method raises PipebenchError when there is no object of that hash."""
 
     def problem(self, identity: str) -> Problem:
         """The problem of that problem_id."""
@@ -34,10 +34,13 @@ class ObjectSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows, the last one of each trial whatever its code was, and what is behind them; iterating gives the rows.
+    """Rows and the objects behind them.
 
-    stored: the lines of a store that the rows come from, in the same order; empty where the rows were never in
-    one, and then no trial can be run again. notices: what was found damaged.
+    Of repeated trials the last row counts, whatever its code; iterating gives rows.
+
+    stored: the store's lines of these rows, in the same order; empty where the rows come from no store, so that no
+    trial can be run again.
+    notices: a line for each damaged thing.
     """
 
     source: str
@@ -80,7 +83,7 @@ def _from_lines(source: str, lines: list[StoredRow], behind: ObjectSource, notic
 
 
 def _question_key(stored: StoredRow) -> Hashable:
-    """The key of a trial that runs again because its code or a package has changed."""
+    """Key of a repeated trial whose code or dependencies may have changed."""
     inputs = stored.inputs
     limits = inputs.repeat, inputs.timeout_s, inputs.memory_bytes
     components = stored.planner, stored.scheduler, stored.executors
@@ -93,7 +96,7 @@ def _from_document(source: str, file: Path) -> Results:
 
 
 class _Nothing:
-    """Rows alone have nothing behind them."""
+    """The objects behind rows that come from no store: none."""
 
     def read(self, name: str) -> None:
         """No object of any name."""

@@ -25,11 +25,10 @@ def program_files(command: str) -> list[CodeFile]:
 
 @cache
 def host_source() -> str:
-    """Hash of the files of this pipebench that have a part in a result, comments included; once a process.
+    """Hash of the files of this pipebench that affect a result, comments included; computed once a process.
 
-    It is in no key: it tells which code a row came from.
-
-    Raises PipebenchError when it is not installed as files.
+    It tells which code a row came from and is in no key.
+    Raises PipebenchError when pipebench is not installed as files.
     """
     root = Path(pipebench.__file__).parent
     files = [file for name in HOST_PACKAGES for file in files_below(str(root / name), f"{name}/")]

@@ -21,11 +21,14 @@ PlannerKind = Literal["plugin", "script", "program", "plan"]
 
 
 class StoredRow(Value, frozen=True, kw_only=True):
-    """One line of a store.
+    """One line of a store: a row with all that is needed to run its trial again.
 
-    key: hash of the inputs. planner, scheduler, executors: as on the command line, options included; scheduler
-    None: none was asked for. finished_at: UTC, ISO 8601. script_id: SHA-256 of the planner's file where the
-    planner is one and the store keeps its text. Seed, repetitions and limits are in the inputs.
+    key: hash of the inputs.
+    planner, scheduler, executors: as on the command line, options included.
+    scheduler: None where the user named none.
+    finished_at: UTC, ISO 8601.
+    script_id: SHA-256 of the planner's file, where the planner is a file and the store keeps its text.
+    inputs: also hold seed, repetitions and limits.
     """
 
     key: str

@@ -30,7 +30,7 @@ def _axis(field: Field) -> tuple[str, Any] | tuple[str, Any, Any]:
     return (field.name, several) if field.default is NODEFAULT else (field.name, several | None, field.default)
 
 
-class _Entry(WorkloadSpec, frozen=True, kw_only=True):
+class _SuiteEntry(WorkloadSpec, frozen=True, kw_only=True):
     """One model or profile on one cluster; keys that hold a list make a workload for each of their values.
 
     Files are relative to the suite file. name: of the workload, left out: that of the model or profile.
@@ -55,13 +55,13 @@ class _Entry(WorkloadSpec, frozen=True, kw_only=True):
 
 # To mypy an entry is a WorkloadSpec with a name; that its axes may hold lists is known at run time only.
 if TYPE_CHECKING:
-    SuiteWorkload: TypeAlias = _Entry
+    SuiteWorkload: TypeAlias = _SuiteEntry
 else:
     SuiteWorkload = defstruct(
         "SuiteWorkload",
         [_axis(workload_fields()[name]) for name in AXES],
-        bases=(_Entry,),
-        namespace={"__doc__": _Entry.__doc__},
+        bases=(_SuiteEntry,),
+        namespace={"__doc__": _SuiteEntry.__doc__},
         module=__name__,
         frozen=True,
         kw_only=True,

@@ -29,10 +29,10 @@ class FinishedTrial:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """All trials as a table shows them, those that a store holds already, and the rest in the order to run it.
+    """All trials in the order of the table, those that a store holds, and the rest in the order to run it.
 
-    again: those of the rest that the store has a row of, which the new one replaces. scripts: the texts of
-    planners that are files.
+    again: trials of the rest whose row in the store will be replaced.
+    scripts: the texts of planners that are files.
     """
 
     trials: Sequence[Trial]
@@ -45,7 +45,7 @@ class RunPlan:
     host: Host | None = None
 
     @property
-    def failed(self) -> int:
+    def cached_failures(self) -> int:
         """How many rows of the store are failures that are not run again."""
         return sum(finished.outcome.row.status in FAILED for finished in self.cached)
 
@@ -80,10 +80,10 @@ def make_run_plan(
     fresh: bool = False,
     retry_failed: bool = False,
 ) -> RunPlan:
-    """What is left of the trials.
+    """Split the trials into those that the store holds and those to run.
 
-    A row of the store stands for its trial unless fresh is set; a failure unless retry_failed is. One that ran
-    beside other trials stands too: it keeps its tag, and nothing compares its times.
+    A stored row stands for its trial unless `fresh`; a stored failure unless `retry_failed`. A row that ran beside
+    other trials also stands. It keeps its tag, so that its search times are never compared.
     """
     order = running_order(trials, trials[0].seed) if trials else []
     if store is None:
@@ -95,7 +95,7 @@ def make_run_plan(
 
     found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
     kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
-    cached = [_relabelled(position, trials[position], stored.row) for position, stored in kept.items()]
+    cached = [_relabel_row(position, trials[position], stored.row) for position, stored in kept.items()]
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
     )
@@ -104,7 +104,7 @@ def make_run_plan(
     return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host)
 
 
-def _relabelled(position: int, trial: Trial, row: Row) -> FinishedTrial:
+def _relabel_row(position: int, trial: Trial, row: Row) -> FinishedTrial:
     """The cached row under the planner text that the user typed: options at their defaults make the same key."""
     named = replace(row, planner=trial.planner.label)
     return FinishedTrial(position, Outcome(named, trial.workload.problem(trial.regime)), cached=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from pipebench.bench.flock import Kind, acquired
+from pipebench.bench.flock import Kind, acquire
 from pipebench.bench.store.sources import host_source
 from pipebench.bench.sweeps.assignment import decode_delivery, encode_assignment
 from pipebench.bench.sweeps.backends import on_dask, on_loky
@@ -45,12 +45,12 @@ def _hold_lock(kind: Kind, patience_s: float, waiting: Callable[[], None] | None
         yield True  # no folder for the lock: nobody else can hold it either
         return
     try:
-        if (free := acquired(descriptor, kind, 0.0, POLL_S)) or patience_s <= 0:
+        if (free := acquire(descriptor, kind, 0.0, POLL_S)) or patience_s <= 0:
             yield free
             return
         if waiting is not None:
             waiting()
-        yield acquired(descriptor, kind, patience_s, POLL_S)
+        yield acquire(descriptor, kind, patience_s, POLL_S)
     finally:
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""A comparison: its request from names, its trials, and the order in which they run."""
+"""A comparison: its request, its trials, and the order in which they run."""
 
 import random
 from collections.abc import Sequence
@@ -22,8 +22,12 @@ from pipebench.hooks.syntax import parse_references
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to compare. regimes empty: each planner's own. schedulers empty: the plan's own, or each planner's
-    default. repeat: warm searches in one trial; rounds: how often each trial is run.
+    """What to compare.
+
+    regimes: empty for each planner's own.
+    schedulers: empty for the plan's own schedule, or each planner's default scheduler.
+    repeat: warm searches in one trial.
+    rounds: how often each trial is run.
     """
 
     workloads: Sequence[Workload]
@@ -39,7 +43,7 @@ class Request:
 
 
 def trials(request: Request) -> list[Trial]:
-    """The trials as a table shows them: by workload, regime, planner, scheduler, round."""
+    """The trials in the order of the table: by workload, regime, planner, scheduler, round."""
     return [
         Trial(
             workload=workload,
@@ -62,16 +66,16 @@ def trials(request: Request) -> list[Trial]:
 
 
 def home_regime(planner: Ready) -> RegimeMode:
-    """The regime that a planner plans for when nothing is said."""
+    """The regime that a planner plans for by default."""
     assert isinstance(planner.component, Planner)
     return planner.component.capabilities.regimes[0]
 
 
 def running_order(listed: Sequence[Trial], seed: int) -> list[int]:
-    """The positions of the trials in the order in which they run, the same for the same seed.
+    """The positions of the trials in the order in which they run; the same for the same seed.
 
-    Workloads one after the other. Within one, each round runs every planner once, in a shuffled order that the
-    next round runs backwards (A-B-B-A), so that a drift of the machine meets all planners alike.
+    Workloads run one after the other. Within a workload each round runs every planner once, in a shuffled order;
+    the next round runs it backwards (A-B-B-A), so that a drift of the machine affects all planners alike.
     """
     order: list[int] = []
     draw = random.Random(seed)
@@ -95,10 +99,10 @@ TIMEOUT_S = 300.0
 def comparison_request(
     host: Host, workloads: Sequence[Workload], settings: Settings, plans: Sequence[str] = (), rounds: int = 1
 ) -> Request:
-    """The request of a command line and its suites. plans: plan files and layouts of frameworks, scored beside the
-    planners'.
+    """The request of a command line and its suites.
 
-    Raises PipebenchError for a name, an option or a file that is wrong, and where there is no planner at all.
+    plans: plan files and framework layouts, scored beside the planners.
+    Raises PipebenchError for a wrong name, option or file, and where there is no planner.
     """
     planners = [ready_planner(host, reference) for reference in parse_references(settings.planners)]
     planners += [

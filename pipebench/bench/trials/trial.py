@@ -1,4 +1,4 @@
-"""One trial: search in a child process, check and score here. It always ends in a row."""
+"""One trial: a search in a child process, then check and score in this one. It always ends in a row."""
 
 import os
 import statistics
@@ -35,7 +35,7 @@ COLD = "search time is cold: it ran once"
 
 
 def search_fields(done: IsolatedSearch) -> dict[str, Any]:
-    """Columns of the search that every row has, and those of a search that found a plan."""
+    """The columns of a search: those of every row, and those of a search that found a plan."""
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
     if report.status != "found":
@@ -76,7 +76,10 @@ def _times(report: SearchReport) -> dict[str, Any]:
 
 
 def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
-    """The median of search CPU over the calibration right before it: neighbours share the disturbance."""
+    """For each flavour the median of search CPU over that of the calibration right before it.
+
+    Neighbours share the disturbance of the machine.
+    """
     return {
         flavour: statistics.median(
             sample.cpu_s / beside for sample in samples if (beside := sample.calibration_cpu_s[flavour]) > 0
@@ -89,7 +92,7 @@ def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
 def failure_reason(
     report: SearchReport, problem: Problem, least_bytes: int | None, proven_bytes: int | None, timeout_s: float
 ) -> str:
-    """One line: why there is no plan, and what memory would do where memory is what lacks."""
+    """One line: why there is no plan, and, where memory is too small, what memory would do."""
     if report.status == "timeout":
         return f"no plan within {timeout_s:g} s"
     if report.status != "infeasible":
@@ -104,7 +107,7 @@ MOST_SEARCH_MEMORY_BYTES = 8 * 10**9
 
 
 def _search_memory_bytes() -> int:
-    """Half of the machine, so that the system never has to choose whom to kill; at most 8 GB."""
+    """Half of the machine's memory, at most 8 GB, so that the system never has to kill a process."""
     machine: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(MOST_SEARCH_MEMORY_BYTES, machine // 2)
 
@@ -114,10 +117,13 @@ SEARCH_MEMORY_BYTES = _search_memory_bytes()
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to run. regime: where the plan is scored; scheduler None: the plan's own or the planner's default.
+    """What to run.
 
-    timeout_s, memory_bytes: limits of the search; the whole process group is killed at the first, allocations
-    fail at the second (0: no limit). parallel: others run at the same time.
+    regime: the regime in which the plan is scored.
+    scheduler: None for the plan's own schedule or the planner's default scheduler.
+    timeout_s: limit of the search; the whole process group is killed when it passes.
+    memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
+    parallel: whether other trials run at the same time.
     """
 
     workload: Workload
@@ -135,9 +141,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The row, and the plan, schedule and traces behind it where there are any. compile_s: in the search.
+    """A row, and the plan, schedule and traces behind it where there are any.
 
-    samples: the warm searches behind the row's medians, each with the calibrations beside it.
+    compile_s: seconds of the search spent in the compiler.
+    samples: the warm searches behind the row's medians, each with its calibrations.
     """
 
     row: Row

@@ -224,7 +224,7 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
         try:
             for each in run_trials(host, plan, where, progress):
                 finished.append(each)
-                progress.finished(each.outcome)
+                progress.advance(each.outcome)
         except KeyboardInterrupt:
             done = f"interrupted after {len(finished)} finished trials"
             stopped = PipebenchError(done, exit_code=ExitCode.INTERRUPTED)

@@ -8,7 +8,7 @@ import click
 from pipebench.cli.application import open_host, print_json, show_new_warnings
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
-from pipebench.hooks.manager import Host, Registered
+from pipebench.hooks.manager import Host, Registration
 from pipebench.hooks.syntax import describe_options
 
 
@@ -30,14 +30,14 @@ def command(name: str, cite: bool, as_json: bool) -> int:
     return 0
 
 
-def _find(host: Host, name: str) -> list[tuple[str, Registered]]:
+def _find(host: Host, name: str) -> list[tuple[str, Registration]]:
     found = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
     if not found:
         raise unknown("component", name, {known for slot in SLOTS for known in host.slot(slot)})
     return found
 
 
-def _describe(slot: str, registered: Registered) -> dict[str, Any]:
+def _describe(slot: str, registered: Registration) -> dict[str, Any]:
     component = registered.component
     capabilities = getattr(component, "capabilities", None)
     return {

@@ -135,7 +135,7 @@ def _one(
     agenda = RunPlan([trial], [0])
     with Progress(agenda) as progress:
         (finished,) = run_trials(host, agenda, Where(), progress)
-        progress.finished(finished.outcome)
+        progress.advance(finished.outcome)
     return finished.outcome
 
 

@@ -10,7 +10,7 @@ from pipebench.cli.application import console, open_host, print_json, show_new_w
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.reproduce import Work
+    from pipebench.bench.reproduce import ReproductionPlan
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.run_plan import FinishedTrial
     from pipebench.bench.sweeps.sweep import Where
@@ -76,7 +76,7 @@ def run_artefact(
     return done
 
 
-def about(work: "Work", jobs: int) -> str:
+def about(work: "ReproductionPlan", jobs: int) -> str:
     """How many cells there are, how many are left, about how long they take."""
     left = len(work.agenda.to_run)
     known = f", {len(work.agenda.cached)} in the store" if work.agenda.cached else ""
@@ -138,7 +138,7 @@ def _gantts(drawn: "list[Any]") -> "list[Gantt]":
     return [replace(gantt(each.trace, each.title, longest, links=False), memory=()) for each in drawn]
 
 
-def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[FinishedTrial], bool]":
+def _run(host: "Host", work: "ReproductionPlan", where: "Where") -> "tuple[list[FinishedTrial], bool]":
     from pipebench.bench.reproduce import run_cells
     from pipebench.cli.progress import Progress
 
@@ -149,7 +149,7 @@ def _run(host: "Host", work: "Work", where: "Where") -> "tuple[list[FinishedTria
             for each in run_cells(host, work, where, progress):
                 finished.append(each)
                 if not each.cached:
-                    progress.finished(each.outcome)
+                    progress.advance(each.outcome)
         except KeyboardInterrupt:
             interrupted = True
     return finished, interrupted

@@ -62,13 +62,13 @@ class Arrangement:
         return self.problem.mini_batch // (self.micro_batch * self.data_parallel)
 
     @property
-    def tied(self) -> bool:
+    def shares_embedding(self) -> bool:
         """Whether embedding and head share a table."""
         tables = [set(op.parameters) for op in self.graph.operators if op.kind in (EMBEDDING, HEAD)]
         return len(tables) > 1 and bool(set.intersection(*tables))
 
     @property
-    def sharded(self) -> bool:
+    def shards_optimizer(self) -> bool:
         """Whether replicas share out the optimizer state (ZeRO-1)."""
         return self.data_parallel > 1 and self.problem.regime.optimizer_sharding == "zero1"
 

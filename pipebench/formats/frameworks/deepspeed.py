@@ -27,7 +27,7 @@ def text(made: Arrangement) -> str:
     """A Python snippet."""
     listed = bounds(made)
     check_bounds(listed, len(made.graph.operators), made.pipeline)
-    zero = "# zero_optimization: stage 1\n" if made.sharded else ""
+    zero = "# zero_optimization: stage 1\n" if made.shards_optimizer else ""
     names = ", ".join(operator.name for operators in made.operators for operator in operators[:1])
     return (
         "from deepspeed.pipe import PipelineModule\n\n\n"

@@ -157,7 +157,7 @@ def flags(made: Arrangement) -> str:
     check_layout(stages, made.pipeline, layers)
     problem, graph = made.problem, made.graph
     lines = [
-        *_model(graph, layers, made.tied),
+        *_model(graph, layers, made.shares_embedding),
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",

@@ -21,7 +21,7 @@ def split_points(made: Arrangement) -> list[str]:
 def text(made: Arrangement) -> str:
     """A Python snippet."""
     points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in split_points(made))
-    zero = "# optimizer: torch.distributed.optim.ZeroRedundancyOptimizer\n" if made.sharded else ""
+    zero = "# optimizer: torch.distributed.optim.ZeroRedundancyOptimizer\n" if made.shards_optimizer else ""
     return (
         "from torch.distributed.pipelining import SplitPoint, pipeline\n\n"
         "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch: "

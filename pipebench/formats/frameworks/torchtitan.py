@@ -81,9 +81,9 @@ def _refuse(made: Arrangement) -> None:
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
         raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")
-    if made.tied and made.pipeline > 1:
+    if made.shares_embedding and made.pipeline > 1:
         raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
-    if made.sharded:
+    if made.shards_optimizer:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1): torchtitan has replicas, or FSDP of all states"
         )

@@ -10,7 +10,7 @@ from pipebench.domain.profile import Profile
 from pipebench.formats.documents import decode_profile, looks_native, read_any_document
 from pipebench.formats.files import read_file
 from pipebench.formats.profiles import layer_table, pipedream, piper, tarnawski
-from pipebench.formats.profiles.format import ProfileFormat, Written
+from pipebench.formats.profiles.format import ProfileFormat, ProfileText
 from pipebench.hooks.descriptors import NoOptions
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
@@ -85,11 +85,11 @@ def _format_of(data: bytes, path: str, formats: Sequence[ProfileFormat]) -> Prof
     raise PipebenchError(f"{path!r} is in no profile format that is known", f"known: {supported}")
 
 
-def _write_native(profile: Profile) -> Written:
-    return Written(encode("profile", profile) + b"\n")
+def _write_native(profile: Profile) -> ProfileText:
+    return ProfileText(encode("profile", profile) + b"\n")
 
 
-WRITERS: dict[str, tuple[str, Callable[[Profile], Written]]] = {
+WRITERS: dict[str, tuple[str, Callable[[Profile], ProfileText]]] = {
     "piper": (".piper.json", piper.write),
     "tarnawski": (".tarnawski.json", tarnawski.write),
     "layers-json": (".layers.json", layer_table.write_json),
@@ -100,7 +100,7 @@ WRITERS: dict[str, tuple[str, Callable[[Profile], Written]]] = {
 """By name of the format: the end of a file name that means it, and its writer."""
 
 
-def write_profile(profile: Profile, path: str, name: str | None = None) -> Written:
+def write_profile(profile: Profile, path: str, name: str | None = None) -> ProfileText:
     """The file of a profile. name: of the format; None: told by the end of the path.
 
     Raises PipebenchError: an unknown format, an end that means none, a profile that the format cannot carry.

@@ -13,7 +13,7 @@ from pipebench.domain.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ProfileText:
     """A file, and one line for each thing that it cannot carry and that was left out."""
 
     data: bytes

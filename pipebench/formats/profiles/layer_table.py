@@ -13,7 +13,7 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Proven
 from pipebench.domain.value import Value, require
 from pipebench.formats.profiles.format import (
     ProfileFormat,
-    Written,
+    ProfileText,
     losses,
     model_name,
     outputs,
@@ -182,7 +182,7 @@ _WHAT = "a layer table"
 _HEADER = ("name", "kind", "forward_s", "backward_s", "activation_bytes", "weight_bytes", "saved_bytes", "inputs")
 
 
-def write_csv(profile: Profile) -> Written:
+def write_csv(profile: Profile) -> ProfileText:
     """The table as CSV. Raises PipebenchError as `_rows`; and for a name with a blank or a semicolon."""
     rows, batch, left_out = _rows(profile)
     text = io.StringIO()
@@ -194,14 +194,14 @@ def write_csv(profile: Profile) -> Written:
             if not name.split() == [name] or ";" in name:
                 raise PipebenchError(f"a CSV lists inputs with blanks between them: {name!r}", "write JSON")
         writer.writerow([" ".join(row[key]) if key == "inputs" else row[key] for key in _HEADER])
-    return Written(text.getvalue().encode(), left_out)
+    return ProfileText(text.getvalue().encode(), left_out)
 
 
-def write_json(profile: Profile) -> Written:
+def write_json(profile: Profile) -> ProfileText:
     """The table as JSON. Raises PipebenchError as `_rows`."""
     rows, batch, left_out = _rows(profile)
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
-    return Written(f'{{"micro_batch": {batch}, "layers": [\n{lines}\n]}}\n'.encode(), left_out)
+    return ProfileText(f'{{"micro_batch": {batch}, "layers": [\n{lines}\n]}}\n'.encode(), left_out)
 
 
 def _rows(profile: Profile) -> tuple[list[dict[str, Any]], int, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Proven
 from pipebench.domain.value import Value, require
 from pipebench.formats.profiles.format import (
     ProfileFormat,
-    Written,
+    ProfileText,
     losses,
     number,
     outputs,
@@ -232,7 +232,7 @@ _NODE = re.compile(r"node\d{1,18}", re.ASCII)
 _WHAT = "a graph.txt"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """Nodes and edges; inputs of the model become Input nodes without times.
 
     Raises PipebenchError: several device types or sizes, several outputs of an operator, a shared parameter.
@@ -275,7 +275,7 @@ def write(profile: Profile) -> Written:
     left_out.append(
         f"the mini-batch of {batch} samples and what each operator saves: read it with [batch={batch}]"
     )
-    return Written("\n".join([*lines, *edges, ""]).encode(), tuple(left_out))
+    return ProfileText("\n".join([*lines, *edges, ""]).encode(), tuple(left_out))
 
 
 def _identifiers(profile: Profile) -> list[str]:

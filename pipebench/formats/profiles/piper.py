@@ -11,7 +11,7 @@ from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Pr
 from pipebench.domain.value import Value, require
 from pipebench.formats.profiles.format import (
     ProfileFormat,
-    Written,
+    ProfileText,
     losses,
     model_name,
     setting,
@@ -224,7 +224,7 @@ FORMAT = ProfileFormat(
 _WHAT = "a Piper JSON"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """One node for each operator, times in seconds, a micro-batch as the unit.
 
     Raises PipebenchError: several device types or sizes; devices, memory, bandwidth or mini-batch that nobody
@@ -280,7 +280,7 @@ def write(profile: Profile) -> Written:
     ):
         left_out.append("sizes of gradients that differ from those of their tensors: edges have the mean")
     left_out.append("how times split into forward and backward")
-    return Written((json.dumps(content) + "\n").encode(), tuple(left_out))
+    return ProfileText((json.dumps(content) + "\n").encode(), tuple(left_out))
 
 
 def _tmpcs(

@@ -37,7 +37,7 @@ class PiperEdge(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     communication_cost: float
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class _PiperContent(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     max_memory_per_device: float
     max_devices: int
     bandwidth: float
@@ -75,7 +75,7 @@ def parse_piper(data: bytes, source: str) -> PiperDocument:
     batch field or none, an id twice, an edge from or to a node that is not there or written twice, degrees that
     differ between nodes, a neighbour in syncTime that no edge leads to.
     """
-    document = parse_json(data, _Document, source)
+    document = parse_json(data, _PiperContent, source)
     if (document.mbs_in_batch is None) == (document.max_batch_size is None):
         both = "both are" if document.mbs_in_batch is not None else "neither is"
         raise PipebenchError(f"{source}: mbsInBatch or maxBatchSize: one is needed, {both} there")

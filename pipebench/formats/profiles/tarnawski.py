@@ -9,7 +9,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
-from pipebench.formats.profiles.format import ProfileFormat, Written, losses, model_name, outputs, setting
+from pipebench.formats.profiles.format import ProfileFormat, ProfileText, losses, model_name, outputs, setting
 from pipebench.formats.profiles.tarnawski_graph import (
     FoldedGraph,
     TarnawskiDocument,
@@ -139,7 +139,7 @@ FORMAT = ProfileFormat(
 _WHAT = "a Tarnawski JSON"
 
 
-def write(profile: Profile) -> Written:
+def write(profile: Profile) -> ProfileText:
     """Forward nodes, and a backward node of the same colour where any operator has a backward; times in ms.
 
     Edges of backward nodes run as those of forward nodes, as in the published layer graphs. Without costs on `cpu`
@@ -206,4 +206,4 @@ def write(profile: Profile) -> Written:
         left_out.append("which part of a size is weights")
     if any(producer < 0 for producer in graph.producers):
         left_out.append("inputs of the model")
-    return Written((json.dumps(content) + "\n").encode(), tuple(left_out))
+    return ProfileText((json.dumps(content) + "\n").encode(), tuple(left_out))

@@ -39,7 +39,7 @@ class TarnawskiEdge(msgspec.Struct, forbid_unknown_fields=True):
     size: float | None = None
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _TarnawskiContent(msgspec.Struct, forbid_unknown_fields=True):
     max_size_per_fpga: float = msgspec.field(name="maxSizePerFPGA")
     max_fpgas: int = msgspec.field(name="maxFPGAs")
     max_cpus: int = msgspec.field(name="maxCPUs")
@@ -69,7 +69,7 @@ def parse_tarnawski(data: bytes, source: str) -> TarnawskiDocument:
     edge from or to a node that is not there, twice, or from a backward to a forward node; edges of one node with
     different costs.
     """
-    document = parse_json(data, _Document, source)
+    document = parse_json(data, _TarnawskiContent, source)
     _check_range(f"{source}: maxSizePerFPGA", document.max_size_per_fpga, 1, 2.0**62)
     _check_range(f"{source}: maxFPGAs", document.max_fpgas, 0, MOST_COUNT)
     _check_range(f"{source}: maxCPUs", document.max_cpus, 0, MOST_COUNT)
@@ -107,7 +107,7 @@ def _colours(nodes: list[TarnawskiNode]) -> dict[int, int]:
     return {node.id: next(fresh) if node.color_class is None else node.color_class for node in nodes}
 
 
-def _costs(document: _Document, places: dict[int, int], source: str) -> dict[int, float]:
+def _costs(document: _TarnawskiContent, places: dict[int, int], source: str) -> dict[int, float]:
     costs: dict[int, float] = {}
     seen: dict[tuple[int, int], int] = {}
     for position, edge in enumerate(document.edges):
@@ -152,7 +152,7 @@ class FoldedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class NodeOutput:
     """What one node sends: from its group to other groups. backward: it is the output of a backward node."""
 
     node: TarnawskiNode
@@ -166,7 +166,7 @@ class FoldedGraph:
 
     groups: tuple[FoldedGroup, ...]
     precedence: frozenset[tuple[int, int]]
-    outputs: tuple[Output, ...]
+    outputs: tuple[NodeOutput, ...]
 
 
 def fold(document: TarnawskiDocument) -> FoldedGraph:
@@ -205,14 +205,14 @@ def fold(document: TarnawskiDocument) -> FoldedGraph:
     )
 
 
-def _outputs(document: TarnawskiDocument, group_of: dict[int, int]) -> Iterable[Output]:
+def _outputs(document: TarnawskiDocument, group_of: dict[int, int]) -> Iterable[NodeOutput]:
     readers: dict[int, dict[int, None]] = {}
     for edge in document.edges:
         if group_of[edge.dest_id] != group_of[edge.source_id]:
             readers.setdefault(edge.source_id, {})[group_of[edge.dest_id]] = None
     for node in document.nodes:
         if node.id in readers:
-            yield Output(node, group_of[node.id], tuple(readers[node.id]))
+            yield NodeOutput(node, group_of[node.id], tuple(readers[node.id]))
 
 
 SHARED = "->"
@@ -278,7 +278,7 @@ def build_graph(name: str, document: TarnawskiDocument, folded: FoldedGraph, rat
 
 def _gradients_of_outputs(folded: FoldedGraph) -> dict[int, int]:
     """Forward node to the backward node of its group that sends to the same groups: one tensor, both ways."""
-    waiting: dict[tuple[int, tuple[int, ...]], list[Output]] = {}
+    waiting: dict[tuple[int, tuple[int, ...]], list[NodeOutput]] = {}
     for output in folded.outputs:
         if output.node.is_backward_node:
             waiting.setdefault((output.group, tuple(sorted(output.readers))), []).append(output)

@@ -28,7 +28,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ClaimEntry:
     id: str
     name: str
     summary: str
@@ -53,8 +53,8 @@ def claims_page(done: Sequence[Claims], title: str) -> str:
     )
 
 
-def _entry(number: int, each: Claims) -> _Entry:
-    return _Entry(
+def _entry(number: int, each: Claims) -> _ClaimEntry:
+    return _ClaimEntry(
         id=f"artefact-{number}",
         name=each.artefact.name,
         summary=each.artefact.summary,

@@ -97,18 +97,18 @@ CHARACTERS = {"@": "&#64;"}
 
 def markdown_report(report: TrackingReport) -> str:
     """The whole file."""
-    parts = [f"# {_escaped(report.title)}", *(part for block in report.blocks for part in _markdown_block(block))]
+    parts = [f"# {_escape(report.title)}", *(part for block in report.blocks for part in _markdown_block(block))]
     return "\n\n".join(parts) + "\n"
 
 
 def _markdown_block(block: Block) -> Iterator[str]:
     match block:
         case Heading(text):
-            yield f"## {_escaped(text)}"
+            yield f"## {_escape(text)}"
         case Paragraph(text, tone):
-            yield f"**{_escaped(text)}**" if tone in ("bad", "warn", "good") else _escaped(text)
+            yield f"**{_escape(text)}**" if tone in ("bad", "warn", "good") else _escape(text)
         case Items(lines):
-            yield "\n".join(f"- {_escaped(line)}" for line in lines)
+            yield "\n".join(f"- {_escape(line)}" for line in lines)
         case BlockTable():
             yield "\n".join(_markdown_table(block))
 
@@ -127,10 +127,10 @@ def _markdown_row(cells: Sequence[BlockCell]) -> str:
 
 
 def _markdown_cell(cell: BlockCell) -> str:
-    return spark_text(cell) if isinstance(cell, Spark) else _escaped(cell)
+    return spark_text(cell) if isinstance(cell, Spark) else _escape(cell)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """The text and nothing else: no markup, no line break, nobody called."""
     line = " ".join(text.split())
     return SPECIAL.sub(lambda found: CHARACTERS.get(found[1], f"\\{found[1]}"), line)

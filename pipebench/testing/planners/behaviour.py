@@ -6,7 +6,7 @@ from pipebench.domain.value import digest
 from pipebench.testing import cases
 from pipebench.testing.calls import Answer
 from pipebench.testing.cases import PROBLEM_CASES
-from pipebench.testing.descriptions import accepted, documented, option_texts
+from pipebench.testing.descriptions import accepts_value, check_option_docs, option_texts
 from pipebench.testing.planners.questions import AGAIN, FIRST, SHORT_S, Interview, Question
 from pipebench.testing.sessions import called_as_declared, left_nothing, printed_nothing, undeclared_call
 from pipebench.testing.verdicts import Waived, first_failure
@@ -16,7 +16,7 @@ def options(interview: Interview) -> None:
     """Choices, switches and extreme numbers, one at a time on the chain."""
     planner, subject = interview.planner, interview.subject
     texts = option_texts(planner)
-    documented(planner)
+    check_option_docs(planner)
     if not texts:
         raise Waived("it has no options to try")
     if subject.label != planner.name:
@@ -26,7 +26,7 @@ def options(interview: Interview) -> None:
     asked = [
         interview.question(mode, f"{option}={text}", chain, label=f"{planner.name}[{option}={text}]")
         for option, text in texts
-        if accepted(planner, option, text)
+        if accepts_value(planner, option, text)
     ]
 
     def wrong() -> Iterator[str | None]:

@@ -79,7 +79,7 @@ class Interview:
                 asked.append(self.question(mode, f"pin {pin}", cases.chain(mode, pins)))
         for mode in self.modes:
             asked.append(self.question(mode, AGAIN, cases.chain(mode)))
-        return self._answered(asked)
+        return self._answer(asked)
 
     @cached_property
     def second(self) -> list[tuple[Question, Answer]]:
@@ -91,7 +91,7 @@ class Interview:
         for mode in self.modes:
             asked.append(self.question(mode, "deadline passed", cases.large(mode), 0.0))
             asked.append(self.question(mode, "deadline near", cases.large(mode), SHORT_S))
-        return self._answered(asked)
+        return self._answer(asked)
 
     def _edges(self, mode: RegimeMode) -> dict[str, int]:
         """Memory of which the planner's own plan takes every byte, and one byte less."""
@@ -103,13 +103,13 @@ class Interview:
                     return {"memory edge": peak, "one byte less": peak - 1}
         return {}
 
-    def _answered(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
+    def _answer(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
         found = answers([question.call for question in asked])
         return [(question, found[question.call.name]) for question in asked]
 
     def extra(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
         """Answers to other questions, in a process of their own."""
-        return self._answered(asked)
+        return self._answer(asked)
 
     @cached_property
     def plans(self) -> list[tuple[Question, Answer]]:

@@ -12,7 +12,7 @@ import pytest
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Component, Executor, Planner, Scheduler
-from pipebench.hooks.discovery import Found, Provider
+from pipebench.hooks.discovery import ImportedPlugin, Provider
 from pipebench.hooks.manager import Host
 
 
@@ -57,7 +57,7 @@ class Plugins:
         module = ModuleType("made")
         for slot, components in self._components.items():
             setattr(module, f"pipebench_{slot}", hookimpl(_offering(components)))
-        return Host([Found(Provider("made", "1", "made"), module)])
+        return Host([ImportedPlugin(Provider("made", "1", "made"), module)])
 
     def never_imported(self, name: str) -> bool:
         return name not in sys.modules

@@ -45,7 +45,7 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
     rows = run(made(tmp_path, found))
     assert sorted(row.status for row in rows) == ["crashed", "ok"]
     again = made(tmp_path, found)
-    assert (list(again.to_run), again.failed) == ([], 1)
+    assert (list(again.to_run), again.cached_failures) == ([], 1)
     assert {each.outcome.row for each in again.cached} == set(rows)
     assert all(each.cached for each in again.cached)
 

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise, product
 
 import pytest
 
-from pipebench.costs.rescale import scaled
+from pipebench.costs.rescale import scale_profile
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, Regime
@@ -127,7 +127,7 @@ def measured(devices: int, gigabytes: int) -> Problem:
     """PipeDream's resnet50 at 1000 x 1000 and batch 8, 12 GB/s."""
     profile = read_profile(shared_data("pipedream/resnet50.txt").as_posix(), {"saved": "boundary"})
     return Problem(
-        profile=scaled(profile, (1000 / 224) ** 2),
+        profile=scale_profile(profile, (1000 / 224) ** 2),
         cluster=_cluster(devices, gigabytes, profile.device_types[0]),
         mini_batch=8,
         regime=Regime(mode="async"),

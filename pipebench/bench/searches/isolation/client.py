@@ -253,24 +253,24 @@ def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport
     try:
         reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in frames(ended.sent)]
     except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        return _crashed(f"its process sent what is no report: {error}")
+        return _crash_report(f"its process sent what is no report: {error}")
     if reports and (reports[-1].final or (ended.stopped and reports[-1].status in ("found", "infeasible"))):
         return reports[-1]
     if ended.stopped:
         return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
     if ended.lost:
-        return _crashed("it brought down the process that runs searches")
+        return _crash_report("it brought down the process that runs searches")
     if ended.code < 0:
-        return _killed(-ended.code, ended.peak_bytes, memory_bytes)
-    return _crashed(f"its process ended with exit code {ended.code} before it returned a plan")
+        return _signal_report(-ended.code, ended.peak_bytes, memory_bytes)
+    return _crash_report(f"its process ended with exit code {ended.code} before it returned a plan")
 
 
-def _killed(number: int, peak_bytes: int, memory_bytes: int) -> SearchReport:
+def _signal_report(number: int, peak_bytes: int, memory_bytes: int) -> SearchReport:
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number in DYING_OF_MEMORY and memory_bytes and peak_bytes > memory_bytes / 2:
         return SearchReport(status="memory", reason=f"its process was killed by {name} at its memory limit")
-    return _crashed(f"its process was killed by {name}")
+    return _crash_report(f"its process was killed by {name}")
 
 
-def _crashed(reason: str) -> SearchReport:
+def _crash_report(reason: str) -> SearchReport:
     return SearchReport(status="crashed", reason=reason)

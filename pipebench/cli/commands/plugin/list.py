@@ -8,7 +8,7 @@ import click
 from pipebench.cli.application import print_json
 
 if TYPE_CHECKING:
-    from pipebench.hooks.inventory import Installed
+    from pipebench.hooks.inventory import PluginEntry
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(as_json: bool) -> int:
     return 0
 
 
-def _row(entry: "Installed") -> tuple[str, ...]:
+def _row(entry: "PluginEntry") -> tuple[str, ...]:
     offers = [f"{len(names)} {slot if len(names) > 1 else slot[:-1]}" for slot, names in entry.slots.items()]
     heavy = f" ({', '.join(entry.heavy)})" if entry.heavy else ""
     return (
@@ -49,7 +49,7 @@ def _row(entry: "Installed") -> tuple[str, ...]:
     )
 
 
-def _plain(entry: "Installed") -> dict[str, Any]:
+def _plain(entry: "PluginEntry") -> dict[str, Any]:
     fields = {
         name: getattr(entry, name) for name in ("module", "state", "slots", "import_cpu_s", "modules", "troubles")
     }
