@@ -9,7 +9,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative
 from pipebench_analytic.kinds import SavedBytes, kind_of
 from pipebench_analytic.roofline import Roofline, significant
-from pipebench_analytic.work import Kernels, Work
+from pipebench_analytic.work import Kernels, OperatorWork
 
 WITHIN = frozenset(
     ("add", "bias", "copy", "dropout", "erf", "matmul", "mul", "permute", "scale", "softmax", "square", "view")
@@ -47,7 +47,7 @@ def regions(graph: OperatorGraph) -> Regions:
     found = _Regions(graph)
     for op in graph.topological:
         found.visit(op)
-    return found.closed()
+    return found.regions()
 
 
 class _Regions:
@@ -112,7 +112,7 @@ class _Regions:
             for tensor in read
         )
 
-    def closed(self) -> Regions:
+    def regions(self) -> Regions:
         """Regions that end in linears on every way out."""
         graph = self._graph
         for op in self._open:
@@ -176,7 +176,7 @@ def linear_pairs(graph: OperatorGraph) -> dict[int, int]:
     return pairs
 
 
-def region_split(work: Work, position: int, found: Regions) -> Split | None:
+def region_split(work: OperatorWork, position: int, found: Regions) -> Split | None:
     """The split of an operator of a region, None outside. Linears that read the same input reduce its gradient
     together, a share each.
     """
@@ -191,7 +191,7 @@ def region_split(work: Work, position: int, found: Regions) -> Split | None:
     return None
 
 
-def split_of(work: Work, place: Literal["alone", "first", "second"]) -> Split | None:
+def split_of(work: OperatorWork, place: Literal["alone", "first", "second"]) -> Split | None:
     """The split of an operator, None where there is none. place: a linear's place in its pair."""
     output = work.output_bytes
     input_gradient = work.input_bytes if work.input_has_gradient else 0.0
@@ -217,7 +217,7 @@ RECOMPUTE_PAYS = 1.0
 
 
 def tensor_parallel_alternative(
-    work: Work, split: Split, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int], ways: int
+    work: OperatorWork, split: Split, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int], ways: int
 ) -> Alternative:
     """The operator on `ways` devices; the time of its collectives is inside its times."""
     kernels = work.kernels(ways, split_inputs=split.split_inputs, split_outputs=split.split_outputs)
@@ -247,7 +247,7 @@ def tensor_parallel_alternative(
 
 
 def recompute_alternative(
-    work: Work, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int]
+    work: OperatorWork, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int]
 ) -> Alternative | None:
     """Only the inputs are kept and the forward runs again before the backward; None where little is won."""
     if not kind_of(work.operator).reads_inputs or saved.own < RECOMPUTE_PAYS * work.input_bytes:

@@ -34,7 +34,7 @@ class TimedPoint:
     seconds: float
     group: str = ""
 
-    def predicted(self, rates: Rates) -> float:
+    def seconds_at(self, rates: Rates) -> float:
         """What the rates say."""
         return sum(rates.seconds(kernel, self.samples) for kernel in self.kernels)
 
@@ -54,7 +54,7 @@ def fit_rates(points: Sequence[TimedPoint]) -> Rates:
 
 def scale_rates(points: Sequence[TimedPoint], rates: Rates) -> Rates:
     """These rates, all slower or faster by one factor: for kinds with few points."""
-    ratios = [point.seconds / known for point in points if (known := point.predicted(rates)) > 0]
+    ratios = [point.seconds / known for point in points if (known := point.seconds_at(rates)) > 0]
     factor = float(np.median(ratios)) if ratios else 1.0
     factor = min(max(factor, 1e-6), 1e6)
     return Rates(rates.flops_per_s / factor, rates.r_half, rates.bytes_per_s / factor, rates.launch_s * factor)
@@ -82,7 +82,7 @@ class _System:
         cuts = np.quantile(intensity, (0.0, 0.25, 0.5, 0.75))
         return [intensity >= cut for cut in cuts] + [np.zeros(len(self.owner), bool)]
 
-    def bound(self, coefficients: Floats) -> NDArray[np.bool_]:
+    def compute_bound(self, coefficients: Floats) -> NDArray[np.bool_]:
         """Which kernels compute binds."""
         made: NDArray[np.bool_] = self.compute @ coefficients[:2] > self.memory * coefficients[2]
         return made
@@ -104,7 +104,7 @@ class _System:
         for _ in range(ROUNDS):
             coefficients = _not_negative(self._matrix(computes), weights)
             coefficients = self._unseen(coefficients, computes)
-            now = self.bound(coefficients)
+            now = self.compute_bound(coefficients)
             errors = np.abs(self._matrix(now) @ coefficients - 1)
             loss = float(np.where(errors < NEAR, errors**2 / (2 * NEAR), errors - NEAR / 2).sum())
             if loss < best_loss:

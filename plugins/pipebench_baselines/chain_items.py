@@ -53,16 +53,16 @@ class ItemCosts:
         return max(self.times_ns)
 
     @cached_property
-    def held(self) -> IntArray:
+    def state_bytes(self) -> IntArray:
         """Sums over the first n items of weights with their gradients and optimizer state, in bytes."""
         weights = np.array([self._weights(op) for op in range(len(self._costs))], np.int64)
         each = self._formula.state_bytes(weights, self._replicas) - self._formula.state_bytes(0, self._replicas)
         return self._up_to([int(each[list(group)].sum()) for group in self._items])
 
     @cached_property
-    def saved(self) -> IntArray:
+    def saved_bytes(self) -> IntArray:
         """Sums over the first n items of what a live micro-batch saves, in bytes."""
-        return self._up_to([sum(map(self._saved, group)) for group in self._items])
+        return self._up_to([sum(map(self._saved_bytes_of, group)) for group in self._items])
 
     @cached_property
     def workspace(self) -> int:
@@ -81,7 +81,7 @@ class ItemCosts:
         graph = self._model.graph
         return sum(graph.parameter_bytes[name] for name in graph.operators[op].parameters)
 
-    def _saved(self, op: int) -> int:
+    def _saved_bytes_of(self, op: int) -> int:
         identifier = self._way.choice[op]
         if self._way.recompute == "stage":
             return 0

@@ -56,7 +56,7 @@ def rough(problem: Problem, costs: ItemCosts, shape: LayoutShape) -> float:
 def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, limit: int) -> list[Bounds]:
     """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
     every = costs.every
-    if shape.pipelines == 1 and (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
+    if shape.pipelines == 1 and (costs.state_bytes[-1] + shape.stages * every.held) / shape.pipeline > limit:
         return []
     start = equal_bounds(items, shape.stages)
     level = level_devices(costs.times_ns, shape.homes, start)
@@ -64,7 +64,7 @@ def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, lim
         listed = dict.fromkeys((level, _late(level, shape)))
         return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch
-    held, saved = costs.held, costs.saved
+    held, saved = costs.state_bytes, costs.saved_bytes
     once = every.held + every.while_live + every.workspace + costs.workspace
 
     def fits(stage: int, first: int, end: int) -> bool:
@@ -88,8 +88,8 @@ def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bou
     for rank in range(shape.pipeline):
         runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
         live = min(total, 2 * (shape.pipeline - rank - 1) + (shape.virtual - 1) * shape.pipeline + 1)
-        held = sum(costs.every.held + costs.held[end] - costs.held[first] for first, end in runs)
-        saved = sum(costs.saved[end] - costs.saved[first] for first, end in runs) / shape.virtual
+        held = sum(costs.every.held + costs.state_bytes[end] - costs.state_bytes[first] for first, end in runs)
+        saved = sum(costs.saved_bytes[end] - costs.saved_bytes[first] for first, end in runs) / shape.virtual
         if held + live * (costs.every.per_micro_batch + saved) > limit:
             return False
     return True
@@ -187,15 +187,15 @@ class _LayoutSearch:
             for candidate in batch:
                 if tried >= MOST_SIMULATED or (best is not None and self._context.out_of_time()):
                     break
-                found = self._simulated(candidate, limit)
+                found = self._simulate(candidate, limit)
                 if found is not None:
                     tried += 1
                     best = found if best is None or found[0] < best[0] else best
             if best is not None:
-                return self._climbed(best, limit)
+                return self._local_search(best, limit)
         return None
 
-    def _climbed(
+    def _local_search(
         self, best: tuple[int, LayoutCandidate, Schedule], limit: int
     ) -> tuple[int, LayoutCandidate, Schedule]:
         """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
@@ -208,15 +208,15 @@ class _LayoutSearch:
                     return best
                 left -= 1
                 moved = self._candidate(candidate.shape, bounds)
-                found = self._simulated(moved, limit)
+                found = self._simulate(moved, limit)
                 if found is not None and found[0] < best[0]:
                     best, improved = found, True
                     break
         return best
 
-    def _simulated(self, candidate: LayoutCandidate, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
+    def _simulate(self, candidate: LayoutCandidate, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
         self._context.check_deadline()
-        schedule = self._scheduled(candidate)
+        schedule = self._schedule_of(candidate)
         if schedule is None:
             return None
         self.ordered += 1
@@ -226,7 +226,7 @@ class _LayoutSearch:
         self._context.count("simulated")
         return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
 
-    def _scheduled(self, candidate: LayoutCandidate) -> Schedule | None:
+    def _schedule_of(self, candidate: LayoutCandidate) -> Schedule | None:
         """The order of the plan; None where the scheduler that the user names refuses it."""
         name = self._context.scheduler
         if not name:

@@ -95,7 +95,7 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
                 f"layout: tensor parallelism {tensor} is pinned, the profile offers {offered}",
                 f"use one of {offered}",
             )
-        for pipeline, replicas, rounds, kind in _placed(problem, tensor, items, placements):
+        for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
             for micro_batch in micro_batch_candidates(problem, (replicas,)):
                 divides = problem.mini_batch % (micro_batch * (pipelines_of_kind(kind) or 1)) == 0
@@ -145,7 +145,7 @@ def _grids(problem: Problem, tensor: int, pipelines: int) -> Iterator[tuple[int,
             yield pipeline, left // pipeline
 
 
-def _placed(
+def _arrangements(
     problem: Problem, tensor: int, items: int, placements: Sequence[PlacementKind]
 ) -> Iterator[tuple[int, int, int, PlacementKind]]:
     """Pipeline and data-parallel degrees, stages a device, and how they stand.

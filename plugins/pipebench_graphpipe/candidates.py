@@ -106,7 +106,7 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
         made = _candidate(search, partition)
         own += made
         found += made
-        relaxed += search.relaxed(partition, memory_bytes)
+        relaxed += search.relaxed_partitions(partition, memory_bytes)
     own.sort(key=lambda candidate: candidate.order)
     foremost = [
         candidate.partition
@@ -119,7 +119,7 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
         if search.options.near and not context.out_of_time():
             near += search.near(partition, memory_bytes)
         if not context.out_of_time():
-            spread += search.spread(partition, memory_bytes)
+            spread += search.replicated_partitions(partition, memory_bytes)
     for partitions, most in ((near, SIMULATED_NEAR), (spread, SIMULATED_SPREAD), (relaxed, SIMULATED_RELAXED)):
         found += _simulation_candidates(search, partitions, most)
     found += _mixed_candidates(search, own, memory_bytes)

@@ -138,7 +138,7 @@ class Feasibility:
         fork = solved.chain.forks[position]
         np.minimum(solved.reached[own], self.plain(fork, closing), out=solved.reached[own])
         for head in fork.agreeing[closing.tail]:
-            found = self.headed(fork, closing, head)
+            found = self.depths_behind(fork, closing, head)
             rows = solved.reached[head.end : head.end + len(found)]
             np.minimum(rows, found, out=rows)
 
@@ -147,7 +147,7 @@ class Feasibility:
         merged: Depths = merge(closing.lead[None], self.rest(fork, closing))[0]
         return merged
 
-    def headed(self, fork: Fork, closing: Closing, head: Head) -> Depths:
+    def depths_behind(self, fork: Fork, closing: Closing, head: Head) -> Depths:
         """Depths of what a head leaves, for each of its ends, (ends, devices + 1)."""
         return merge(self.lead_behind(fork, closing, head), self.rest(fork, closing, head))
 

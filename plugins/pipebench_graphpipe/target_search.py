@@ -74,7 +74,7 @@ class Retrace:
             end, choice = found
             operators = stage_operators(chain, position, end)
             stage = RetracedStage(operators, int(chain.rows[position]) + end, choice, depth)
-            return self._from_row(solved, end, devices - self._used(choice)).after(stage)
+            return self._from_row(solved, end, devices - self._replicas_of(choice)).after(stage)
         fork = chain.forks[position]
         for closing in closings(self.search, solved, position):
             if self.search.plain(fork, closing)[devices] == depth:
@@ -90,7 +90,7 @@ class Retrace:
         head, at = head_of(fork, end)
         for closing in closings(self.search, solved, position):
             if head in fork.agreeing[closing.tail]:
-                found = self.search.headed(fork, closing, head)
+                found = self.search.depths_behind(fork, closing, head)
                 if at < len(found) and found[at, devices] == solved.reached[end, devices]:
                     return self._side_by_side(solved, position, closing, devices, head, at)
         raise AssertionError("a depth without a source")
@@ -136,7 +136,7 @@ class Retrace:
         end, choice = found
         operators = tail_operators(chain, position, tail, start.position, end)
         stage = RetracedStage(operators, row + end, choice, depth)
-        return self._from_row(solved, end, start.devices - self._used(choice)).after(*start.stages, stage)
+        return self._from_row(solved, end, start.devices - self._replicas_of(choice)).after(*start.stages, stage)
 
     def _others(self, fork: Fork, closing: Closing, head: Head | None, devices: int) -> list[RetracedStage]:
         """Branches that no stage outside takes: each on its own, or runs of them as one stage."""
@@ -157,7 +157,7 @@ class Retrace:
             first, choice = self._run(depths, rows, count, devices, closing.depth)
             operators = whole(fork, listed[first:count])
             stages.append(RetracedStage(operators, int(rows[first]) + count, choice, closing.depth + 1))
-            count, devices = first, devices - self._used(choice)
+            count, devices = first, devices - self._replicas_of(choice)
         return stages
 
     def _run(self, depths: Depths, rows: IntArray, count: int, devices: int, behind: int) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class Retrace:
             at = int(fits.argmax()) if self.prefer == "first" else fits.size - 1 - int(fits[::-1, ::-1].argmax())
         return ends.start + at // choices, at % choices
 
-    def _used(self, choice: int) -> int:
+    def _replicas_of(self, choice: int) -> int:
         return int(self.search.replicas[choice])
 
 

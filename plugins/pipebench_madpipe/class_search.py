@@ -130,17 +130,17 @@ class ClassSearch:
         firsts: list[Allocation] = []
         if of.length > self.effort.short_chain:
             near, firsts = self._coarse(of, below)
-            self.met_ns = min((self._met(of, first, below) for first in firsts), default=below)
+            self.met_ns = min((self._period_estimate(of, first, below) for first in firsts), default=below)
             for first in firsts:
                 if self._open(below):
                     below = self._schedule(of, first, below, self.effort.first_nodes)
-        self.lower_ns, found = self._bound(of, min(below, self.met_ns or below))
+        self.lower_ns, found = self._lower_bound(of, min(below, self.met_ns or below))
         starts = [*found, *firsts] + ([] if self.best is None else [self.best.allocation])
         for first in found:
             if self._open(below):
                 below = self._schedule(of, first, below, self.effort.first_nodes)
         if of.length <= self.effort.long_chain and 0 < below - self.lower_ns <= self.lower_ns // EQUAL:
-            self.lower_ns, _ = self._bound(of, below, self.lower_ns + 1)
+            self.lower_ns, _ = self._lower_bound(of, below, self.lower_ns + 1)
         below = self._targets(of, near, below, self.effort.targets)
         below = self._moves(of, starts, below)
         if of.length > self.effort.short_chain and self.best is not None:
@@ -174,14 +174,14 @@ class ClassSearch:
             if found.best is None:
                 break
             firsts.insert(0, near.on_whole_chain(found.best))
-            near, below = around(of, firsts[0].bounds), self._met(of, firsts[0], below)
+            near, below = around(of, firsts[0].bounds), self._period_estimate(of, firsts[0], below)
         return near, firsts
 
-    def _met(self, of: Class, allocation: Allocation, below: int) -> int:
+    def _period_estimate(self, of: Class, allocation: Allocation, below: int) -> int:
         """The shortest period that the estimate of the allocation meets, or `below`."""
         return estimated_period(of.table, *allocation.arrays, of.memory, self.lower_ns, below, BOUND)
 
-    def _bound(self, of: Class, below: int, parts: int = EQUAL) -> tuple[int, list[Allocation]]:
+    def _lower_bound(self, of: Class, below: int, parts: int = EQUAL) -> tuple[int, list[Allocation]]:
         """The period that the class is proven not to be below, and what meets it and is below `below`."""
         width = self.lower_ns // parts
         if of.length <= self.effort.long_chain:
@@ -216,7 +216,7 @@ class ClassSearch:
 
     def _schedule(self, of: Class, allocation: Allocation, below: int, nodes: int) -> int:
         arrays = allocation.arrays
-        low = self._met(of, allocation, below)
+        low = self._period_estimate(of, allocation, below)
         period, instants, visited = schedule_below(of.table, of.memory, low, below, *arrays, nodes)
         self._count(nodes=visited)
         if period < 0:

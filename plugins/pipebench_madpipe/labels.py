@@ -106,7 +106,7 @@ def _dominates(one: IntArray, other: IntArray) -> bool:
 
 
 @kernel
-def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
+def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
     """Whether a label of the list that starts at heads[at] dominates `fresh`; those that it dominates leave."""
     before, other = -1, heads[at]
     while other >= 0:
@@ -217,7 +217,7 @@ def reach(
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
                             fresh[PEAK], fresh[CURRENT] = front.peak, front.current
                             fresh[GROUP] = front.group
-                            if _covered(labels, head[first, reached], after, fresh):
+                            if _is_dominated(labels, head[first, reached], after, fresh):
                                 continue
                             left = normals - reached
                             if cannot_end(table, memory, period, needs, front, first, kind, left):

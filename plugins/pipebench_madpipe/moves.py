@@ -151,7 +151,9 @@ SHIFT = 3
 
 
 @kernel
-def _moved(bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int) -> tuple[IntArray, BoolArray]:
+def _apply_move(
+    bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int
+) -> tuple[IntArray, BoolArray]:
     """The allocation after a move; with no stages when there is no such move."""
     stages = len(special)
     none = np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -228,7 +230,7 @@ def next_move(
     while kind < KINDS:
         while stage < len(special):
             while choice < _choices(bounds, kind, stage):
-                at, where = _moved(bounds, special, kind, stage, choice)
+                at, where = _apply_move(bounds, special, kind, stage, choice)
                 choice += 1
                 if len(where) == 0 or not gpus[0] <= _devices(where) <= gpus[1]:
                     continue

@@ -72,7 +72,7 @@ class LayerWork:
     seconds: float = 0.0
 
     @property
-    def made(self) -> str:
+    def result_tensor(self) -> str:
         """The tensor that it makes, the first of several."""
         return self.graph.tensors[self.graph.outputs[self.graph.index[self.operator.name]][0]].name
 
@@ -177,13 +177,13 @@ def batch_norm(layer: LayerWork, machine: CostMachine) -> FloatArray:
 
 def layer_norm(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Over the last axis."""
-    return _normalised_over(layer.operator.axes[layer.made][-1], layer, machine)
+    return _normalised_over(layer.operator.axes[layer.result_tensor][-1], layer, machine)
 
 
 def softmax(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Exponentials and their sums; backward a product with every other element of the row."""
     space = layer.space
-    axis = layer.operator.axes[layer.made][-1]
+    axis = layer.operator.axes[layer.result_tensor][-1]
     local, cut, length = layer.local(), space.parts((axis,)), space.sizes[axis]
     rows = space.local(dim for dim in space.sizes if dim != axis)
     sums = 2.0 * machine.all_reduce(rows, cut) + machine.all_reduce(rows * length, cut)
@@ -193,7 +193,7 @@ def softmax(layer: LayerWork, machine: CostMachine) -> FloatArray:
 def cross_entropy(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Softmax, and where the classes are cut one sum and one label for each row."""
     space = layer.space
-    axis = layer.operator.axes[layer.made][-1]
+    axis = layer.operator.axes[layer.result_tensor][-1]
     rows = space.local(dim for dim in space.sizes if dim != axis)
     exchanged = np.where(space.parts((axis,)) > 1, machine.words(2.0 * rows), 0.0)
     return (EXPONENT + 1.0) * layer.local() + 2.0 * rows + exchanged

@@ -54,7 +54,7 @@ class Pricing:
         """The iteration space, samples first; samples alone where the operator names no dims."""
         return {"batch": self.samples} | (operator.dims if operator.axes else {})
 
-    def searched(self, devices: int, cutoff: int) -> StrategyTables:
+    def search_tables(self, devices: int, cutoff: int) -> StrategyTables:
         """Every configuration on at most so many devices."""
 
         def space(operator: Operator) -> ConfigurationSpace:
@@ -64,7 +64,7 @@ class Pricing:
 
         return self._tables(space, self._signature)
 
-    def given(self, splits: Mapping[str, Split]) -> StrategyTables:
+    def fixed_tables(self, splits: Mapping[str, Split]) -> StrategyTables:
         """One configuration for each operator: tables of one entry."""
         return self._tables(
             lambda operator: one_configuration(self.sizes(operator), splits[operator.name]),

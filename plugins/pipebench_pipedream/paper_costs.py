@@ -63,7 +63,7 @@ def join_branches(units: Units) -> Units:
             for first in units.successors[unit]:
                 for member in _run_of_units(first, units.successors, before):
                     group[member] = first
-    return _grouped(units, group)
+    return _merge_groups(units, group)
 
 
 def _run_of_units(first: int, successors: Sequence[Sequence[int]], before: Sequence[int]) -> list[int]:
@@ -76,7 +76,7 @@ def _run_of_units(first: int, successors: Sequence[Sequence[int]], before: Seque
     return run
 
 
-def _grouped(units: Units, group: Sequence[int]) -> Units:
+def _merge_groups(units: Units, group: Sequence[int]) -> Units:
     heads = sorted(set(group))
     place = {head: position for position, head in enumerate(heads)}
     members: list[list[int]] = [[] for _ in heads]

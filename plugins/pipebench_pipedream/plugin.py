@@ -75,7 +75,7 @@ DEVIATIONS = (
 """In the order: the options that choose a model, cost=paper and cost=released, then cost=suite."""
 
 
-class PipeDreamOptions(Value, frozen=True, kw_only=True):
+class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
     """cost: whose cost model the search minimises: `suite` the shared one, `paper` PipeDream's, `released` that
     of the published optimizer. order (states=chain): how operators are put in a line: `branch` finishes a branch
     before it starts the next, `level` goes by the longest distance from the inputs. form: the search, `k` a
@@ -119,7 +119,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
             load="pipebench_pipedream.planner:plan",
             calls=("1f1b", "1f1b*"),
-            options=PipeDreamOptions,
+            options=PipeDreamPlannerOptions,
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),

@@ -66,7 +66,7 @@ class DownsetTables(NamedTuple):
     uniform: NDArray[np.bool_]
 
 
-class Memory(NamedTuple):
+class StageTimeCache(NamedTuple):
     """Stage times found before: keys and what is known of each, the newest in its place."""
 
     key: IntArray
@@ -123,7 +123,7 @@ def stage_choice(
 @kernel
 def stage_time(
     tables: DownsetTables,
-    memory: Memory,
+    memory: StageTimeCache,
     large: int,
     small: int,
     way: int,
@@ -172,7 +172,7 @@ def stage_time(
 @kernel
 def reach(
     tables: DownsetTables,
-    memory: Memory,
+    memory: StageTimeCache,
     target: float,
     limit: float,
     most_in_flight: int,

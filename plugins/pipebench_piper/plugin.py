@@ -10,7 +10,7 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 
 
-class PiperOptions(Value, frozen=True, kw_only=True):
+class PiperPlannerOptions(Value, frozen=True, kw_only=True):
     """choice: how the ways to run the operators of a stage are chosen, `greedy` as the released code does,
     `exact` the best. states: `downsets` of the graph, or `linear`, the beginnings of one topological order.
     max_downsets: more of them are refused. memory: `piper` counts weights, fixed bytes and what live
@@ -35,7 +35,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="DP over downsets: replicas, tensor parallelism, recomputation, in-flight memory",
             load="pipebench_piper.planner:plan",
             calls=("1f1b",),
-            options=PiperOptions,
+            options=PiperPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN "
             "Parallelization, NeurIPS 2021",

@@ -134,13 +134,13 @@ class GroupCosts:
 
     def atom(self, atom: int) -> AtomGroup:
         """One atom with its constants."""
-        return self.joined([self._single[self._atoms.operators[atom]], *self.constants(atom)])
+        return self.union([self._single[self._atoms.operators[atom]], *self.constants(atom)])
 
     def constants(self, atom: int) -> Iterable[AtomGroup]:
         """The constants of an atom."""
         return (self._single[op] for op in self._atoms.constants[atom])
 
-    def joined(self, groups: Iterable[AtomGroup]) -> AtomGroup:
+    def union(self, groups: Iterable[AtomGroup]) -> AtomGroup:
         """Their union."""
         own, shared = Amounts(), frozenset[str]()
         for group in groups:

@@ -24,7 +24,7 @@ def compact(
     always make a convex one. A block that fits with neither neighbour stays.
     """
     blocks = [list(block) for block in ordered]
-    made = [costs.joined([costs.atom(atom) for atom in block]) for block in blocks]
+    made = [costs.union([costs.atom(atom) for atom in block]) for block in blocks]
     stuck: set[int] = set()
     while len(blocks) > wanted:
         free = [at for at in range(len(blocks)) if id(blocks[at]) not in stuck]
@@ -36,7 +36,7 @@ def compact(
             left, right = min(at, near), max(at, near)
             if fits({*blocks[left], *blocks[right]}):
                 blocks[left : right + 1] = [blocks[left] + blocks[right]]
-                made[left : right + 1] = [costs.joined((made[left], made[right]))]
+                made[left : right + 1] = [costs.union((made[left], made[right]))]
                 break
         else:
             stuck.add(id(blocks[at]))
@@ -44,7 +44,7 @@ def compact(
 
 
 def _rank(made: Sequence[AtomGroup], at: int, other: int, costs: GroupCosts, by_union: bool) -> int:
-    return costs.time(costs.joined((made[at], made[other])) if by_union else made[other])
+    return costs.time(costs.union((made[at], made[other])) if by_union else made[other])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def partition(atoms: Atoms, costs: GroupCosts, recipe: Recipe, check: Callable[[
     assignment = BlockAssignment(atoms, block_of)
 
     def fits(members: set[int]) -> bool:
-        union = costs.joined([costs.atom(atom) for atom in members])
+        union = costs.union([costs.atom(atom) for atom in members])
         received, sent = crossing(atoms, members)
         return costs.memory(union, received, sent) <= recipe.limit_bytes
 

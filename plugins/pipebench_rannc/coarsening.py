@@ -53,7 +53,7 @@ class Coarsening:
         longest = fmean(times.values()) + 2 * pstdev(times.values()) if rules.released else float("inf")
         unprofiled = rules.released and len(self.groups) > UNPROFILED
         order = self.quotient.settle()
-        reached = self.quotient.reached(order)
+        reached = self.quotient.descendants(order)
         matched: set[int] = set()
         joined = []
         for turn, v in enumerate(
@@ -96,7 +96,7 @@ class Coarsening:
         one, other = self.groups[v], self.groups[w]
         if not one.shared & other.shared:
             return self.costs.time(one) + self.costs.time(other)
-        return self.costs.time(self.costs.joined((one, other)))
+        return self.costs.time(self.costs.union((one, other)))
 
     def _union(self, v: int, w: int, reached: list[int], limit_bytes: int) -> AtomGroup | None:
         """The union when it is convex and fits; reached: what groups led to as the level began, at least."""
@@ -106,7 +106,7 @@ class Coarsening:
         if around or quotient.between(first, second) is None:
             self.rejected += 1
             return None
-        union = self.costs.joined((self.groups[v], self.groups[w]))
+        union = self.costs.union((self.groups[v], self.groups[w]))
         inside = {v, w}
         received, sent = (
             frozenset[int]().union(

@@ -85,15 +85,7 @@ class Quotient:
         for position, group in enumerate(moved, start=low):
             self.place[group] = position
 
-    def received(self, group: int) -> Tensors:
-        """Tensors that come in from other groups."""
-        return frozenset[int]().union(*self.before[group].values())
-
-    def sent(self, group: int) -> Tensors:
-        """Tensors that go out to other groups."""
-        return frozenset[int]().union(*self.after[group].values())
-
-    def reached(self, groups: Sequence[int]) -> list[int]:
+    def descendants(self, groups: Sequence[int]) -> list[int]:
         """For each group the bit set of those that it leads to, bits by number; `groups` in topological order."""
         bits = [0] * len(self.after)
         for group in reversed(groups):

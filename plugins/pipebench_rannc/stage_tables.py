@@ -46,7 +46,7 @@ def printed_tables(
         else:
             forward, backward = forward + there, backward + back
         made.put(0, replicas, fits, forward, backward, recompute)
-    return made.tabled()
+    return made.tables()
 
 
 def tables_from_the_end(
@@ -73,7 +73,7 @@ def tables_from_the_end(
             for live in range(1, classes + 1):
                 fits = _turn_table(needs.peak(live)) <= limit_bytes
                 made.put(live - 1, replicas, fits, forward + there, backward + back + again, recompute)
-    return made.tabled()
+    return made.tables()
 
 
 class _Tables:
@@ -115,7 +115,7 @@ class _Tables:
         self._backward[at] = np.where(fits, backward, self._backward[at])
         self._recompute[at] = np.where(fits, recompute, self._recompute[at])
 
-    def tabled(self) -> StageTables:
+    def tables(self) -> StageTables:
         return StageTables(RunTimes(self._forward, self._backward, self.extra), self._recompute)
 
 

@@ -13,7 +13,7 @@ PIPEBENCH_WAIVED = {
 """Checks of the conformance kit that do not hold, each with the reason (see `deviations`)."""
 
 
-class TarnawskiOptions(Value, frozen=True, kw_only=True):
+class TarnawskiPlannerOptions(Value, frozen=True, kw_only=True):
     """linearize: cut one depth-first order of the operators, not the graph. max_downsets: more are refused."""
 
     linearize: bool = False
@@ -31,7 +31,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="tarnawski",
             summary="DP over pairs of downsets: smallest largest load of accelerators and CPUs",
             load="pipebench_tarnawski.planner:plan",
-            options=TarnawskiOptions,
+            options=TarnawskiPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Phanishayee, Devanur, Mahajan, Paravecino, Efficient Algorithms for Device "
             "Placement of DNN Graph Operators, NeurIPS 2020",

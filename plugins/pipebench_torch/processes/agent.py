@@ -132,7 +132,7 @@ class _Watch(threading.Thread):
             if os.getppid() != self.begin.parent:
                 self._kill()
                 os._exit(1)
-            if others and not told and self.meeting.failed():
+            if others and not told and self.meeting.has_failed():
                 told = True
                 until = min(until, time.monotonic() + GRACE_S)  # time for its own processes to say why they stop
             if time.monotonic() >= until:

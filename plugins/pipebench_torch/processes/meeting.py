@@ -145,7 +145,7 @@ class Meeting:
             return False
         return True
 
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether another node said so, or node 0 is gone."""
         try:
             return bool(self.store.check(["failed"]))

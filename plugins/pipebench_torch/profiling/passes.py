@@ -28,7 +28,7 @@ class Passes:
     entire: Forward
     clock: Clock
 
-    def timed(self) -> TimedPass:
+    def timed_pass(self) -> TimedPass:
         """One that is still to be run."""
         self._forget()
         return TimedPass(self.model, self.weights, self.inputs, self.samples, self.clock)
@@ -105,7 +105,7 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
     """
     ready = passes_of(model, samples, device)
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
-    ready.timed().run(storages)
+    ready.timed_pass().run(storages)
     passes: list[TimedPass] = []
     wholes: list[tuple[float, float]] = []
     number, until_s = 0, 0.0
@@ -113,7 +113,7 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
     while number < least or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
         if number == warmup:
             until_s = time.monotonic() + options.least_s
-        one = ready.timed()
+        one = ready.timed_pass()
         one.run()
         spent = ready.whole()
         if number >= warmup:

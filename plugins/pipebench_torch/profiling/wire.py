@@ -72,7 +72,7 @@ class Wire:
         """sizes: bytes of the messages, ascending."""
         self.sizes, self.rank, self.machine, self.status = sizes, rank, machine, status
 
-    def gathered(self, own: Any, whom: str) -> list[Any]:
+    def gather(self, own: Any, whom: str) -> list[Any]:
         """What every rank says, in every rank. whom: who is waited for."""
         import torch.distributed as dist
 
@@ -88,7 +88,7 @@ class Wire:
             self.status.say(f"measuring ranks {pair[0]} and {pair[1]}")
             self._round_trip(self._buffer(self.sizes[0]), pair)  # connects the two
             own = [self._one_way(pair, size) for size in self.sizes]
-        return tuple(self.gathered(own, f"ranks {pair[0]} and {pair[1]}")[pair[0]])
+        return tuple(self.gather(own, f"ranks {pair[0]} and {pair[1]}")[pair[0]])
 
     def abreast(self, pairs: Sequence[Pair]) -> float:
         """Bytes/s that all of them send one way at once, in messages of the largest size: all bytes over the time
@@ -100,12 +100,12 @@ class Wire:
         size, whom, rates = self.sizes[-1], f"{len(pairs)} pairs that send at once", list[float]()
         if own:
             self._round_trip(self._buffer(size), own)
-        alone = self.gathered(own and self._round_trip(self._buffer(size), own), whom)
+        alone = self.gather(own and self._round_trip(self._buffer(size), own), whom)
         count = max(FEWEST, min(MOST, ceil(2 * STREAM_S / max(alone[first] for first, _ in pairs))))
         for _ in range(STREAMS):
             if own:
                 self.status.say(f"measuring {len(pairs)} pairs at once")
-            took = self.gathered(own and self._stream(own, size, count), whom)
+            took = self.gather(own and self._stream(own, size, count), whom)
             slowest = max(took[first] for first, _ in pairs)
             rates.append(len(pairs) * count * size / slowest)
             if slowest > LONG_S:
@@ -121,17 +121,17 @@ class Wire:
                 self._send(buffer, pair[1])
             else:
                 self._receive(buffer, pair[0])
-        self._told(0, (pair[1], pair[0]))
+        self._first_value(0, (pair[1], pair[0]))
         return time.perf_counter() - start
 
     def _one_way(self, pair: Pair, size: int) -> float:
         """Half of the median round trip."""
         buffer = self._buffer(size)
         first = self._round_trip(buffer, pair)
-        count = self._told(max(FEWEST, min(MOST, int(ENOUGH_S / max(first, 1e-9)))), pair)
+        count = self._first_value(max(FEWEST, min(MOST, int(ENOUGH_S / max(first, 1e-9)))), pair)
         return float(median(self._round_trip(buffer, pair) for _ in range(count))) / 2
 
-    def _told(self, value: int, pair: Pair) -> int:
+    def _first_value(self, value: int, pair: Pair) -> int:
         """The value of the first of a pair, in both."""
         import torch
 

@@ -68,7 +68,7 @@ class ChainRunner(Runner):
         self._add_reductions(record)
         return record
 
-    def timed(self, task: Task, work: Callable[[], Any]) -> Any:
+    def run_task(self, task: Task, work: Callable[[], Any]) -> Any:
         """Run one task of the schedule and record it."""
         stage, micro_batch, kind = task
         name = f"{kind} of stage {stage}, micro-batch {micro_batch}"
@@ -173,7 +173,7 @@ class _Part(PipelineStage):  # type: ignore[misc]
     def forward_one_chunk(self, fwd_chunk_id: int, *args: Any, **kwargs: Any) -> Any:
         """F."""
         self.submod.micro_batch = self._runner.labels[fwd_chunk_id]
-        return self._timed(
+        return self._run_task(
             "F", fwd_chunk_id, lambda: PipelineStage.forward_one_chunk(self, fwd_chunk_id, *args, **kwargs)
         )
 
@@ -184,17 +184,17 @@ class _Part(PipelineStage):  # type: ignore[misc]
         self.submod.micro_batch = self._runner.labels[bwd_chunk_id]
         kind = "B" if full_backward else "I"
         more = {"loss": loss, "full_backward": full_backward, "last_backward": last_backward}
-        return self._timed(
+        return self._run_task(
             kind, bwd_chunk_id, lambda: PipelineStage.backward_one_chunk(self, bwd_chunk_id, **more)
         )
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> Any:
         """W."""
-        return self._timed(
+        return self._run_task(
             "W",
             bwd_chunk_id,
             lambda: PipelineStage.backward_weight_one_chunk(self, bwd_chunk_id, last_backward=last_backward),
         )
 
-    def _timed(self, kind: str, number: int, work: Callable[[], Any]) -> Any:
-        return self._runner.timed((self._stage, self._runner.labels[number], kind), work)
+    def _run_task(self, kind: str, number: int, work: Callable[[], Any]) -> Any:
+        return self._runner.run_task((self._stage, self._runner.labels[number], kind), work)

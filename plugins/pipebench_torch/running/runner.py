@@ -70,15 +70,17 @@ class Runner:
         incoming: dict[int, list[Piece]] = defaultdict(list)
         for source, tasks in order_of.items():
             for task in tasks:
-                incoming[source] += [p for p in self._made(source, task) if p.target == self.rank and not p.local]
+                incoming[source] += [
+                    p for p in self._pieces_from(source, task) if p.target == self.rank and not p.local
+                ]
         self._incoming = dict(incoming)
 
-    def _made(self, rank: int, task: Task) -> list[Piece]:
+    def _pieces_from(self, rank: int, task: Task) -> list[Piece]:
         stage, micro_batch, kind = task
         letter = "B" if kind in "BI" else kind
         return self.traffic.made_by.get((rank, stage, micro_batch, letter), [])
 
-    def _needed(self, task: Task) -> list[Piece]:
+    def _pieces_for(self, task: Task) -> list[Piece]:
         stage, micro_batch, kind = task
         letter = "B" if kind in "BI" else kind
         return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
@@ -102,7 +104,7 @@ class Runner:
         record = Record()
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
-        waits = [[] if task[2] in "WR" else self._needed(task) for task in self.tasks]
+        waits = [[] if task[2] in "WR" else self._pieces_for(task) for task in self.tasks]
         if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
             for pieces in waits[: self.ahead]:
                 exchange.expect(pieces)
@@ -145,7 +147,7 @@ class Runner:
         if kind in "WR":
             return
         span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
-        for piece in self._made(self.rank, task):
+        for piece in self._pieces_from(self.rank, task):
             if piece.tensor == TOKEN:
                 exchange.give(piece, torch.zeros(1, device=self.machine.device))
             else:

@@ -57,9 +57,9 @@ class StageRun:
         self.gradients: dict[int, dict[str, Tensor]] = {}
         self.live: dict[int, Live] = {}
         self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
-        self._checkpointed = self._recomputed(problem)
+        self._checkpointed = self._recomputed_operators(problem)
 
-    def _recomputed(self, problem: Problem) -> frozenset[int]:
+    def _recomputed_operators(self, problem: Problem) -> frozenset[int]:
         graph, found = self.model.graph, set()
         costs = problem.profile.on(problem.cluster.devices[self.stage.devices[0]]).operators
         for name, choice in zip(self.stage.operators, self.stage.choice, strict=False):
