@@ -208,7 +208,7 @@ def estimated_period(
     below: int,
     estimate: Estimate,
 ) -> int:
-    """The shortest period in low … below - 1 that this allocation's estimate meets; `below` where it meets none."""
+    """The shortest period in low … below - 1 that the estimate of this allocation meets; `below` for none."""
     high = below
     while low < high:
         middle = (low + high) // 2

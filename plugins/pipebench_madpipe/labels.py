@@ -75,7 +75,7 @@ def shares(load: int, held: int, period: int, memory: int) -> int:
 def cannot_end(
     table: RunTable, memory: int, period: int, needs: IntArray, front: Front, first: int, kind: int, left: int
 ) -> bool:
-    """Whether no stages of layers 0 … first - 1, on `left` normal GPUs and the special one, complete this front."""
+    """Whether no stages of layers 0 … first - 1 on `left` normal GPUs and the special one complete this front."""
     excess = min(excess_of(table, period, front.delay, first), needs.shape[2] - 1)
     held = front.held + front.peak
     return bool(

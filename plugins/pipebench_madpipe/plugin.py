@@ -59,10 +59,10 @@ PAPER = (
 
 
 class MadPipeOptions(Value, frozen=True, kw_only=True):
-    """- variant: `exact` searches without a grid and proves a bound; `paper` is MadPipe-DP on its grid, then the
-      ILP.
-    - cuts: a stage begins at any of the `operators`, or, for `layers`, only where one tensor crosses (as in the
-      paper).
+    """Options of the planner `madpipe`.
+
+    - variant: `exact` searches without a grid and proves a bound; `paper` is MadPipe-DP on its grid, then the ILP.
+    - cuts: a stage begins at any of the `operators`, or (`layers`, as in the paper) only where one tensor crosses.
     - loads, memories, delays (paper): number of grid values for t_P, m_P and V.
     - rounding (paper): the grid value to which these are rounded.
     - iterations (paper): K of Algorithm 1.
@@ -81,13 +81,19 @@ class MadPipeOptions(Value, frozen=True, kw_only=True):
 
 
 class BranchOptions(Value, frozen=True, kw_only=True):
-    """- nodes: the most nodes of the search at one period."""
+    """Options of the scheduler `periodic-bnb`.
+
+    - nodes: the most nodes of the search at one period.
+    """
 
     nodes: int = 20_000
 
 
 class IlpOptions(Value, frozen=True, kw_only=True):
-    """- seconds, nodes: limits of the solver (0 nodes: none)."""
+    """Options of the scheduler `periodic-ilp`.
+
+    - seconds, nodes: limits of the solver (0 nodes: none).
+    """
 
     seconds: float = 60.0
     nodes: int = 0
