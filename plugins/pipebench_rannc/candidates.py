@@ -77,7 +77,7 @@ class CutCandidate:
 
     @property
     def estimate_ns(self) -> int:
-        """About the time of 1F1B: one micro-batch through all stages, the others at the pace of the busiest stage."""
+        """About the time of 1F1B: one micro-batch through all stages, the others at the busiest stage's pace."""
         periods = [s.forward + s.backward + s.there + s.back for s in self.stages]
         paced = (self.flow.micro_batches - 1) * max(periods) + sum(periods)
         return max(paced + self.stages[0].all_reduce, self.bound_ns)

@@ -71,7 +71,7 @@ class Quotient:
         return first
 
     def _move(self, first: int, second: int, behind: set[int]) -> None:
-        """Put the union behind every group that `first` does not lead to, and before every group that it leads to."""
+        """Put the union behind all groups that `first` does not lead to, and before all that it leads to."""
         low, high = self.place[first], self.place[second]
         if not behind:
             self._at[low] = -1

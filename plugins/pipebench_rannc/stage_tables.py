@@ -37,7 +37,7 @@ def printed_tables(
     chosen: Differences,
     recompute: bool,
 ) -> StageTables:
-    """The tables of Algorithm 1: all stages recompute or none does, and all micro-batches are in flight (gpipe)."""
+    """The tables of Algorithm 1: all stages recompute or none, and all micro-batches are in flight (gpipe)."""
     made = _Tables(runs, flow, 1)
     live = flow.micro_batches if chosen.in_flight == "all" else 1
     for replicas in counts:

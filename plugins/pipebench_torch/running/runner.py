@@ -24,7 +24,12 @@ RATE = 0.5
 
 @dataclass
 class Record:
-    """Marks of one run: begin and end of each task, of sends and receives by tag; bytes at task boundaries."""
+    """Marks of one run.
+
+    tasks: each task with its begin and end.
+    sent, got: messages by tag.
+    memory: bytes at task boundaries.
+    """
 
     begun: Any = None
     tasks: list[tuple[Task, Any, Any]] = field(default_factory=list)
@@ -59,7 +64,10 @@ class Runner:
         self._exchange: Exchange | None = None
 
     def prepare(self, order_of: Mapping[int, Sequence[Task]]) -> None:
-        """Weights, inputs and the order in which each other process sends. order_of: the tasks of every rank."""
+        """Make weights and inputs, and find the order in which each other process sends.
+
+        order_of: the tasks of every rank.
+        """
         for stage in self.stages.values():
             weights = {name: self.model.weight(name) for name in stage.parameters}
             stage.versions = {0: {n: w.to(self.machine.device).requires_grad_() for n, w in weights.items()}}
@@ -86,7 +94,7 @@ class Runner:
         return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
 
     def held_bytes(self) -> int:
-        """Weights and inputs, which stay from run to run; gradients and later versions are dropped."""
+        """Bytes of weights and inputs, which stay from run to run. Drops gradients and later versions."""
         self._forget()
         kept = [weight for stage in self.stages.values() for weight in stage.versions[0].values()]
         return sum(tensor.numel() * tensor.element_size() for tensor in (*kept, *self._inputs.values()))
@@ -183,7 +191,10 @@ class Runner:
             add_replicas(held, run.parameters, self.replicas[stage], self.machine)
 
     def _update(self, run: StageRun, stage: int, round_: int) -> None:
-        """Version round + 1 from the newest one; versions that no later mini-batch uses are dropped."""
+        """Make version round + 1 of the weights from the newest one.
+
+        Drops versions that no later mini-batch uses.
+        """
         self._reduce(run, round_, stage)
         newest = run.versions[round_]
         with torch.no_grad():
@@ -213,7 +224,10 @@ def _samples_of(value: Tensor, piece: Piece, span: Span) -> Tensor:
 
 
 def _assemble_tensors(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
-    """The tensors of a task from their pieces: joined along the samples, gradients of several readers added."""
+    """The tensors of a task from their pieces.
+
+    Pieces are joined along the samples; gradients of several readers are added.
+    """
     parts: dict[int, dict[int, list[tuple[int, Tensor]]]] = {}
     for piece, value in received:
         if piece.tensor != TOKEN:

@@ -85,7 +85,9 @@ class Session:
         return runner
 
     def measure(self, runner: Runner) -> tuple[tuple[TaskTimes, ...], int]:
-        """The mini-batches that count, by the clock of rank 0, and by how many ns they may be off it."""
+        """Measure the mini-batches that count. Returns their times by the clock of rank 0, and the error of that
+        clock in ns.
+        """
         before = self.clocks.compare()
         runner.offset_ns = before.offset_ns
         runs = self._counted_runs(runner)
@@ -93,7 +95,7 @@ class Session:
         return tuple(by_rank_0(run, before, after) for run in runs), max(before.error_ns, after.error_ns)
 
     def _counted_runs(self, runner: Runner) -> tuple[TaskTimes, ...]:
-        """Of a flush each, or one run of many."""
+        """The runs that count: one flush each, or one run of many mini-batches."""
         if self.layout.rounds > 1:
             return (self._time_run(runner),)
         options = self.job.options
@@ -108,7 +110,7 @@ class Session:
         return _task_times(self.machine, runner.run())
 
     def check_gradients(self, model: StageableModel) -> Difference | None:
-        """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
+        """Compare gradients in float64 with those of a single process. Rank 0 returns the difference."""
         job = self.job
         with full_precision():
             runner = self.runner(for_checking(model))
@@ -123,7 +125,7 @@ class Session:
 
 
 def _kind(job: Job) -> type[Runner]:
-    """Who runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
+    """The class that runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
     if not job.chain:
         return Runner
     from pipebench_torch.running.pipelining import ChainRunner
