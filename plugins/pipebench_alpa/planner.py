@@ -160,7 +160,10 @@ def _plan(
 
 
 def _device_blocks(sizes: list[int]) -> list[tuple[int, ...]]:
-    """Largest stages first, so that none is spread over more hosts than it needs."""
+    """The devices of each stage.
+
+    The largest stages come first, so that none is spread over more hosts than it needs.
+    """
     devices: list[tuple[int, ...]] = [()] * len(sizes)
     used = 0
     for position in sorted(range(len(sizes)), key=lambda stage: -sizes[stage]):

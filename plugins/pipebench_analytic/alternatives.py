@@ -23,9 +23,13 @@ SHARED_DIMS = ("heads", "features")
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """columns: linears that begin a region, with how many of them read the same input. rows: linears that end
-    one. within: what works on shares between them. parts: for each operator of a region what the number of
-    shares has to divide, so that all of the region can have as many.
+    """The regions of a graph that work on shares of tensors.
+
+    columns: linears that begin a region, with how many of them read the same input.
+    rows: linears that end one.
+    within: operators between them, which work on shares.
+    parts: for each operator of a region, what the number of shares has to divide, so that all of the region can
+        have as many.
     """
 
     columns: dict[int, int]
@@ -40,9 +44,9 @@ def shared_dim(operator: Operator) -> str:
 
 
 def regions(graph: OperatorGraph) -> Regions:
-    """All regions of a graph. One that reaches an operator which needs whole tensors is none.
+    """All regions of a graph. A region that reaches an operator which needs whole tensors does not count.
 
-    Linears that follow each other directly are left to splits.linear_pairs.
+    Linears that follow each other directly are left to linear_pairs.
     """
     found = _Regions(graph)
     for op in graph.topological:
@@ -79,7 +83,7 @@ class _Regions:
         return self._graph.operators[op].kind
 
     def visit(self, op: int) -> None:
-        """After all that it reads from."""
+        """Add an operator. The operators that it reads from come first."""
         graph = self._graph
         kind = self._kind(op)
         split = [before for before in graph.predecessors[op] if before in self._open]
@@ -104,7 +108,7 @@ class _Regions:
         self._open.add(op)
 
     def _reads_whole(self, op: int) -> bool:
-        """Whether it reads a whole tensor that has a gradient (masks have none, they are the same everywhere)."""
+        """Whether it reads a whole tensor that has a gradient (masks have none; they are the same everywhere)."""
         graph = self._graph
         read = [graph.tensor_index[name] for name in graph.operators[op].inputs]
         return any(
@@ -113,7 +117,7 @@ class _Regions:
         )
 
     def regions(self) -> Regions:
-        """Regions that end in linears on every way out."""
+        """The regions that end in linears on every way out."""
         graph = self._graph
         for op in self._open:
             if not graph.successors[op]:

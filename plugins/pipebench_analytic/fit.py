@@ -27,7 +27,10 @@ ENDLESS = 2.0**62
 
 @dataclass(frozen=True, slots=True)
 class TimedPoint:
-    """A measured time of these kernels at a micro-batch size. group: what is left out together with it."""
+    """A measured time of these kernels at a micro-batch size.
+
+    group: points that are left out together.
+    """
 
     kernels: tuple[Kernel, ...]
     samples: int
@@ -35,7 +38,7 @@ class TimedPoint:
     group: str = ""
 
     def seconds_at(self, rates: Rates) -> float:
-        """What the rates say."""
+        """The seconds that these rates predict."""
         return sum(rates.seconds(kernel, self.samples) for kernel in self.kernels)
 
 
@@ -83,7 +86,7 @@ class _System:
         return [intensity >= cut for cut in cuts] + [np.zeros(len(self.owner), bool)]
 
     def compute_bound(self, coefficients: Floats) -> NDArray[np.bool_]:
-        """Which kernels compute binds."""
+        """For each kernel, whether compute takes longer than memory."""
         made: NDArray[np.bool_] = self.compute @ coefficients[:2] > self.memory * coefficients[2]
         return made
 
@@ -116,7 +119,7 @@ class _System:
         return best_loss, best
 
     def _unseen(self, coefficients: Floats, computes: NDArray[np.bool_]) -> Floats:
-        """A bound that no kernel shows: as slow as keeps it unseen."""
+        """The coefficient of a bound that no kernel shows: as slow as possible without showing."""
         compute, memory = self.compute @ coefficients[:2], self.memory * coefficients[2]
         if computes.all() and (self.memory > 0).any():
             seen = self.memory > 0

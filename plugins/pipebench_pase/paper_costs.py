@@ -29,8 +29,11 @@ class CostMachine:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """PaSE, section II: the GEMM of a product. rows (m) and columns (n) span the result, `summed` (k) does not,
-    `shared` dims are in both operands and the result: so many separate products.
+    """The roles of dims in the GEMM of a product (PaSE, section II).
+
+    rows, columns: m and n, which span the result.
+    summed: k, which is not in the result.
+    shared: in both operands and the result: one product for each of their values.
     """
 
     shared: tuple[str, ...]
@@ -64,7 +67,10 @@ WINDOW = ("kernel_height", "kernel_width")
 
 @dataclass(frozen=True)
 class LayerWork:
-    """One operator with its configurations. seconds: of its forward and backward, where only a profile tells."""
+    """One operator with its configurations.
+
+    seconds: of its forward and backward, where only a profile tells.
+    """
 
     graph: OperatorGraph
     operator: Operator
@@ -73,7 +79,7 @@ class LayerWork:
 
     @property
     def result_tensor(self) -> str:
-        """The tensor that it makes, the first of several."""
+        """The name of the operator's result; of several the first."""
         return self.graph.tensors[self.graph.outputs[self.graph.index[self.operator.name]][0]].name
 
     @property

@@ -32,16 +32,18 @@ class StrategyTables:
     costs: Costs
 
     def splits(self, strategy: Sequence[int]) -> dict[str, dict[str, int]]:
-        """What each operator's configuration cuts."""
+        """The dims that each operator's configuration cuts."""
         each = zip(self.graph.operators, self.spaces, strategy, strict=True)
         return {operator.name: space.split(number) for operator, space, number in each}
 
 
 @dataclass(frozen=True)
 class Pricing:
-    """How PaSE counts a graph at `samples`; parallel `last`: of several tensors between two operators the last
-    alone counts, as in the prototype, whose graph keeps one edge a pair. seconds: forward and backward of each
-    operator at `samples`, for those that no rule covers.
+    """How PaSE prices a graph at `samples`.
+
+    parallel: `last` prices only the last of several tensors between two operators, as in the prototype, whose
+        graph keeps one edge a pair.
+    seconds: forward and backward of each operator at `samples`, for those that no rule covers.
     """
 
     graph: OperatorGraph
@@ -55,7 +57,7 @@ class Pricing:
         return {"batch": self.samples} | (operator.dims if operator.axes else {})
 
     def search_tables(self, devices: int, cutoff: int) -> StrategyTables:
-        """Every configuration on at most so many devices."""
+        """The tables of every configuration on at most so many devices."""
 
         def space(operator: Operator) -> ConfigurationSpace:
             sizes = self.sizes(operator)
@@ -65,7 +67,7 @@ class Pricing:
         return self._tables(space, self._signature)
 
     def fixed_tables(self, splits: Mapping[str, Split]) -> StrategyTables:
-        """One configuration for each operator: tables of one entry."""
+        """The tables of one configuration for each operator, with one entry each."""
         return self._tables(
             lambda operator: one_configuration(self.sizes(operator), splits[operator.name]),
             lambda operator: (self._signature(operator), tuple(sorted(splits[operator.name].items()))),

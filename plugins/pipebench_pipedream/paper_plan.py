@@ -178,7 +178,7 @@ def _devices(part: LevelPart, levels: list[Level]) -> tuple[int, ...]:
 
 
 def _needs_relay(problem: Problem, stages: tuple[Stage, ...]) -> bool:
-    """Whether the stages are a chain only because they are listed as one."""
+    """Whether the stages form a chain only because the plan lists them so."""
     graph = problem.profile.graph
     stage_of = {name: position for position, stage in enumerate(stages) for name in stage.operators}
     spans = {

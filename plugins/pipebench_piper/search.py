@@ -95,7 +95,7 @@ def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
 
 
 def empty_cache() -> StageTimeCache:
-    """No stage time is known yet."""
+    """A cache without any stage time."""
     return StageTimeCache(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
 
 
@@ -143,8 +143,12 @@ class DownsetStage:
 
 @dataclass(frozen=True, slots=True)
 class DownsetPartition:
-    """The stages in topological order; the largest of their times; a time that none is proven to
-    reach. stopped: out of time."""
+    """The stages of a partition in topological order.
+
+    seconds: the largest of their times.
+    bound: no partition has a smaller one.
+    stopped: the time was over.
+    """
 
     parts: tuple[DownsetStage, ...]
     seconds: float

@@ -87,7 +87,7 @@ def micro_batch(problem: Problem) -> int:
 
 
 def _update_s(problem: Problem, size: int) -> float:
-    """What every stage runs once a mini-batch: no load is larger by it than another."""
+    """Seconds that every stage spends on its update once a mini-batch, the same for every load."""
     formula = Formula(problem.regime, problem.mini_batch)
     update_ns = formula.update_ns(0)
     if problem.regime.mode == "async":

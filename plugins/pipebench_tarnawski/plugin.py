@@ -14,7 +14,11 @@ PIPEBENCH_WAIVED = {
 
 
 class TarnawskiPlannerOptions(Value, frozen=True, kw_only=True):
-    """linearize: cut one depth-first order of the operators, not the graph. max_downsets: more are refused."""
+    """Options of the planner `tarnawski`.
+
+    - linearize: cut one depth-first order of the operators, not the graph.
+    - max_downsets: a graph with more of them is refused.
+    """
 
     linearize: bool = False
     max_downsets: int = 60_000
