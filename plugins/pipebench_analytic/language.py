@@ -37,11 +37,13 @@ DEFINITION = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One operator on one of `ways` devices. forward, inputs, weights: kernels of the forward and of both
-    gradients.
+    """One operator on one of `ways` devices.
 
-    reduced: bytes a sample that pass an all-reduce, forward and again backward. held: bytes of weights. saved:
-    bytes for a sample. kept: the same when the forward is run again, None where that changes nothing.
+    forward, inputs, weights: kernels of the forward and of both gradients.
+    reduced: bytes a sample that pass an all-reduce, forward and again backward.
+    held: bytes of weights.
+    saved: bytes for a sample.
+    kept: the same when the forward is run again; None where that changes nothing.
     """
 
     forward: Sequence[Kernel]

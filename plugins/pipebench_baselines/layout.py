@@ -31,8 +31,10 @@ from pipebench_baselines.layout_shapes import LayoutShape, layout_shapes
 
 
 def neighbours(bounds: Bounds) -> Iterator[Bounds]:
-    """Each boundary moved by one either way, those of the last stages first; then runs of boundaries together,
-    which moves an item between stages that are not next to each other. No stage is left empty.
+    """Cuts with each boundary moved by one either way, those of the last stages first; then with runs of
+    boundaries moved.
+
+    A run of boundaries moves an item between stages that are not next to each other. No stage is left empty.
     """
     inner = range(len(bounds) - 2, 0, -1)
     runs = [(boundary, boundary) for boundary in inner]
@@ -45,16 +47,16 @@ def neighbours(bounds: Bounds) -> Iterator[Bounds]:
 
 
 def rough(problem: Problem, costs: ItemCosts, shape: LayoutShape) -> float:
-    """Nanoseconds of a mini-batch whose work is spread evenly, as far as its largest item lets it, with the
-    bubble.
-    """
+    """A rough time of a mini-batch in ns: the work spread as evenly as the largest item allows, and the bubble."""
     each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
     return each * (rounds + (shape.pipeline - 1) / shape.sharers) + shape.sharers * costs.every_update_ns
 
 
 def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, limit: int) -> list[Bounds]:
-    """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
+    """Cuts whose busiest device is fast; empty where they cannot fit. With several stages a device, fit is an
+    estimate.
+    """
     every = costs.every
     if shape.pipelines == 1 and (costs.state_bytes[-1] + shape.stages * every.held) / shape.pipeline > limit:
         return []
@@ -78,9 +80,9 @@ def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, lim
 
 
 def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bounds, limit: int) -> bool:
-    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage.
+    """Whether devices can hold their weights, and their mean stage for each micro-batch of the warm-up.
 
-    That is known of interleaved 1F1B; of stages that stand otherwise the scheduler and the check tell it.
+    That rule is of interleaved 1F1B. For other placements the scheduler and the check decide.
     """
     if shape.placement != "in-turn":
         return True
@@ -96,7 +98,9 @@ def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bou
 
 
 def _late(level: Bounds, shape: LayoutShape) -> Bounds:
-    """As `level`, with one item of the last stage in an earlier one of its device: the last one ends sooner."""
+    """As `level`, with one item of the last stage in an earlier stage of its device, so that the last stage ends
+    sooner.
+    """
     counts = [end - first for first, end in pairwise(level)]
     last, homes = len(counts) - 1, shape.homes
     other = next((k for k in range(last - 1, -1, -1) if homes[k] == homes[last]), last)
@@ -118,7 +122,7 @@ MOST_MOVES = 150
 
 @dataclass(frozen=True, slots=True)
 class LayoutCandidate:
-    """A shape with its cuts, and about how long it takes."""
+    """A shape with its cuts and an estimate of its time."""
 
     rough_ns: float
     shape: LayoutShape
@@ -179,7 +183,7 @@ class _LayoutSearch:
         self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
 
     def best(self, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
-        """The fastest of the first batch of candidates of which any fits."""
+        """The fastest of the first batch of candidates in which any fits."""
         left = self._cut(limit)
         while batch := sorted(islice(left, MOST_CUT), key=lambda candidate: candidate.rough_ns):
             best: tuple[int, LayoutCandidate, Schedule] | None = None
@@ -198,7 +202,9 @@ class _LayoutSearch:
     def _local_search(
         self, best: tuple[int, LayoutCandidate, Schedule], limit: int
     ) -> tuple[int, LayoutCandidate, Schedule]:
-        """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
+        """Move one boundary at a time as long as the simulation gets faster. The loads alone do not show these
+        moves.
+        """
         left, improved = MOST_MOVES, True
         while improved:
             improved = False

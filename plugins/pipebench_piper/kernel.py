@@ -143,7 +143,7 @@ def stage_time(
     Inf where it does not fit.
     """
     sets, ways = tables.work.shape[0], tables.devices.shape[0]
-    # Units in flight never exceed the number of devices, which is far below 2^14 (cost_tables.most_devices).
+    # Units in flight never exceed the number of devices, which is far below 2^14 (cost_tables.MOST_DEVICES).
     name = ((large * sets + small) * ways + way) * 16384 + live
     slot = (name * 2654435761) % memory.key.shape[0]
     if memory.key[slot] == name:
