@@ -15,7 +15,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.domain.value import Value, digest
+from pipebench.domain.value import Value
 from pipebench.domain.verdict import Verdict
 
 VERSION = 1
@@ -95,14 +95,6 @@ def decode(data: bytes, kind: str, source: str) -> Any:
         raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PipebenchError(f"{source}: not valid JSON: {error}") from None
-
-
-def content_digest(data: bytes, source: str) -> str:
-    """The digest of a document's content as it stands, which is that of the value at the time of writing.
-
-    Raises PipebenchError when it is no pipebench document.
-    """
-    return digest(msgspec.json.decode(_open(data, source).content))
 
 
 def _without_shared_devices(content: bytes) -> bytes:

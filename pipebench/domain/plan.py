@@ -1,6 +1,6 @@
 """Plan: stages on devices. Data edges are derived from the graph, never stored."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import Recompute
@@ -88,6 +88,14 @@ class Plan(Value, frozen=True, kw_only=True):
                 before // self.pipeline_length == after // self.pipeline_length,
                 f"order edge ({before}, {after}) leads from one pipeline to another",
             )
+
+    def identity_content(self) -> Any:
+        """As in plans of before placements, which said only whether stages share devices; ids say the rest."""
+        content = super().identity_content()
+        content["shared_devices"] = content.pop("placement") != "apart"
+        if self.pipelines == 1:
+            del content["pipelines"]
+        return content
 
     @property
     def devices_used(self) -> int:

@@ -1,5 +1,7 @@
 """Schedule: the order of tasks on devices (finite), or a pattern that repeats (periodic). Columnar."""
 
+from typing import Any
+
 from pipebench.domain.value import Value, require
 
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ALL_REDUCE = "F", "B", "I", "W", "R"
@@ -57,6 +59,14 @@ class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
     """One mini-batch: for each lane the order of its tasks."""
 
     lanes: tuple[Lane, ...]
+
+    def identity_content(self) -> Any:
+        """As in schedules without pairs of tasks, where a lane has none."""
+        content = super().identity_content()
+        for lane in content["lanes"]:
+            if not lane["together"]:
+                del lane["together"]
+        return content
 
 
 class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):

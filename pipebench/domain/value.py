@@ -22,16 +22,28 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A frozen record. Equal content is equal, whatever the order of its mappings."""
 
     def __hash__(self) -> int:
-        return hash(_canonical(self))
+        return hash(_canonical(self._content()))
+
+    def _content(self) -> Any:
+        return msgspec.to_builtins(self, str_keys=True)
+
+    def identity_content(self) -> Any:
+        """What the identity of the value covers, as builtins: all of it, unless a class says less.
+
+        A class whose fields have changed says its content as it was before the change wherever the new fields
+        are at their defaults, so that what older stores hold keeps its name.
+        """
+        return self._content()
 
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON of a value, in hex: the identity of problems, plans and schedules."""
-    return hashlib.sha256(_canonical(value)).hexdigest()
+    content = value.identity_content() if isinstance(value, Value) else msgspec.to_builtins(value, str_keys=True)
+    return hashlib.sha256(_canonical(content)).hexdigest()
 
 
-def _canonical(value: Any) -> bytes:
-    return _ENCODER.encode(_plain(msgspec.to_builtins(value, str_keys=True)))
+def _canonical(content: Any) -> bytes:
+    return _ENCODER.encode(_plain(content))
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from pipebench.bench.store.access import hold_lock, storing
 from pipebench.bench.store.lines import MOST_LINE_BYTES, cut_off, sync_folder
-from pipebench.domain.document import content_digest, encode
+from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
@@ -249,7 +249,7 @@ class History:
         if not file.exists():
             return None
         plan: Plan = read_document(file, "bare-plan")
-        if content_digest(read_file(file), str(file)) != plan_id:
+        if digest(plan) != plan_id:
             raise PipebenchError(
                 f"{file} was edited by hand: it is not the plan that its name says",
                 "restore it from version control",

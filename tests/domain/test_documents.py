@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.domain.document import KINDS, PlannedProblem, content_digest, decode, encode, kind_of, schema
+from pipebench.domain.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -133,8 +133,23 @@ def test_a_plan_with_the_former_field_of_shared_devices_is_read(
         decode(broken_plan, "bare-plan", "p.json")
 
 
-def test_the_digest_of_a_document_is_that_of_its_value() -> None:
-    assert content_digest(encode("bare-plan", PLAN, indent=1), "p.json") == digest(PLAN)
+def test_plans_and_schedules_keep_the_identity_that_older_stores_gave_them() -> None:
+    """Digests made before plans had placements and pipelines, and lanes had pairs of tasks."""
+    assert digest(PLAN) == "d175329e70adfe51403b424e811346fbf0fdd3976b5a46506f20654dcadecadf"
+    shared = tuple(msgspec.structs.replace(stage, devices=(0,)) for stage in PLAN.stages)
+    for placement in ("listed", "in-turn"):
+        plan = msgspec.structs.replace(PLAN, stages=shared, placement=placement)
+        assert digest(plan) == "825a2593385cc00b1fa90e1fd5b58d9d21b56a90687b5ed903fb3528a90ace56"
+    assert digest(FINITE) == "57f2f11cb49a06e2a4013ebe5c4cf54331187eda6d674f62e7491f80730eb4eb"
+
+
+def test_what_is_new_makes_another_identity() -> None:
+    two = msgspec.structs.replace(PLAN, pipelines=2, placement="listed")
+    one = msgspec.structs.replace(PLAN, placement="listed")
+    assert digest(two) != digest(one)
+    lane = Lane(devices=(0,), stage=(0, 0), micro_batch=(1, 0), kinds="FB", together=(0,))
+    apart = msgspec.structs.replace(lane, together=())
+    assert digest(FiniteSchedule(lanes=(lane,))) != digest(FiniteSchedule(lanes=(apart,)))
 
 
 def test_an_overlap_of_nothing_leaves_the_identity_of_a_problem() -> None:

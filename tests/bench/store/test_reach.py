@@ -37,7 +37,7 @@ class Tree:
         self.write("pipebench/__init__.py", "VERSION = 1\n")
         self.write("pipebench/algorithms/__init__.py", '"""Kernels."""\n')
         self.write("pipebench/algorithms/walks.py", KERNEL)
-        self.write("pipebench/algorithms/planning.py", SCORE)
+        self.write("pipebench/algorithms/score.py", SCORE)
         self.write("pipebench/algorithms/other.py", "def other(): ...\n")
         self.write("pipebench/costs/model.py", "class CostModel: ...\n")
         self.write(f"{self.name}/__init__.py", "")
@@ -77,7 +77,7 @@ def test_an_edit_of_the_search_changes_its_planner_and_no_other(tree: Tree) -> N
 def test_an_edit_of_a_kernel_changes_the_planners_that_reach_it(tree: Tree) -> None:
     for path, before, after in (
         ("pipebench/algorithms/walks.py", "STEP = 2", "STEP = 3"),
-        ("pipebench/algorithms/planning.py", "total", "least"),
+        ("pipebench/algorithms/score.py", "total", "least"),
     ):
         planner, rival = tree.digest(), tree.digest("rival")
         tree.replace(path, before, after)
@@ -98,7 +98,7 @@ def test_comments_docstrings_and_formatting_do_not_matter(tree: Tree) -> None:
     before = tree.digest()
     tree.write("pipebench/algorithms/__init__.py", '"""Shared kernels."""\n')
     tree.replace("pipebench/algorithms/walks.py", "STEP = 2\n", 'STEP = 2  # two\n"""How far."""\n')
-    tree.replace("pipebench/algorithms/planning.py", "    return", '    """Its time."""\n    return')
+    tree.replace("pipebench/algorithms/score.py", "    return", '    """Its time."""\n    return')
     tree.replace(f"{tree.name}/parts.py", "list(problem)", "list(\n        problem,\n    )")
     assert tree.digest() == before
 
@@ -125,7 +125,7 @@ def test_a_function_that_moves_to_another_module_is_the_same(tree: Tree) -> None
     )
     tree.replace(f"{tree.name}/planner.py", "algorithms.walks import", "algorithms.strides import")
     assert tree.digest() == before
-    tree.write("pipebench/algorithms/planning.py", f"{SCORE}\n\n{walk}\n\n{head}")
+    tree.write("pipebench/algorithms/score.py", f"{SCORE}\n\n{walk}\n\n{head}")
     tree.replace(f"{tree.name}/planner.py", "algorithms.strides import", "algorithms.score import")
     assert tree.digest() == before
 
@@ -147,7 +147,7 @@ def test_another_thing_under_the_same_name_is_another(tree: Tree) -> None:
 
 def test_other_names_of_the_host_are_other_code(tree: Tree) -> None:
     before = tree.digest()
-    tree.replace("pipebench/algorithms/planning.py", "import CostModel", "import RoughModel as CostModel")
+    tree.replace("pipebench/algorithms/score.py", "import CostModel", "import RoughModel as CostModel")
     assert tree.digest() != before
 
 
