@@ -44,7 +44,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class BestStrategy:
-    """cost: of the strategy, one configuration for each vertex. reused: eliminations equal to one done before."""
+    """The strategy of the least cost.
+
+    cost: of the strategy.
+    reused: number of eliminations that were equal to an earlier one.
+    """
 
     cost: float
     strategy: tuple[int, ...]

@@ -13,7 +13,11 @@ from pipebench_pase.space import ConfigurationSpace, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class CostMachine:
-    """flops: multiply-adds a second. word_flops: what one word moved is worth (r of PaSE, equation 1)."""
+    """The device of PaSE's cost.
+
+    flops: multiply-adds a second.
+    word_flops: multiply-adds that moving one word is worth (r of PaSE, equation 1).
+    """
 
     flops: float
     word_flops: float

@@ -25,7 +25,11 @@ Split = Mapping[str, int]
 
 @dataclass(frozen=True)
 class StrategyTables:
-    """spaces: the configurations of each operator, in the graph's order. costs: of them and of their pairs."""
+    """The tables of a search.
+
+    spaces: the configurations of each operator, in the graph's order.
+    costs: of the configurations and of their pairs.
+    """
 
     graph: OperatorGraph
     spaces: Sequence[ConfigurationSpace]

@@ -84,7 +84,7 @@ class CutCandidate:
 
 
 def cut_candidate(
-    runs: BlockRuns, flow: MicroBatchFlow, cut: StageCut, tabled: StageTables, from_end: bool, both: bool = False
+    runs: BlockRuns, flow: MicroBatchFlow, cut: StageCut, tables: StageTables, from_end: bool, both: bool = False
 ) -> CutCandidate:
     """The stages of a cut.
 
@@ -95,8 +95,8 @@ def cut_candidate(
     level = runs.model.problem.cluster.levels[0]
     start = 0
     for place_of, (end, replicas) in enumerate(cut.stages):
-        of_class = min(place_of + 1, tabled.recompute.shape[0]) - 1
-        recompute = bool(tabled.recompute[of_class, replicas, start, end])
+        of_class = min(place_of + 1, tables.recompute.shape[0]) - 1
+        recompute = bool(tables.recompute[of_class, replicas, start, end])
         first, behind = (size - end, size - start) if from_end else (start, end)
         forward, backward = runs.times(-(-flow.micro_batch // replicas))
         there, back = runs.messages(flow.micro_batch, replicas, level, both)

@@ -65,10 +65,10 @@ def _stage_tables(
     return printed_tables(runs, flow, counts, limit_bytes, chosen, recompute)
 
 
-def _solve(tabled: StageTables, stages: int, devices: int, chosen: Differences) -> CutTables:
+def _solve(tables: StageTables, stages: int, devices: int, chosen: Differences) -> CutTables:
     if chosen.labels == "all":
-        return all_labels(tabled.times, stages, devices)
-    return one_label(tabled.times, stages, devices, chosen.prune)
+        return all_labels(tables.times, stages, devices)
+    return one_label(tables.times, stages, devices, chosen.prune)
 
 
 SCHEDULERS = ("1f1b", "gpipe")
@@ -103,12 +103,12 @@ def every_cut(problem: Problem, runs: BlockRuns, limit_bytes: int, context: Cont
             replicas = replica_choices(problem, flow, powers=False)
             if not replicas:
                 continue
-            tabled = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
-            solved = all_labels(tabled.times, counts[-1], shape.devices)
+            tables = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
+            solved = all_labels(tables.times, counts[-1], shape.devices)
             context.count("stage_searches")
             context.count("transitions", solved.transitions)
             found += [
-                cut_candidate(runs, flow, cut, tabled, True)
+                cut_candidate(runs, flow, cut, tables, True)
                 for stages, cut in solved.cuts.items()
                 if stages in counts
             ]
