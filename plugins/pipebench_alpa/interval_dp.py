@@ -17,7 +17,12 @@ GAP = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class IntervalCut:
-    """stages: (first, end, option) of each. total_s: the sum of their times, largest_s the largest."""
+    """A cut of the chain into stages.
+
+    stages: (first, end, option) of each.
+    total_s: the sum of their times.
+    largest_s: the largest of them.
+    """
 
     stages: tuple[tuple[int, int, int], ...]
     total_s: float

@@ -138,7 +138,7 @@ def _plan(
 ) -> Plan:
     operators = problem.profile.graph.operators
     count, micro_batches = len(cut.stages), problem.mini_batch // size
-    devices = _placed([offered[option].devices for _, _, option in cut.stages])
+    devices = _device_blocks([offered[option].devices for _, _, option in cut.stages])
     stages = []
     for position, (first, end, option) in enumerate(cut.stages):
         shape = offered[option]
@@ -159,8 +159,11 @@ def _plan(
     return Plan(stages=tuple(stages), order_edges=tuple((i, i + 1) for i in range(count - 1)))
 
 
-def _placed(sizes: list[int]) -> list[tuple[int, ...]]:
-    """Largest stages first, so that none is spread over more hosts than it needs."""
+def _device_blocks(sizes: list[int]) -> list[tuple[int, ...]]:
+    """The devices of each stage.
+
+    The largest stages come first, so that none is spread over more hosts than it needs.
+    """
     devices: list[tuple[int, ...]] = [()] * len(sizes)
     used = 0
     for position in sorted(range(len(sizes)), key=lambda stage: -sizes[stage]):

@@ -11,8 +11,11 @@ PIPEBENCH_API = 1
 
 
 class AlpaOptions(Value, frozen=True, kw_only=True):
-    """layers: operators are clustered into so many layers at most. imbalance: how much more work than the mean a
-    layer may have. submeshes: rows of whole hosts in powers of two, or `all` numbers of them.
+    """Options of the planner `alpa-inter`.
+
+    - layers: operators are clustered into at most so many layers.
+    - imbalance: how much more work than the mean a layer may have.
+    - submeshes: rows of whole hosts in powers of two, or `all` numbers of them.
     """
 
     layers: int = 48

@@ -9,7 +9,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative
 from pipebench_analytic.kinds import SavedBytes, kind_of
 from pipebench_analytic.roofline import Roofline, significant
-from pipebench_analytic.work import Kernels, Work
+from pipebench_analytic.work import Kernels, OperatorWork
 
 WITHIN = frozenset(
     ("add", "bias", "copy", "dropout", "erf", "matmul", "mul", "permute", "scale", "softmax", "square", "view")
@@ -23,9 +23,13 @@ SHARED_DIMS = ("heads", "features")
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """columns: linears that begin a region, with how many of them read the same input. rows: linears that end
-    one. within: what works on shares between them. parts: for each operator of a region what the number of
-    shares has to divide, so that all of the region can have as many.
+    """The regions of a graph that work on shares of tensors.
+
+    columns: linears that begin a region, with how many of them read the same input.
+    rows: linears that end one.
+    within: operators between them, which work on shares.
+    parts: for each operator of a region, what the number of shares has to divide, so that all of the region can
+        have as many.
     """
 
     columns: dict[int, int]
@@ -40,14 +44,14 @@ def shared_dim(operator: Operator) -> str:
 
 
 def regions(graph: OperatorGraph) -> Regions:
-    """All regions of a graph. One that reaches an operator which needs whole tensors is none.
+    """All regions of a graph. A region that reaches an operator which needs whole tensors does not count.
 
-    Linears that follow each other directly are left to splits.linear_pairs.
+    Linears that follow each other directly are left to linear_pairs.
     """
     found = _Regions(graph)
     for op in graph.topological:
         found.visit(op)
-    return found.closed()
+    return found.regions()
 
 
 class _Regions:
@@ -79,7 +83,7 @@ class _Regions:
         return self._graph.operators[op].kind
 
     def visit(self, op: int) -> None:
-        """After all that it reads from."""
+        """Add an operator. The operators that it reads from come first."""
         graph = self._graph
         kind = self._kind(op)
         split = [before for before in graph.predecessors[op] if before in self._open]
@@ -104,7 +108,7 @@ class _Regions:
         self._open.add(op)
 
     def _reads_whole(self, op: int) -> bool:
-        """Whether it reads a whole tensor that has a gradient (masks have none, they are the same everywhere)."""
+        """Whether it reads a whole tensor that has a gradient (masks have none; they are the same everywhere)."""
         graph = self._graph
         read = [graph.tensor_index[name] for name in graph.operators[op].inputs]
         return any(
@@ -112,8 +116,8 @@ class _Regions:
             for tensor in read
         )
 
-    def closed(self) -> Regions:
-        """Regions that end in linears on every way out."""
+    def regions(self) -> Regions:
+        """The regions that end in linears on every way out."""
         graph = self._graph
         for op in self._open:
             if not graph.successors[op]:
@@ -176,7 +180,7 @@ def linear_pairs(graph: OperatorGraph) -> dict[int, int]:
     return pairs
 
 
-def region_split(work: Work, position: int, found: Regions) -> Split | None:
+def region_split(work: OperatorWork, position: int, found: Regions) -> Split | None:
     """The split of an operator of a region, None outside. Linears that read the same input reduce its gradient
     together, a share each.
     """
@@ -191,7 +195,7 @@ def region_split(work: Work, position: int, found: Regions) -> Split | None:
     return None
 
 
-def split_of(work: Work, place: Literal["alone", "first", "second"]) -> Split | None:
+def split_of(work: OperatorWork, place: Literal["alone", "first", "second"]) -> Split | None:
     """The split of an operator, None where there is none. place: a linear's place in its pair."""
     output = work.output_bytes
     input_gradient = work.input_bytes if work.input_has_gradient else 0.0
@@ -217,7 +221,7 @@ RECOMPUTE_PAYS = 1.0
 
 
 def tensor_parallel_alternative(
-    work: Work, split: Split, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int], ways: int
+    work: OperatorWork, split: Split, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int], ways: int
 ) -> Alternative:
     """The operator on `ways` devices; the time of its collectives is inside its times."""
     kernels = work.kernels(ways, split_inputs=split.split_inputs, split_outputs=split.split_outputs)
@@ -247,7 +251,7 @@ def tensor_parallel_alternative(
 
 
 def recompute_alternative(
-    work: Work, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int]
+    work: OperatorWork, saved: SavedBytes, roofline: Roofline, sizes: Sequence[int]
 ) -> Alternative | None:
     """Only the inputs are kept and the forward runs again before the backward; None where little is won."""
     if not kind_of(work.operator).reads_inputs or saved.own < RECOMPUTE_PAYS * work.input_bytes:

@@ -16,7 +16,7 @@ from pipebench_analytic.fit import TimedPoint, fit_rates, scale_rates
 from pipebench_analytic.kinds import kind_of
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import Kernel, Rates, significant
-from pipebench_analytic.work import Kernels, Work, graph_work
+from pipebench_analytic.work import Kernels, OperatorWork, graph_work
 
 SEPARATOR = ":"
 Key = tuple[str, bool, Direction]
@@ -104,7 +104,7 @@ def measured_times(source: ProfileSource, device_type: str, *, by_size: bool) ->
     return found
 
 
-def _kernels(work: Work, path: str) -> Kernels:
+def _kernels(work: OperatorWork, path: str) -> Kernels:
     try:
         bare = kind_of(work.operator).contraction and not work.operator.dims
         kernels = work.kernels()
@@ -200,7 +200,7 @@ def calibration(
 
 
 def _predictions(kinds: FittedKinds, measured: Iterable[MeasuredTime]) -> dict[int, float]:
-    return {id(each): each.point.predicted(kinds.rates_of(each.point.kernels[0])) for each in measured}
+    return {id(each): each.point.seconds_at(kinds.rates_of(each.point.kernels[0])) for each in measured}
 
 
 def _held_out(measured: Sequence[MeasuredTime]) -> dict[int, float]:

@@ -27,15 +27,18 @@ ENDLESS = 2.0**62
 
 @dataclass(frozen=True, slots=True)
 class TimedPoint:
-    """A measured time of these kernels at a micro-batch size. group: what is left out together with it."""
+    """A measured time of these kernels at a micro-batch size.
+
+    group: points that are left out together.
+    """
 
     kernels: tuple[Kernel, ...]
     samples: int
     seconds: float
     group: str = ""
 
-    def predicted(self, rates: Rates) -> float:
-        """What the rates say."""
+    def seconds_at(self, rates: Rates) -> float:
+        """The seconds that these rates predict."""
         return sum(rates.seconds(kernel, self.samples) for kernel in self.kernels)
 
 
@@ -54,7 +57,7 @@ def fit_rates(points: Sequence[TimedPoint]) -> Rates:
 
 def scale_rates(points: Sequence[TimedPoint], rates: Rates) -> Rates:
     """These rates, all slower or faster by one factor: for kinds with few points."""
-    ratios = [point.seconds / known for point in points if (known := point.predicted(rates)) > 0]
+    ratios = [point.seconds / known for point in points if (known := point.seconds_at(rates)) > 0]
     factor = float(np.median(ratios)) if ratios else 1.0
     factor = min(max(factor, 1e-6), 1e6)
     return Rates(rates.flops_per_s / factor, rates.r_half, rates.bytes_per_s / factor, rates.launch_s * factor)
@@ -82,8 +85,8 @@ class _System:
         cuts = np.quantile(intensity, (0.0, 0.25, 0.5, 0.75))
         return [intensity >= cut for cut in cuts] + [np.zeros(len(self.owner), bool)]
 
-    def bound(self, coefficients: Floats) -> NDArray[np.bool_]:
-        """Which kernels compute binds."""
+    def compute_bound(self, coefficients: Floats) -> NDArray[np.bool_]:
+        """For each kernel, whether compute takes longer than memory."""
         made: NDArray[np.bool_] = self.compute @ coefficients[:2] > self.memory * coefficients[2]
         return made
 
@@ -104,7 +107,7 @@ class _System:
         for _ in range(ROUNDS):
             coefficients = _not_negative(self._matrix(computes), weights)
             coefficients = self._unseen(coefficients, computes)
-            now = self.bound(coefficients)
+            now = self.compute_bound(coefficients)
             errors = np.abs(self._matrix(now) @ coefficients - 1)
             loss = float(np.where(errors < NEAR, errors**2 / (2 * NEAR), errors - NEAR / 2).sum())
             if loss < best_loss:
@@ -116,7 +119,7 @@ class _System:
         return best_loss, best
 
     def _unseen(self, coefficients: Floats, computes: NDArray[np.bool_]) -> Floats:
-        """A bound that no kernel shows: as slow as keeps it unseen."""
+        """The coefficient of a bound that no kernel shows: as slow as possible without showing."""
         compute, memory = self.compute @ coefficients[:2], self.memory * coefficients[2]
         if computes.all() and (self.memory > 0).any():
             seen = self.memory > 0

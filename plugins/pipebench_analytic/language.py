@@ -23,7 +23,7 @@ from pipebench.costs.transformer import (
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench_analytic.roofline import Kernel, Roofline, significant
-from pipebench_analytic.work import Work
+from pipebench_analytic.work import OperatorWork
 
 LOGIT_BYTES = 4
 """The loss keeps its logits in fp32 (Korthikanti et al. 2022, section 4.3)."""
@@ -37,11 +37,13 @@ DEFINITION = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One operator on one of `ways` devices. forward, inputs, weights: kernels of the forward and of both
-    gradients.
+    """One operator on one of `ways` devices.
 
-    reduced: bytes a sample that pass an all-reduce, forward and again backward. held: bytes of weights. saved:
-    bytes for a sample. kept: the same when the forward is run again, None where that changes nothing.
+    forward, inputs, weights: kernels of the forward and of both gradients.
+    reduced: bytes a sample that pass an all-reduce, forward and again backward.
+    held: bytes of weights.
+    saved: bytes for a sample.
+    kept: the same when the forward is run again; None where that changes nothing.
     """
 
     forward: Sequence[Kernel]
@@ -73,7 +75,7 @@ def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
 
 
 def language_costs(
-    work: Work, roofline: Roofline, sizes: Sequence[int], degrees: Sequence[int], recompute: bool
+    work: OperatorWork, roofline: Roofline, sizes: Sequence[int], degrees: Sequence[int], recompute: bool
 ) -> OperatorCosts:
     """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`)."""
     plain = _parts(work, 1)
@@ -122,7 +124,7 @@ def _alternative(parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: i
     )
 
 
-def _parts(work: Work, ways: int) -> Parts:
+def _parts(work: OperatorWork, ways: int) -> Parts:
     operator, size = work.operator, work.element_bytes
     if operator.kind == LAYER:
         return _layer(layer_shape(operator), size, ways)
@@ -140,7 +142,7 @@ def _parts(work: Work, ways: int) -> Parts:
     return Parts((rows,), (), (rows,), reduced, held, work.input_bytes if operator.kind == EMBEDDING else 0.0)
 
 
-def _head(work: Work, tokens: float, hidden: int, stream: float, ways: int) -> Parts:
+def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: int) -> Parts:
     """The product and the loss, which goes over the fp32 logits twice forward and twice backward."""
     size, vocab = work.element_bytes, -(-work.operator.dims["vocab"] // ways)
     logits = LOGIT_BYTES * tokens * vocab

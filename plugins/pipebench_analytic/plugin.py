@@ -10,13 +10,16 @@ PIPEBENCH_API = 1
 
 
 class AnalyticOptions(Value, frozen=True, kw_only=True):
-    """efficiency: share of the peak rate that a contraction reaches with endless rows. r_half: rows at which it
-    reaches half of that; rows are tokens, pixels or samples of the micro-batch. launch_s: overhead of each
-    kernel. workspace_bytes: scratch memory that matrix and convolution libraries may use.
-    max_tensor_parallel: degrees 2, 4, … up to this one are offered (1: none). recompute: offer to recompute
-    operators that save much more than their inputs. calibrate: measured profiles of models with dims (files,
-    separated by colons) to which the rates of each operator kind are fitted; efficiency, r_half and launch_s are
-    then not used.
+    """Options of the profiler `analytic`.
+
+    - efficiency: share of the peak rate that a contraction reaches with endless rows.
+    - r_half: rows at which it reaches half of that; rows are tokens, pixels or samples of the micro-batch.
+    - launch_s: overhead of each kernel.
+    - workspace_bytes: scratch memory that matrix and convolution libraries may use.
+    - max_tensor_parallel: degrees 2, 4, … up to this one are offered (1: none).
+    - recompute: offer to recompute operators that save much more than their inputs.
+    - calibrate: measured profiles of models with dims (files, separated by colons). The rates of each operator
+      kind are fitted to them; efficiency, r_half and launch_s are then not used.
     """
 
     efficiency: float = 0.9

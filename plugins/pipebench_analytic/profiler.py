@@ -33,7 +33,7 @@ from pipebench_analytic.language import DEFINITION as LANGUAGE
 from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import RatesByKind, Roofline, significant
-from pipebench_analytic.work import Work, graph_work
+from pipebench_analytic.work import OperatorWork, graph_work
 
 WHOLE_TENSORS = (
     "what crosses between stages is sent and buffered whole by each device; with sequence parallelism frameworks "
@@ -95,7 +95,7 @@ class _Costing:
         self._sizes = sizes
         self._degrees = degrees
 
-    def costs(self, work: Work, saved: SavedBytes, split: Split | None) -> OperatorCosts:
+    def costs(self, work: OperatorWork, saved: SavedBytes, split: Split | None) -> OperatorCosts:
         seconds, sizes = self._roofline.seconds, self._sizes
         if is_language(work.operator.kind):
             recompute = self._roofline.options.recompute
@@ -115,7 +115,7 @@ class _Costing:
             alternatives=tuple(self._alternatives(work, saved, split)),
         )
 
-    def _alternatives(self, work: Work, saved: SavedBytes, split: Split | None) -> list[Alternative]:
+    def _alternatives(self, work: OperatorWork, saved: SavedBytes, split: Split | None) -> list[Alternative]:
         options = self._roofline.options
         found: list[Alternative] = []
         if split is not None and self._roofline.device.peer_bandwidth_bytes_s > 0:
@@ -127,7 +127,7 @@ class _Costing:
         return [*found, again] if again else found
 
 
-def _splits(graph: OperatorGraph, work: tuple[Work, ...]) -> list[Split | None]:
+def _splits(graph: OperatorGraph, work: tuple[OperatorWork, ...]) -> list[Split | None]:
     pairs = linear_pairs(graph)
     seconds = set(pairs.values())
     found = regions(graph)

@@ -17,10 +17,10 @@ def significant(number: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Work of one kernel: FLOP and bytes for each sample, bytes whatever the micro-batch (weights).
+    """The work of one kernel: FLOP and bytes for each sample, and bytes whatever the micro-batch (weights).
 
-    rows: rows of the contraction for each sample; 0: no contraction, the efficiency curve does not apply. kind,
-    direction: of the operator, for rates that were fitted; empty: those of all kinds together.
+    rows: rows of the contraction for each sample; 0: no contraction, the efficiency curve does not apply.
+    kind, direction: of the operator, for fitted rates; empty: those of all kinds together.
     """
 
     flops: float
@@ -64,7 +64,7 @@ class Roofline:
     def __init__(
         self, device: DeviceType, precision: Precision, options: AnalyticOptions, fitted: RatesByKind | None = None
     ) -> None:
-        """fitted: in place of the device's rates. Raises PipebenchError when it lacks a rate that is needed."""
+        """fitted: rates in place of the device's. Raises PipebenchError when the device lacks a rate."""
         self.device = device
         self.options = options
         self._fitted = fitted

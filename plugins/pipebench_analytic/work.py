@@ -24,7 +24,7 @@ class Kernels:
 
 
 @dataclass(frozen=True)
-class Work:
+class OperatorWork:
     """One operator's bytes for one sample, and the kernels that follow from them."""
 
     operator: Operator
@@ -43,12 +43,12 @@ class Work:
         """Kernels on each of `ways` devices that share a contraction; inputs or outputs may be split over them."""
         made = self._kernels(ways, split_inputs, split_outputs)
         return Kernels(
-            self._named(made.forward, "forward"),
-            self._named(made.input_gradient, "backward"),
-            self._named(made.weight_gradient, "backward"),
+            self._with_kind(made.forward, "forward"),
+            self._with_kind(made.input_gradient, "backward"),
+            self._with_kind(made.weight_gradient, "backward"),
         )
 
-    def _named(self, kernel: Kernel | None, direction: Direction) -> Kernel | None:
+    def _with_kind(self, kernel: Kernel | None, direction: Direction) -> Kernel | None:
         return kernel and replace(kernel, kind=self.operator.kind, direction=direction)
 
     def _kernels(self, ways: int, split_inputs: bool, split_outputs: bool) -> Kernels:
@@ -90,16 +90,16 @@ class Work:
         )
 
 
-def graph_work(graph: OperatorGraph, element_bytes: int) -> tuple[Work, ...]:
+def graph_work(graph: OperatorGraph, element_bytes: int) -> tuple[OperatorWork, ...]:
     """The work of every operator, in the order of the graph."""
     return tuple(_work(graph, position, element_bytes) for position in range(len(graph.operators)))
 
 
-def _work(graph: OperatorGraph, position: int, element_bytes: int) -> Work:
+def _work(graph: OperatorGraph, position: int, element_bytes: int) -> OperatorWork:
     operator = graph.operators[position]
     inputs = [graph.tensors[graph.tensor_index[name]] for name in operator.inputs]
     outputs = [graph.tensors[tensor] for tensor in graph.outputs[position]]
-    return Work(
+    return OperatorWork(
         operator=operator,
         input_bytes=sum(tensor.forward_bytes_per_sample for tensor in inputs),
         output_bytes=sum(tensor.forward_bytes_per_sample for tensor in outputs),

@@ -36,11 +36,13 @@ def best_plan(
     notices: tuple[str, ...] = (),
     gpipe: bool = False,
 ) -> PlanResult:
-    """The plan of the shortest mini-batch among those that fit; all of them chains in the order listed.
+    """The plan of the shortest mini-batch among those that fit, the first of equals. All are chains in the order
+    listed.
 
-    The first of equals. notices: what to say besides the devices that stay idle. gpipe (sync): under that
-    scheduler, which keeps all micro-batches in flight; else under that of the regime.
-    Raises InfeasibleProblem with what the smallest of them needs when none fits.
+    notices: what to say besides the devices that stay idle.
+    gpipe (sync): schedule by gpipe, which keeps all micro-batches in flight; else by the regime's scheduler.
+
+    Raises InfeasibleProblem with the need of the smallest plan when none fits.
     """
     model = CostModel(problem)
     needs = [least_peak_bytes(model, plan, gpipe) for plan in plans]

@@ -12,13 +12,14 @@ Items = tuple[tuple[int, ...], ...]
 
 
 class ItemCosts:
-    """Times and memory of runs of items under one way and micro-batch (samples of one replica), about.
+    """Approximate times and memory of runs of items, under one way and micro-batch (samples of one replica).
 
-    Left out: what a stage that recomputes keeps of its inputs, transfer buffers, that weights shared by items
-    count once, messages, all-reduces.
+    forward_ns, backward_ns: of each item.
+    every: memory of a stage without any item.
+    every_update_ns: of every stage, once a mini-batch.
 
-    forward_ns, backward_ns: of each item. every: memory of every stage, whatever is in it. every_update_ns: of
-    every stage, once a mini-batch.
+    Left out: the inputs that a stage keeps to recompute, transfer buffers, messages, all-reduces. Weights that
+    items share count more than once.
     """
 
     def __init__(self, model: CostModel, items: Items, way: Way, samples: int, replicas: int) -> None:
@@ -53,16 +54,16 @@ class ItemCosts:
         return max(self.times_ns)
 
     @cached_property
-    def held(self) -> IntArray:
-        """Sums over the first n items of weights with their gradients and optimizer state, in bytes."""
+    def state_bytes(self) -> IntArray:
+        """Prefix sums over the items: weights with their gradients and optimizer state, in bytes."""
         weights = np.array([self._weights(op) for op in range(len(self._costs))], np.int64)
         each = self._formula.state_bytes(weights, self._replicas) - self._formula.state_bytes(0, self._replicas)
         return self._up_to([int(each[list(group)].sum()) for group in self._items])
 
     @cached_property
-    def saved(self) -> IntArray:
-        """Sums over the first n items of what a live micro-batch saves, in bytes."""
-        return self._up_to([sum(map(self._saved, group)) for group in self._items])
+    def saved_bytes(self) -> IntArray:
+        """Prefix sums over the items: what a live micro-batch saves, in bytes."""
+        return self._up_to([sum(map(self._saved_bytes_of, group)) for group in self._items])
 
     @cached_property
     def workspace(self) -> int:
@@ -81,7 +82,7 @@ class ItemCosts:
         graph = self._model.graph
         return sum(graph.parameter_bytes[name] for name in graph.operators[op].parameters)
 
-    def _saved(self, op: int) -> int:
+    def _saved_bytes_of(self, op: int) -> int:
         identifier = self._way.choice[op]
         if self._way.recompute == "stage":
             return 0

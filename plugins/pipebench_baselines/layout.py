@@ -31,8 +31,10 @@ from pipebench_baselines.layout_shapes import LayoutShape, layout_shapes
 
 
 def neighbours(bounds: Bounds) -> Iterator[Bounds]:
-    """Each boundary moved by one either way, those of the last stages first; then runs of boundaries together,
-    which moves an item between stages that are not next to each other. No stage is left empty.
+    """Cuts with each boundary moved by one either way, those of the last stages first; then with runs of
+    boundaries moved.
+
+    A run of boundaries moves an item between stages that are not next to each other. No stage is left empty.
     """
     inner = range(len(bounds) - 2, 0, -1)
     runs = [(boundary, boundary) for boundary in inner]
@@ -45,18 +47,18 @@ def neighbours(bounds: Bounds) -> Iterator[Bounds]:
 
 
 def rough(problem: Problem, costs: ItemCosts, shape: LayoutShape) -> float:
-    """Nanoseconds of a mini-batch whose work is spread evenly, as far as its largest item lets it, with the
-    bubble.
-    """
+    """A rough time of a mini-batch in ns: the work spread as evenly as the largest item allows, and the bubble."""
     each = max(costs.total_ns / shape.pipeline, costs.longest_ns)
     rounds = problem.mini_batch // shape.micro_batch
     return each * (rounds + (shape.pipeline - 1) / shape.sharers) + shape.sharers * costs.every_update_ns
 
 
 def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, limit: int) -> list[Bounds]:
-    """Cuts whose busiest device is fast; empty where they cannot fit. Several stages a device: fit by estimate."""
+    """Cuts whose busiest device is fast; empty where they cannot fit. With several stages a device, fit is an
+    estimate.
+    """
     every = costs.every
-    if shape.pipelines == 1 and (costs.held[-1] + shape.stages * every.held) / shape.pipeline > limit:
+    if shape.pipelines == 1 and (costs.state_bytes[-1] + shape.stages * every.held) / shape.pipeline > limit:
         return []
     start = equal_bounds(items, shape.stages)
     level = level_devices(costs.times_ns, shape.homes, start)
@@ -64,7 +66,7 @@ def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, lim
         listed = dict.fromkeys((level, _late(level, shape)))
         return [bounds for bounds in listed if _may_fit(problem, costs, shape, bounds, limit)]
     micro_batches = problem.mini_batch // shape.micro_batch
-    held, saved = costs.held, costs.saved
+    held, saved = costs.state_bytes, costs.saved_bytes
     once = every.held + every.while_live + every.workspace + costs.workspace
 
     def fits(stage: int, first: int, end: int) -> bool:
@@ -78,9 +80,9 @@ def cuts(problem: Problem, costs: ItemCosts, shape: LayoutShape, items: int, lim
 
 
 def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bounds, limit: int) -> bool:
-    """Whether devices hold their weights and as many micro-batches as they warm up with, of their mean stage.
+    """Whether devices can hold their weights, and their mean stage for each micro-batch of the warm-up.
 
-    That is known of interleaved 1F1B; of stages that stand otherwise the scheduler and the check tell it.
+    That rule is of interleaved 1F1B. For other placements the scheduler and the check decide.
     """
     if shape.placement != "in-turn":
         return True
@@ -88,15 +90,17 @@ def _may_fit(problem: Problem, costs: ItemCosts, shape: LayoutShape, bounds: Bou
     for rank in range(shape.pipeline):
         runs = [(bounds[k], bounds[k + 1]) for k in range(rank, shape.stages, shape.pipeline)]
         live = min(total, 2 * (shape.pipeline - rank - 1) + (shape.virtual - 1) * shape.pipeline + 1)
-        held = sum(costs.every.held + costs.held[end] - costs.held[first] for first, end in runs)
-        saved = sum(costs.saved[end] - costs.saved[first] for first, end in runs) / shape.virtual
+        held = sum(costs.every.held + costs.state_bytes[end] - costs.state_bytes[first] for first, end in runs)
+        saved = sum(costs.saved_bytes[end] - costs.saved_bytes[first] for first, end in runs) / shape.virtual
         if held + live * (costs.every.per_micro_batch + saved) > limit:
             return False
     return True
 
 
 def _late(level: Bounds, shape: LayoutShape) -> Bounds:
-    """As `level`, with one item of the last stage in an earlier one of its device: the last one ends sooner."""
+    """As `level`, with one item of the last stage in an earlier stage of its device, so that the last stage ends
+    sooner.
+    """
     counts = [end - first for first, end in pairwise(level)]
     last, homes = len(counts) - 1, shape.homes
     other = next((k for k in range(last - 1, -1, -1) if homes[k] == homes[last]), last)
@@ -118,7 +122,7 @@ MOST_MOVES = 150
 
 @dataclass(frozen=True, slots=True)
 class LayoutCandidate:
-    """A shape with its cuts, and about how long it takes."""
+    """A shape with its cuts and an estimate of its time."""
 
     rough_ns: float
     shape: LayoutShape
@@ -179,7 +183,7 @@ class _LayoutSearch:
         self._ranked = [shape for _, _, shape in sorted((self._rough(shape), i, shape) for i, shape in listed)]
 
     def best(self, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
-        """The fastest of the first batch of candidates of which any fits."""
+        """The fastest of the first batch of candidates in which any fits."""
         left = self._cut(limit)
         while batch := sorted(islice(left, MOST_CUT), key=lambda candidate: candidate.rough_ns):
             best: tuple[int, LayoutCandidate, Schedule] | None = None
@@ -187,18 +191,20 @@ class _LayoutSearch:
             for candidate in batch:
                 if tried >= MOST_SIMULATED or (best is not None and self._context.out_of_time()):
                     break
-                found = self._simulated(candidate, limit)
+                found = self._simulate(candidate, limit)
                 if found is not None:
                     tried += 1
                     best = found if best is None or found[0] < best[0] else best
             if best is not None:
-                return self._climbed(best, limit)
+                return self._local_search(best, limit)
         return None
 
-    def _climbed(
+    def _local_search(
         self, best: tuple[int, LayoutCandidate, Schedule], limit: int
     ) -> tuple[int, LayoutCandidate, Schedule]:
-        """Move one boundary at a time as long as the simulation gets faster: what the loads do not tell."""
+        """Move one boundary at a time as long as the simulation gets faster. The loads alone do not show these
+        moves.
+        """
         left, improved = MOST_MOVES, True
         while improved:
             improved = False
@@ -208,15 +214,15 @@ class _LayoutSearch:
                     return best
                 left -= 1
                 moved = self._candidate(candidate.shape, bounds)
-                found = self._simulated(moved, limit)
+                found = self._simulate(moved, limit)
                 if found is not None and found[0] < best[0]:
                     best, improved = found, True
                     break
         return best
 
-    def _simulated(self, candidate: LayoutCandidate, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
+    def _simulate(self, candidate: LayoutCandidate, limit: int) -> tuple[int, LayoutCandidate, Schedule] | None:
         self._context.check_deadline()
-        schedule = self._scheduled(candidate)
+        schedule = self._schedule_of(candidate)
         if schedule is None:
             return None
         self.ordered += 1
@@ -226,7 +232,7 @@ class _LayoutSearch:
         self._context.count("simulated")
         return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
 
-    def _scheduled(self, candidate: LayoutCandidate) -> Schedule | None:
+    def _schedule_of(self, candidate: LayoutCandidate) -> Schedule | None:
         """The order of the plan; None where the scheduler that the user names refuses it."""
         name = self._context.scheduler
         if not name:

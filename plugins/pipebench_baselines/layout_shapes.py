@@ -28,8 +28,11 @@ _KINDS: dict[PlacementKind, tuple[PlacementKind, ...]] = {"listed": ("apart", "i
 
 @dataclass(frozen=True)
 class LayoutShape:
-    """micro_batch: samples of all replicas in one pipeline. virtual: stages of one pipeline on each device.
-    placement: how they stand.
+    """The same degrees and micro-batch for every stage.
+
+    micro_batch: samples of all replicas in one pipeline.
+    virtual: stages of one pipeline on each device.
+    placement: where stages stand.
     """
 
     way: Way
@@ -76,12 +79,12 @@ class LayoutShape:
 
 
 def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKind] = ()) -> Iterator[LayoutShape]:
-    """All that honour the pins and use the devices: all of them unless the three degrees are pinned to fewer.
+    """All shapes that honour the pins and use all devices (or fewer, where the three degrees are pinned so).
 
-    placements: those that the scheduler takes which the user names; empty: there is none.
+    placements: those that the user's scheduler takes; empty without one.
 
-    Raises UnsupportedProblem for a tensor-parallel degree that no operator offers, InfeasibleProblem where pins
-    ask for more devices or stages than there are, or the degrees do not divide the devices.
+    Raises UnsupportedProblem for a tensor-parallel degree that no operator offers. Raises InfeasibleProblem where
+    pins ask for more devices or stages than there are, or the degrees do not divide the devices.
     """
     pins, size = problem.pins, problem.cluster.size
     tensors = (pins.tensor_parallel,) if pins.tensor_parallel else degrees(problem)
@@ -95,7 +98,7 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
                 f"layout: tensor parallelism {tensor} is pinned, the profile offers {offered}",
                 f"use one of {offered}",
             )
-        for pipeline, replicas, rounds, kind in _placed(problem, tensor, items, placements):
+        for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
             for micro_batch in micro_batch_candidates(problem, (replicas,)):
                 divides = problem.mini_batch % (micro_batch * (pipelines_of_kind(kind) or 1)) == 0
@@ -145,12 +148,12 @@ def _grids(problem: Problem, tensor: int, pipelines: int) -> Iterator[tuple[int,
             yield pipeline, left // pipeline
 
 
-def _placed(
+def _arrangements(
     problem: Problem, tensor: int, items: int, placements: Sequence[PlacementKind]
 ) -> Iterator[tuple[int, int, int, PlacementKind]]:
-    """Pipeline and data-parallel degrees, stages a device, and how they stand.
+    """Pipeline and data-parallel degrees, stages a device, and the placement.
 
-    Of kinds that place stages alike the first.
+    Of kinds of placement that are equal for this shape only the first counts.
     """
     pinned = problem.pins.virtual_stages
     alike: set[tuple[int, int, tuple[int, ...]]] = set()

@@ -21,15 +21,21 @@ HYBRID = (
 
 
 class ContiguousOptions(Value, frozen=True, kw_only=True):
-    """cuts: stages begin at any operator, or only where at most one tensor crosses."""
+    """Options of the planner `contiguous-exact`.
+
+    - cuts: stages begin at any operator, or only where at most one tensor crosses.
+    """
 
     cuts: Literal["operators", "layers"] = "operators"
 
 
 class HybridOptions(Value, frozen=True, kw_only=True):
-    """checkpointing: every stage keeps its inputs only and runs its forward again (`always`, as in the RaNNC
-    paper's experiments), or plans without it compete (`needed`). cuts: stages have equal numbers of layers, or
-    layers such that the busiest stage takes as little `time` as can be (GPipe-Model in the same paper).
+    """Options of the planners `gpipe-hybrid` and `pipedream-2bw`.
+
+    - checkpointing: every stage keeps its inputs only and runs its forward again (`always`, as in the RaNNC
+      paper's experiments), or plans without it compete (`needed`).
+    - cuts: stages have equal numbers of layers, or the busiest stage takes the least `time` (GPipe-Model in the
+      same paper).
     """
 
     cuts: Literal["layers", "time"] = "layers"
@@ -37,7 +43,10 @@ class HybridOptions(Value, frozen=True, kw_only=True):
 
 
 class TensorParallelOptions(Value, frozen=True, kw_only=True):
-    """accumulation: the mini-batch may be run as several micro-batches; the RaNNC paper's Megatron-LM cannot."""
+    """Options of the planner `tensor-parallel`.
+
+    - accumulation: the mini-batch may be run as several micro-batches; the RaNNC paper's Megatron-LM cannot.
+    """
 
     accumulation: bool = True
 

@@ -71,8 +71,8 @@ def plan_of(problem: Problem, partition: GraphPartition, recompute: Recompute) -
 def assemble_plan(problem: Problem, drafts: Sequence[Draft], recompute: Recompute) -> Plan:
     """The plan: stages in topological order on consecutive devices, each with the in-flight of its place.
 
-    In-flight goes by the edges between the stages, so it is never more than the search counted; it is less
-    where stages stand in a line that the graph does not ask for.
+    In-flight follows the edges between the stages, so it is never more than the search counted. It is less where
+    stages stand in a line without an edge in the graph.
     """
     graph = problem.profile.graph
     place_of = {operator: at for at, operator in enumerate(graph.topological)}

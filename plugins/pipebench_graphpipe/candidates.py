@@ -25,7 +25,9 @@ RIVALS = (
 
 
 def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterator[tuple[Plan, int]]:
-    """Their plans that fit, with the ns of a mini-batch. Who is not there, or finds nothing, is left out."""
+    """Plans of other planners that fit, with the ns of a mini-batch. Planners that are missing or find none are
+    skipped.
+    """
     if context.services is None:
         return
     seen: list[Plan] = []
@@ -56,8 +58,11 @@ AHEAD = 3
 
 @dataclass(frozen=True, slots=True)
 class PartitionCandidate:
-    """A plan. time_ns: of a mini-batch, by the objective. bottleneck_ns, micro_batch: of a partition of the
-    search; of a plan made elsewhere the bottleneck is its mini-batch's share of one micro-batch.
+    """A plan to choose from.
+
+    time_ns: of a mini-batch, by the objective.
+    bottleneck_ns, micro_batch: of a partition of the search. For another planner's plan the bottleneck is the
+        mini-batch's time divided by the micro-batches.
     """
 
     plan: Plan
@@ -68,7 +73,7 @@ class PartitionCandidate:
 
     @property
     def order(self) -> tuple[int, int]:
-        """What comes first is better."""
+        """Sort key; the best candidate is the first."""
         return self.time_ns, self.micro_batch
 
     @property
@@ -78,9 +83,9 @@ class PartitionCandidate:
 
 
 def paper_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
-    """The smallest bottleneck at each micro-batch size, and of these the best; None when nothing fits in memory.
+    """The best of the smallest bottlenecks at each micro-batch size; None when nothing fits in memory.
 
-    Sizes come in the order of what they could do at best, and end where that is worse than what was found.
+    Sizes are tried in the order of their lower bounds, until a bound is worse than the best plan.
     """
     found: list[PartitionCandidate] = []
     for partition in _by_size(search, memory_bytes, found):
@@ -90,9 +95,11 @@ def paper_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCand
 
 
 def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
-    """The best by simulation of: the smallest bottleneck at each size, those of relaxed targets that the closed
-    form likes, others as good as the smallest, those of more replicas, other planners' plans, and the best of all
-    with more in flight.
+    """The best candidate by simulation.
+
+    The candidates are: the smallest bottleneck at each size; those of relaxed targets that look best by the closed
+    form; others as good as the smallest; those of more replicas; other planners' plans; and the best of all with
+    more in flight.
     """
     context = search.context
     found = [
@@ -106,7 +113,7 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
         made = _candidate(search, partition)
         own += made
         found += made
-        relaxed += search.relaxed(partition, memory_bytes)
+        relaxed += search.relaxed_partitions(partition, memory_bytes)
     own.sort(key=lambda candidate: candidate.order)
     foremost = [
         candidate.partition
@@ -119,7 +126,7 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
         if search.options.near and not context.out_of_time():
             near += search.near(partition, memory_bytes)
         if not context.out_of_time():
-            spread += search.spread(partition, memory_bytes)
+            spread += search.replicated_partitions(partition, memory_bytes)
     for partitions, most in ((near, SIMULATED_NEAR), (spread, SIMULATED_SPREAD), (relaxed, SIMULATED_RELAXED)):
         found += _simulation_candidates(search, partitions, most)
     found += _mixed_candidates(search, own, memory_bytes)
@@ -129,7 +136,10 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
 
 
 def _foremost(found: Sequence[PartitionCandidate]) -> list[PartitionCandidate]:
-    """The best, and the best at each of the sizes that do best: near copies of one plan shall not be all."""
+    """The best candidate, and the best at each of the best sizes.
+
+    Otherwise all of them could be near copies of one plan.
+    """
     ordered = sorted(found, key=lambda candidate: candidate.order)
     by_size: dict[int, PartitionCandidate] = {}
     for candidate in ordered:
@@ -145,7 +155,7 @@ def _best(found: Sequence[PartitionCandidate]) -> PartitionCandidate | None:
 def _mixed_candidates(
     search: GraphPipeSearch, found: Sequence[PartitionCandidate], memory_bytes: int
 ) -> list[PartitionCandidate]:
-    """Plans whose stages have sizes and ks of their own, where the options ask for them."""
+    """Plans whose stages have their own sizes and ks, where the options ask for them."""
     problem, options, offered = search.problem, search.options, sorted(search.least_ns)
     ks = [k for k in (1, 2, 4, 8, 16) if k <= options.k]
     if options.sizes == "one" and len(ks) == 1:
@@ -222,7 +232,7 @@ def _warm_up_candidates(
 
 
 def _candidate(search: GraphPipeSearch, partition: GraphPartition) -> list[PartitionCandidate]:
-    """The partition as a plan, or nothing where no schedule of it fits."""
+    """The partition as a plan; None where no schedule of it fits."""
     problem = search.problem
     plan = plan_of(problem, partition, search.recompute)
     costs = partition.costs

@@ -33,11 +33,15 @@ Choice = tuple[int | None, int]
 
 
 def tail_choices(fork: Fork, level: int, is_last: bool) -> list[tuple[int | None, int, bool]]:
-    """Who may own the operators behind a fork: the last stage of one branch, or a group of whole branches.
+    """The owners that the operators behind a fork may have: the last stage of one branch, or a group of whole
+    branches.
 
-    GraphPipe leaves open to which stage a shared operator belongs; the other branches then lead to the owner.
-    The owner may take the lightest other branches along, and then need not own anything behind the fork.
-    is_last: nothing stands there. The third of each choice says whether the stage goes on behind the fork.
+    GraphPipe leaves open to which stage a shared operator belongs; the other branches then lead to the owner. The
+    owner may take the lightest other branches along, and then need not own anything behind the fork.
+
+    is_last: nothing stands behind the fork.
+
+    The third value of each choice says whether the stage continues behind the fork.
     """
     choices = _choices(fork, level, [b for b, branch in enumerate(fork.branches) if branch.alike == 1])
     joining = [] if is_last else [(owner, absorbed, True) for owner, absorbed in choices]
@@ -45,9 +49,9 @@ def tail_choices(fork: Fork, level: int, is_last: bool) -> list[tuple[int | None
 
 
 def head_choices(fork: Fork, level: int) -> list[Choice]:
-    """Who may own operators before a fork, by the same rules.
+    """The owners that operators before a fork may have, by the same rules.
 
-    Of branches that are alike the second is offered too: the first may own a tail.
+    Of equal branches the second is offered too: the first may own a tail.
     """
     owners = [b for b, branch in enumerate(fork.branches) if branch.alike <= 2]
     return _choices(fork, level, owners)

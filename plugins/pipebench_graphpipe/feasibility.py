@@ -12,10 +12,11 @@ from pipebench_graphpipe.space import PLAIN, Fork, Head, OperatorChain, Tail, le
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainDepths:
-    """A chain and, for each of its solution rows and number of devices at most used, the depth.
+    """A chain with the depth of each solution row, by the number of devices at most used.
 
-    seeds: what stands behind the chain, (length + 1, devices + 1): the depth of a stage outside that takes the
-    elements from that position on, and all that follows it; UNREACHED where there is none.
+    seeds: what stands behind the chain, shape (length + 1, devices + 1): the depth of a stage outside that takes
+        the elements from that position on, with all that follows it. UNREACHED where there is none.
+    reached: the depths.
     """
 
     chain: OperatorChain
@@ -29,7 +30,10 @@ class ChainDepths:
 
 
 class ChainSolver(Protocol):
-    """The DP as its parts see it. limits, replicas, devices: of the question that is asked."""
+    """The DP, as its parts use it.
+
+    limits, replicas, devices: of the question.
+    """
 
     limits: Depths
     replicas: Depths
@@ -37,15 +41,16 @@ class ChainSolver(Protocol):
     transitions: int
 
     def solve(self, chain: OperatorChain, seeds: Depths) -> ChainDepths:
-        """The chain with those seeds behind it."""
+        """Solve the chain with those seeds behind it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closing:
-    """A tail and the depth that the branches have behind them, except for the tail's owner.
+    """A tail, with the depth behind every branch but the owner's.
 
-    lead: depths of the owner's branch without its tail (of nothing, where there is no owner) with all that
-    follows the fork on the same devices, (devices + 1,). owner: the owner's branch, its tail as seeds.
+    lead: depths of the owner's branch without its tail, with all that follows the fork, on the same devices, shape
+        (devices + 1,). Without an owner the branch is empty.
+    owner: the owner's branch, with its tail as seeds.
     """
 
     tail: Tail
@@ -70,9 +75,9 @@ def closings(search: ChainSolver, solved: ChainDepths, position: int) -> Iterato
 
 
 def tail_depths(search: ChainSolver, solved: ChainDepths, position: int, tail: Tail) -> Depths:
-    """Depths of the stage that a tail starts, one row for each of its starts, (starts, devices + 1).
+    """Depths of the stage that a tail starts, one row for each of its starts, shape (starts, devices + 1).
 
-    The plain tail: of the stages behind the fork.
+    For the plain tail these are depths of the stages behind the fork.
     """
     if tail is PLAIN:
         return solved.at(position + 1)[None]
@@ -85,13 +90,16 @@ def tail_depths(search: ChainSolver, solved: ChainDepths, position: int, tail: T
 
 
 def _with_end(seeds: Depths) -> Depths:
-    """Seeds of a branch: its end itself is none, because a tail takes at least one element."""
+    """The seeds of a branch. There is none at its end, because a tail takes at least one element."""
     nothing = np.full((1, seeds.shape[1]), UNREACHED, np.int32)
     return np.concatenate((seeds, nothing))
 
 
 class Feasibility:
-    """One question: limits (slots, replica choices), the largest depth at which a stage is allowed."""
+    """One question of feasibility.
+
+    limits: the largest depth at which each stage is allowed, shape (slots, replica choices).
+    """
 
     def __init__(self, limits: Depths, replicas: tuple[int, ...], devices: int) -> None:
         self.limits = limits
@@ -103,7 +111,7 @@ class Feasibility:
         self._others: dict[tuple[Fork, frozenset[int], int], Depths] = {}
 
     def behind(self, chain: OperatorChain, depth: int) -> ChainDepths:
-        """The chain with a stage of that depth behind it, 0 for none."""
+        """Solve the chain in front of a stage of that depth (0: of no stage)."""
         key = (chain, depth)
         if key not in self._behind:
             seeds = np.full((chain.length + 1, self.devices + 1), UNREACHED, np.int32)
@@ -112,7 +120,7 @@ class Feasibility:
         return self._behind[key]
 
     def solve(self, chain: OperatorChain, seeds: Depths) -> ChainDepths:
-        """The chain with those seeds."""
+        """Solve the chain with those seeds."""
         reached = np.full((chain.width, self.devices + 1), UNREACHED, np.int32)
         reached[chain.ends] = seeds
         solved = ChainDepths(chain, seeds, reached)
@@ -133,26 +141,31 @@ class Feasibility:
         )
 
     def _open(self, solved: ChainDepths, position: int, closing: Closing) -> None:
-        """Depths in front of a fork whose end is settled: no stage reaches in, or one of its heads does."""
+        """Depths in front of a fork whose end is solved: without a stage that reaches in, or with one of its
+        heads.
+        """
         own = solved.chain.ends[position]
         fork = solved.chain.forks[position]
         np.minimum(solved.reached[own], self.plain(fork, closing), out=solved.reached[own])
         for head in fork.agreeing[closing.tail]:
-            found = self.headed(fork, closing, head)
+            found = self.depths_behind(fork, closing, head)
             rows = solved.reached[head.end : head.end + len(found)]
             np.minimum(rows, found, out=rows)
 
     def plain(self, fork: Fork, closing: Closing) -> Depths:
-        """Depths when no stage in front reaches into the fork, (devices + 1,)."""
+        """Depths where no stage in front reaches into the fork, shape (devices + 1,)."""
         merged: Depths = merge(closing.lead[None], self.rest(fork, closing))[0]
         return merged
 
-    def headed(self, fork: Fork, closing: Closing, head: Head) -> Depths:
-        """Depths of what a head leaves, for each of its ends, (ends, devices + 1)."""
+    def depths_behind(self, fork: Fork, closing: Closing, head: Head) -> Depths:
+        """For each end of a head: depths of all that the head leaves, shape (ends, devices + 1)."""
         return merge(self.lead_behind(fork, closing, head), self.rest(fork, closing, head))
 
     def lead_behind(self, fork: Fork, closing: Closing, head: Head) -> Depths:
-        """Of the parts that a head leaves, its own branch and what the closing leads, (ends, devices + 1)."""
+        """For each end of a head: depths of what it leaves of its own branch, with what the closing leads.
+
+        The shape is (ends, devices + 1).
+        """
         if head.owner is None:
             return closing.lead[None]
         if head.owner == closing.tail.owner:
@@ -163,14 +176,17 @@ class Feasibility:
         return merge(branch.reached[branch.chain.ends[1:]], closing.lead)
 
     def rest(self, fork: Fork, closing: Closing, head: Head | None = None) -> Depths:
-        """Depths of the branches that no stage outside takes, (devices + 1,)."""
+        """Depths of the branches that no stage outside takes, shape (devices + 1,)."""
         listed, _ = fork.others[left_out(closing.tail, head)]
         absorbed = closing.tail.absorbed + (head.absorbed if head else 0)
         row: Depths = self.others(fork, left_out(closing.tail, head), closing.depth)[len(listed) - absorbed]
         return row
 
     def others(self, fork: Fork, owners: frozenset[int], depth: int) -> Depths:
-        """Depths of the heaviest branches but the owners, `depth` behind them, (branches + 1, devices + 1)."""
+        """Depths of the heaviest branches without the owners, with `depth` behind them.
+
+        The shape is (branches + 1, devices + 1).
+        """
         key = (fork, owners, depth)
         if key not in self._others:
             listed, rows = fork.others[owners]

@@ -17,7 +17,11 @@ NEVER = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """costs[c]: tables at the micro-batch size of configuration c; k[c]: its kFkB."""
+    """The configurations of a stage: a micro-batch size with a k each.
+
+    costs: costs[c] are the tables at the micro-batch size of configuration c.
+    k: k[c] is its kFkB.
+    """
 
     costs: tuple[StageCosts, ...]
     k: tuple[int, ...]
@@ -34,7 +38,7 @@ class Configs:
         return 2 * self.count + 1
 
     def nothing_behind(self) -> IntArray:
-        """Needs of every front with no stage behind it, (fronts,)."""
+        """Needs of every front with no stage behind it, shape (fronts,)."""
         needs = np.full(self.fronts, NEVER, np.int64)
         for config, (costs, k) in enumerate(zip(self.costs, self.k, strict=True)):
             needs[config] = min(k * costs.micro_batch, self.mini_batch)
@@ -42,9 +46,9 @@ class Configs:
         return needs
 
     def needs(self, config: int, samples: IntArray) -> IntArray:
-        """Needs of every front of stages of a configuration that keep so many samples, (fronts, …).
+        """Needs of every front in front of stages of one configuration that keep `samples`, shape (fronts, …).
 
-        The in-flight rule of algorithms.in_flight, one successor at a time.
+        It is the in-flight rule of algorithms.in_flight, one successor at a time.
         """
         size = self.costs[config].micro_batch
         found = np.full((self.fronts, *samples.shape), NEVER, np.int64)
@@ -57,9 +61,9 @@ class Configs:
         return found
 
     def limits(self, memory_bytes: int, sample_ns: float | None) -> list[IntArray]:
-        """For each configuration the most samples that each stage may keep, (slots, choices); 0: not at all.
+        """For each configuration the most samples that each stage may keep, shape (slots, choices); 0: none.
 
-        sample_ns: no stage takes longer for each sample.
+        sample_ns: limit on the time of a stage for each sample.
         """
         found = []
         for costs in self.costs:
@@ -82,7 +86,13 @@ Trees = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class MixedStage:
-    """A stage: its operators, slot, configuration and choice of replicas; samples in flight."""
+    """A stage of a plan.
+
+    slot: its number in the tables.
+    config: its configuration.
+    choice: its choice of replicas.
+    samples: in flight.
+    """
 
     operators: Operators
     slot: int
@@ -93,7 +103,9 @@ class MixedStage:
 
 @dataclass(frozen=True, slots=True)
 class BranchStages:
-    """Stages of one branch, for a branch that is alike: operators `theirs[i]` are `own[i]` here."""
+    """Stages of one branch that are used for a branch of equal cost: operators `theirs[i]` there are `own[i]`
+    here.
+    """
 
     tree: object
     theirs: Operators
@@ -102,29 +114,32 @@ class BranchStages:
 
 @dataclass(slots=True)
 class NeedTable:
-    """needs and trees of shape (fronts, rows, devices + 1), for at most so many devices."""
+    """Least needs, and the stages that have them, for at most so many devices.
+
+    needs, trees: shape (fronts, rows, devices + 1).
+    """
 
     needs: IntArray
     trees: Trees
 
     @classmethod
     def empty(cls, fronts: int, rows: int, width: int) -> "NeedTable":
-        """Nothing reached."""
+        """A table in which nothing is reached."""
         return cls(np.full((fronts, rows, width), NEVER, np.int64), np.full((fronts, rows, width), None, object))
 
     def row(self, number: int) -> "NeedTable":
-        """One row, (fronts, 1, devices + 1)."""
+        """One row of the table, shape (fronts, 1, devices + 1)."""
         return NeedTable(self.needs[:, number : number + 1], self.trees[:, number : number + 1])
 
     def lower(self, row: int, other: "NeedTable", at: int = 0) -> None:
-        """Take over what is less in a row of another table."""
+        """Take over the entries of another table's row that are less."""
         better = other.needs[:, at] < self.needs[:, row]
         self.needs[:, row][better] = other.needs[:, at][better]
         self.trees[:, row][better] = other.trees[:, at][better]
 
 
 def merge_tables(one: NeedTable, other: NeedTable) -> NeedTable:
-    """Single rows side by side: the least larger need over all splits of the devices."""
+    """Two single rows side by side: the least larger need over all splits of the devices."""
     fronts, _, width = one.needs.shape
     found = NeedTable.empty(fronts, 1, width)
     for devices in range(width):
@@ -163,7 +178,7 @@ def _rename_stage(stage: MixedStage, names: dict[int, int]) -> MixedStage:
 
 
 def rename_operators(table: NeedTable, theirs: Operators, own: Operators) -> NeedTable:
-    """The table of a branch for one that is alike."""
+    """The table of a branch, for another branch of equal cost."""
     if theirs == own:
         return table
     trees = np.full(table.trees.shape, None, object)
@@ -178,8 +193,11 @@ StageOperators = Callable[[int], Operators]
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """What takes over from positions of a chain: needs (fronts,), and where it does: trees (positions,
-    devices + 1), `here` of the same shape.
+    """Stages outside a chain that take over from some of its positions.
+
+    needs: of every front in front of these stages, shape (fronts,).
+    here: 1 where they can take over, shape (positions, devices + 1).
+    trees: the stages, same shape.
     """
 
     needs: IntArray
@@ -187,7 +205,7 @@ class Seeds:
     trees: Trees
 
     def one(self, position: int) -> "Seeds":
-        """Of one position."""
+        """The seeds at one position."""
         return Seeds(self.needs, self.here[position : position + 1], self.trees[position : position + 1])
 
     def table(self) -> NeedTable:
@@ -198,7 +216,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainNeeds:
-    """A chain with its seeds, and needs by solution row."""
+    """A chain with its seeds, and the needs by solution row."""
 
     chain: OperatorChain
     seeds: Seeds
@@ -206,15 +224,18 @@ class ChainNeeds:
 
 
 class ChainNeedsSolver(Protocol):
-    """The DP as its parts see it. limits: for each configuration, (slots, choices)."""
+    """The DP, as its parts use it.
+
+    limits: for each configuration, shape (slots, choices).
+    """
 
     configs: Configs
     limits: list[IntArray]
 
     def solve(self, chain: OperatorChain, seeds: Seeds) -> ChainNeeds:
-        """The chain with those seeds behind it."""
+        """Solve the chain with those seeds behind it."""
 
     def stage(
         self, solved: ChainNeeds, config: int, row: int, ends: range, operators: StageOperators
     ) -> tuple[IntArray, Trees]:
-        """Least samples of a stage of a configuration that ends before one of the rows, by devices."""
+        """The least samples of a stage of one configuration that ends before one of the rows, by devices."""

@@ -41,7 +41,12 @@ from pipebench_graphpipe.space import (
 
 @dataclass(frozen=True, slots=True)
 class MixedClosing:
-    """A tail; needs of what the other branches have behind them; what the owner leads, one row."""
+    """A tail, and what a fork needs with it.
+
+    needs: of the fronts of the other branches.
+    lead: what the owner leads, one row.
+    owner: the owner's branch, with the tail as seeds.
+    """
 
     tail: Tail
     needs: IntArray
@@ -93,7 +98,7 @@ def _free(seeds: Seeds) -> NeedTable:
 
 
 def _behind(search: ChainNeedsSolver, solved: ChainNeeds, position: int) -> Iterator[Seeds]:
-    """What may stand behind a fork: the seeds, or stages that start there, by configuration and samples."""
+    """The seeds behind a fork, or the stages that start there, by configuration and samples."""
     seeds = solved.seeds.one(position + 1)
     if seeds.here.any():
         yield seeds
@@ -106,7 +111,7 @@ def _behind(search: ChainNeedsSolver, solved: ChainNeeds, position: int) -> Iter
 
 
 def _joining(search: ChainNeedsSolver, solved: ChainNeeds, position: int, tail: Tail) -> Iterator[Seeds]:
-    """Stages that start with a tail and go on behind the fork."""
+    """Stages that start with a tail and continue behind the fork."""
     ends = range(tail.first_end, tail.last_end)
     for config in range(search.configs.count):
         started = [
@@ -120,7 +125,7 @@ def _joining(search: ChainNeedsSolver, solved: ChainNeeds, position: int, tail: 
 def _beside(
     search: ChainNeedsSolver, solved: ChainNeeds, position: int, tail: Tail, following: Seeds
 ) -> Iterator[Seeds]:
-    """Stages of a tail that do not go on, with something behind them and the other branches."""
+    """Stages of a tail that end with the fork, beside the other branches and in front of `following`."""
     end = int(solved.chain.ends[position + 1])
     width = following.here.shape[1]
     for config, costs in enumerate(search.configs.costs):
@@ -144,13 +149,16 @@ def _beside(
 
 
 def _each(search: ChainNeedsSolver, config: int, kept: IntArray, trees: Trees) -> Iterator[Seeds]:
-    """One for every number of samples that occurs; with fewer it may be done as well."""
+    """Seeds for every number of samples that occurs; each holds where fewer samples do."""
     for samples in np.unique(kept[kept < NEVER]).tolist():
         yield Seeds(search.configs.needs(config, np.array(samples)), (kept <= samples).astype(np.int64), trees)
 
 
 class MixedFeasibility:
-    """One question. limits: for each configuration the most samples that a stage may keep, (slots, choices)."""
+    """One question of feasibility.
+
+    limits: for each configuration the most samples that a stage may keep, shape (slots, choices).
+    """
 
     def __init__(self, configs: Configs, limits: list[IntArray], devices: int) -> None:
         self.configs, self.limits, self.devices = configs, limits, devices
@@ -159,7 +167,7 @@ class MixedFeasibility:
         self._others: dict[tuple[Fork, frozenset[int], bytes], list[NeedTable]] = {}
 
     def stages(self, chain: OperatorChain) -> list[MixedStage] | None:
-        """Stages for the whole chain; None where nothing fits."""
+        """The stages of the whole chain; None where nothing fits."""
         solved = self.behind(chain, self.configs.nothing_behind())
         front = self.configs.count
         if solved.table.needs[front, 0, self.devices] >= NEVER:
@@ -167,7 +175,7 @@ class MixedFeasibility:
         return stages_of(solved.table.trees[front, 0, self.devices])
 
     def behind(self, chain: OperatorChain, needs: IntArray) -> ChainNeeds:
-        """The chain with what asks `needs` of its last stage behind it."""
+        """Solve the chain in front of stages that put `needs` on its last stage."""
         key = chain, needs.tobytes()
         if key not in self._behind:
             here = np.zeros((chain.length + 1, self.devices + 1), np.int64)
@@ -176,7 +184,7 @@ class MixedFeasibility:
         return self._behind[key]
 
     def solve(self, chain: OperatorChain, seeds: Seeds) -> ChainNeeds:
-        """The chain with those seeds."""
+        """Solve the chain with those seeds."""
         table = NeedTable.empty(self.configs.fronts, chain.width, self.devices + 1)
         solved = ChainNeeds(chain, seeds, table)
         seeded = seeds.table()
@@ -237,7 +245,7 @@ class MixedFeasibility:
                 solved.table.lower(head.end + at, merge_tables(lead, rest))
 
     def _leads(self, fork: Fork, closing: MixedClosing, head: Head) -> list[NeedTable]:
-        """Of the parts that a head leaves, its own branch and what the closing leads; for each of its ends."""
+        """For each end of a head: what the head leaves of its own branch, with what the closing leads."""
         if head.owner is None:
             return [closing.lead]
         if head.owner == closing.tail.owner:
@@ -258,7 +266,7 @@ class MixedFeasibility:
         return self._side_by_side(fork, owners, closing.needs)[len(listed) - absorbed]
 
     def _side_by_side(self, fork: Fork, owners: frozenset[int], needs: IntArray) -> list[NeedTable]:
-        """The heaviest branches but the owners, `needs` behind them: none of them, one, two …"""
+        """The heaviest branches without the owners, with `needs` behind them: none of them, one, two …"""
         key = fork, owners, needs.tobytes()
         if key not in self._others:
             listed, rows = fork.others[owners]
@@ -279,7 +287,7 @@ class MixedFeasibility:
         return self._others[key]
 
     def _one_stage(self, slot: int, operators: Operators, needs: IntArray) -> NeedTable:
-        """One stage alone between a front and what is behind."""
+        """One stage alone, between a front and the stages behind."""
         found = NeedTable.empty(self.configs.fronts, 1, self.devices + 1)
         for config, costs in enumerate(self.configs.costs):
             samples = int(needs[config])
@@ -303,7 +311,8 @@ def mixed_drafts(
 ) -> Iterator[list[Draft]]:
     """Stages of the smallest time per sample among these sizes and ks, then those of relaxed targets.
 
-    What a message of a neighbour's micro-batch takes in buffers is not known to a stage: plans have to be checked.
+    A stage does not know the buffers for messages of a neighbour's micro-batch size, so the plans have to be
+    checked.
     """
     problem = search.problem
     costs = [search.costs(size) for size in sizes]

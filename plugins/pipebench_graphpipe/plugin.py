@@ -15,19 +15,25 @@ REFERENCE = f"{TITLE}, ASPLOS 2025, arXiv 2406.17145"
 
 
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
-    """variant: `paper`, the smallest bottleneck time per sample at every micro-batch; `best`, the shortest
-    simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest or of more
-    replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups.
-    objective (paper): which micro-batch wins, that of the shortest simulated mini-batch or of the smallest
-    bottleneck time per sample (tps).
-    targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
-    times it. near (best): partitions whose bottleneck is at most this share above the smallest, at the two best
-    micro-batches; 0: none. rivals (best): whether other planners' plans compete.
-    sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it).
-    k: largest kFkB of a stage, in powers of two. Either is tried around the two best micro-batch sizes, and
-    takes seconds.
-    tolerance: at which ratio of worked to failed target the bisection ends, above 1; 0 goes on to the last
-    nanosecond. memo: solve branches that are the same but for their names once.
+    """Options of the planner `graphpipe`.
+
+    - variant: `paper` takes the smallest bottleneck time per sample at every micro-batch; `best` the shortest
+      simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest or of more
+      replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups.
+    - objective (paper): the winning micro-batch has the shortest simulated mini-batch, or the smallest bottleneck
+      time per sample (tps).
+    - targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
+      times it.
+    - near (best): partitions whose bottleneck is at most this share above the smallest, at the two best
+      micro-batches;
+      0: none.
+    - rivals (best): whether other planners' plans compete.
+    - sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it),
+      tried around the two best micro-batch sizes. It takes seconds.
+    - k: largest kFkB of a stage, in powers of two. Tried as `sizes` is.
+    - tolerance: the bisection ends when the ratio of worked to failed target is at most 1 + this; 0 goes on to the
+      last nanosecond.
+    - memo: solve branches that differ in their names only once.
     """
 
     variant: Literal["best", "paper"] = "best"

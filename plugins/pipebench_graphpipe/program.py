@@ -15,12 +15,15 @@ NOT_A_STAGE = -1
 
 
 class ProgramArrays(NamedTuple):
-    """What the kernel reads.
+    """A program, as the kernel reads it.
 
-    group_start, group_operators: operators of each group. step_group: the group to add, or -1 to remove the group
-    added last; step_end: the solution row that the set then ends before, or -1. Row r adds the groups
-    prelude[prelude_start[r]] …, is itself a stage if row_end[r] >= 0, and runs steps first[r] … last[r] - 1;
-    its stage that ends before solution row e has slot row_slot[r] + e.
+    group_start, group_operators: operators of each group.
+    step_group: the group to add, or -1 to remove the group added last.
+    step_end: the solution row before which the set then ends, or -1.
+    prelude_start, prelude: row r adds the groups prelude[prelude_start[r]] … first.
+    row_end: row r is then itself a stage where row_end[r] >= 0.
+    first, last: it runs the steps first[r] … last[r] - 1.
+    row_slot: its stage that ends before solution row e has slot row_slot[r] + e.
     """
 
     group_start: IntArray
@@ -104,8 +107,10 @@ def _flat(lists: Sequence[Sequence[int]]) -> IntArray:
 class GraphArrays(NamedTuple):
     """An operator graph as lists laid end to end: those of item i are at start[i] … start[i + 1] - 1.
 
-    reads, makes: tensors of an operator; uses: its parameters. producer: of each tensor, -1 for an input of
-    the model. readers: how many operators read each tensor.
+    reads, makes: tensors of an operator.
+    uses: its parameters.
+    producer: of each tensor, -1 for an input of the model.
+    readers: number of operators that read each tensor.
     """
 
     reads_start: IntArray
@@ -122,9 +127,11 @@ class GraphArrays(NamedTuple):
 class Values(NamedTuple):
     """What each item adds to each column of a stage's sums, shape (items, columns).
 
-    operators: while it is in the stage. parameters: once, however many of its operators use it. received: a
-    tensor that comes in, or an input of the model that is read, once, however many read it. sent: a tensor that
-    goes out, once. workspace: (operators,), the largest counts.
+    operators: each operator of the stage.
+    parameters: each parameter once, however many operators use it.
+    received: each tensor that comes in or is a model input, once, however many operators read it.
+    sent: each tensor that goes out, once.
+    workspace: of each operator, shape (operators,); the largest counts.
     """
 
     operators: IntArray

@@ -129,7 +129,7 @@ class GraphPipeSearch:
         self._count(search)
         return found
 
-    def spread(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
+    def replicated_partitions(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
         """The partitions of the smallest bottleneck at its size whose stages have at least 2, or 4, replicas.
 
         A large micro-batch on few replicas has a small bottleneck, and long stages to fill and drain.
@@ -148,7 +148,7 @@ class GraphPipeSearch:
             self._count(search)
         return found
 
-    def relaxed(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
+    def relaxed_partitions(self, best: GraphPartition, memory_bytes: int) -> list[GraphPartition]:
         """The partitions of relaxed targets at its size, as many as the option `targets` asks for."""
         search = self._target_search(best.costs.micro_batch, memory_bytes)
         found: list[GraphPartition] = []

@@ -83,7 +83,7 @@ class TwoTerminal:
             self.add(tail, head, _behind(first, self.take(vertex, head)))
 
     @property
-    def done(self) -> bool:
+    def is_one_edge(self) -> bool:
         """Whether one edge is left."""
         return self.out[self.source].keys() == {self.sink} and self.into[self.sink] == {self.source}
 
@@ -243,7 +243,7 @@ def decompose(successors: Sequence[Sequence[int]]) -> Decomposition:
     graph, joins = _two_terminal(reduced)
     graph.reduce()
     linearised: list[tuple[int, ...]] = []
-    while not graph.done:
+    while not graph.is_one_edge:
         linearised.append(tuple(linearise_smallest_region(graph)))
         graph.reduce()
     return Decomposition(_freeze(graph.take(graph.source, graph.sink)), tuple(linearised), joins)

@@ -12,11 +12,14 @@ Operators = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class OperatorChain:
-    """elements: operators of each element. forks: those elements that are forks, by position.
+    """A chain of elements, some of which are forks.
 
-    ends[i]: the row of a solution for the stages from element i on, i = 0 … length. The rows behind that of a
-    fork belong to its heads. width: number of rows. rows[i]: a stage from element i that ends before solution
-    row e has slot rows[i] + e.
+    elements: operators of each element.
+    forks: by position.
+    ends: ends[i] is the solution row of the stages from element i on, i = 0 … length. The rows behind that of a
+        fork belong to its heads.
+    width: number of rows.
+    rows: a stage from element i that ends before solution row e has slot rows[i] + e.
     """
 
     elements: tuple[Operators, ...]
@@ -40,9 +43,11 @@ class OperatorChain:
 class Branch:
     """One branch of a fork.
 
-    elements: its operators, element by element; operators: all of them in that order. work: by which branches
-    are ordered. chain: that of the first branch that is the same but for its names. alike: its number among
-    these, from 1.
+    elements: its operators, element by element.
+    operators: all of them in that order.
+    work: by which branches are ordered.
+    chain: that of the first branch of equal structure and cost.
+    alike: its number among these branches, from 1.
     """
 
     elements: tuple[Operators, ...]
@@ -54,12 +59,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tail:
-    """How a stage that goes on behind a fork may start in it.
+    """How a stage that continues behind a fork may start in it.
 
     owner: the branch whose last elements it takes (a row for each first element), or none (one row).
-    absorbed: how many of the lightest other branches it takes whole. joins: whether it goes on behind the
-    fork, so that the other branches lead to it. Its stage from row k that ends before solution row e has slot
-    rows[k] + e, first_end <= e < last_end.
+    absorbed: how many of the lightest other branches it takes whole.
+    joins: whether it continues behind the fork, so that the other branches lead to it.
+    rows: its stage from row k that ends before solution row e has slot rows[k] + e, first_end <= e < last_end.
     """
 
     owner: int | None
@@ -75,7 +80,8 @@ class Head:
     """How a stage that starts before a fork may end in it.
 
     owner: the branch whose first elements it takes (an end for each last element), or none (one end).
-    absorbed: as in Tail. end: the solution row of the first of its `count` ends.
+    absorbed: as in Tail.
+    end: the solution row of the first of its `count` ends.
     """
 
     owner: int | None
@@ -92,9 +98,9 @@ PLAIN = Tail(None, 0, True, 0, 0, [])
 class Fork:
     """Branches, heaviest first, and the tails and heads that stages may have in it.
 
-    agreeing: for each tail, PLAIN too, the heads that may be chosen with it. others: for each set of owners left
-    out the remaining branches in order, and slots of runs of them as one stage: branches a … e - 1 of that
-    list have slot rows[a] + e.
+    agreeing: for each tail, PLAIN too, the heads that go with it.
+    others: for each set of owners, the remaining branches in order, and slots of runs of them as one stage:
+        branches a … e - 1 of that list have slot rows[a] + e.
     """
 
     branches: tuple[Branch, ...]
@@ -105,19 +111,19 @@ class Fork:
 
 
 def left_out(tail: Tail, head: Head | None = None) -> frozenset[int]:
-    """The branches that stages outside own in part."""
+    """The branches that stages outside take in part."""
     owners = {tail.owner} | ({head.owner} if head else set())
     return frozenset(owner for owner in owners if owner is not None)
 
 
 def absorbed_branches(fork: Fork, option: Tail | Head) -> tuple[int, ...]:
-    """The branches that a tail or head takes whole, by position."""
+    """Positions of the branches that a tail or head takes whole."""
     listed = [branch for branch in range(len(fork.branches)) if branch != option.owner]
     return tuple(listed[len(listed) - option.absorbed :])
 
 
 def agree(fork: Fork, tail: Tail, head: Head) -> bool:
-    """Whether a tail and a head may be chosen together: they take different branches, or parts of one.
+    """Whether a tail and a head go together: they take different branches, or parts of one.
 
     Whole branches are absorbed at one end only, so that those left are always the heaviest.
     """
@@ -128,7 +134,7 @@ def agree(fork: Fork, tail: Tail, head: Head) -> bool:
 
 
 def stage_operators(chain: OperatorChain, first: int, end: int) -> Operators:
-    """Of a stage that starts before element `first` and ends before a solution row."""
+    """Operators of a stage from element `first` to a solution row."""
     position = position_of(chain, end)
     operators = [o for element in chain.elements[first:position] for o in element]
     if chain.ends[position] != end:
@@ -141,7 +147,7 @@ def stage_operators(chain: OperatorChain, first: int, end: int) -> Operators:
 
 
 def tail_operators(chain: OperatorChain, position: int, tail: Tail, start: int, end: int) -> Operators:
-    """Of a stage that starts in the fork at a position, with the tail's start, and ends before a solution row."""
+    """Operators of a stage that starts with a tail in the fork at a position and ends before a solution row."""
     fork = chain.forks[position]
     operators = list(whole(fork, absorbed_branches(fork, tail)))
     if tail.owner is not None:
@@ -150,16 +156,16 @@ def tail_operators(chain: OperatorChain, position: int, tail: Tail, start: int, 
 
 
 def whole(fork: Fork, branches: Iterable[int]) -> Operators:
-    """Of whole branches."""
+    """Operators of whole branches."""
     return tuple(operator for branch in branches for operator in fork.branches[branch].operators)
 
 
 def position_of(chain: OperatorChain, end: int) -> int:
-    """The position whose rows hold a solution row."""
+    """The position to whose rows a solution row belongs."""
     return int(np.searchsorted(chain.ends, end, side="right")) - 1
 
 
 def head_of(fork: Fork, end: int) -> tuple[Head, int]:
-    """The head that a solution row belongs to, and which of its ends it is."""
+    """The head to which a solution row belongs, and the number of its end."""
     head = next(head for head in fork.heads if head.end <= end < head.end + head.count)
     return head, end - head.end

@@ -67,10 +67,11 @@ def _figures(
 
 @dataclass(frozen=True, slots=True)
 class StageCosts:
-    """Tables of shape (slots, replica choices).
+    """Tables of all stages, shape (slots, replica choices).
 
-    period_ns: forward, backward, what leaves the stage forward and back, and its share of the all-reduce.
-    once_bytes: on each device whatever is in flight; each_bytes: more for each micro-batch in flight.
+    period_ns: forward, backward, what leaves the stage in both directions, and its share of the all-reduce.
+    once_bytes: on each device, whatever is in flight.
+    each_bytes: more for each micro-batch in flight.
     """
 
     micro_batch: int
@@ -81,7 +82,7 @@ class StageCosts:
     each_bytes: IntArray
 
     def most_live(self, memory_bytes: int) -> Depths:
-        """The largest depth at which each stage fits; 0: never. The mini-batch bounds what is in flight."""
+        """The largest depth at which each stage fits; 0 for none. The mini-batch bounds what is in flight."""
         room = memory_bytes - self.once_bytes
         depth = np.where(room >= 0, room // np.maximum(self.each_bytes, 1), 0)
         endless = (depth >= self.micro_batches) | ((self.each_bytes == 0) & (room >= 0))

@@ -28,7 +28,12 @@ from pipebench_graphpipe.stage_costs import StageCosts
 
 @dataclass(frozen=True, slots=True)
 class RetracedStage:
-    """A stage: its operators, its slot and choice of replicas in the tables, and the depth it was planned at."""
+    """A stage that a solution stands for.
+
+    slot: its number in the tables.
+    choice: its choice of replicas.
+    depth: the depth at which it was planned.
+    """
 
     operators: Operators
     slot: int
@@ -38,14 +43,18 @@ class RetracedStage:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """Stages up to a seed of the chain: the position that something outside takes over, with devices left."""
+    """Stages in front of a seed of the chain.
+
+    position: where the stage outside takes over.
+    devices: those that are left.
+    """
 
     stages: tuple[RetracedStage, ...]
     position: int
     devices: int
 
     def after(self, *stages: RetracedStage) -> "Trail":
-        """The trail with stages in front."""
+        """The trail with more stages in front."""
         return replace(self, stages=(*stages, *self.stages))
 
 
@@ -56,13 +65,16 @@ Prefer = Literal["first", "last", "short"]
 
 
 class Retrace:
-    """Retraces solutions of one feasibility question. period_ns: of each slot and choice of replicas."""
+    """Finds the stages behind solutions of one feasibility question.
+
+    period_ns: of each slot and choice of replicas.
+    """
 
     def __init__(self, search: Feasibility, period_ns: IntArray, prefer: Prefer = "first") -> None:
         self.search, self.period_ns, self.prefer = search, period_ns, prefer
 
     def from_position(self, solved: ChainDepths, position: int, devices: int) -> Trail:
-        """From an element on, with at most so many devices."""
+        """The stages from an element on, with at most so many devices."""
         depth = int(solved.at(position)[devices])
         assert depth < UNREACHED
         if solved.seeds[position][devices] == depth:
@@ -74,7 +86,7 @@ class Retrace:
             end, choice = found
             operators = stage_operators(chain, position, end)
             stage = RetracedStage(operators, int(chain.rows[position]) + end, choice, depth)
-            return self._from_row(solved, end, devices - self._used(choice)).after(stage)
+            return self._from_row(solved, end, devices - self._replicas_of(choice)).after(stage)
         fork = chain.forks[position]
         for closing in closings(self.search, solved, position):
             if self.search.plain(fork, closing)[devices] == depth:
@@ -82,7 +94,7 @@ class Retrace:
         raise AssertionError("a depth without a source")
 
     def _from_row(self, solved: ChainDepths, end: int, devices: int) -> Trail:
-        """From a solution row on: an element, or what a head leaves of a fork."""
+        """The stages from a solution row on: from an element, or from what a head leaves of a fork."""
         position = position_of(solved.chain, end)
         if solved.chain.ends[position] == end:
             return self.from_position(solved, position, devices)
@@ -90,7 +102,7 @@ class Retrace:
         head, at = head_of(fork, end)
         for closing in closings(self.search, solved, position):
             if head in fork.agreeing[closing.tail]:
-                found = self.search.headed(fork, closing, head)
+                found = self.search.depths_behind(fork, closing, head)
                 if at < len(found) and found[at, devices] == solved.reached[end, devices]:
                     return self._side_by_side(solved, position, closing, devices, head, at)
         raise AssertionError("a depth without a source")
@@ -104,7 +116,9 @@ class Retrace:
         head: Head | None = None,
         at: int = 0,
     ) -> Trail:
-        """A fork under a closing: what the closing leads with all that follows, and the other branches."""
+        """The stages of a fork under a closing: what the closing leads with all that follows, and the other
+        branches.
+        """
         fork = solved.chain.forks[position]
         rest = self.search.rest(fork, closing, head)
         lead = closing.lead if head is None else self.search.lead_behind(fork, closing, head)[at]
@@ -136,10 +150,12 @@ class Retrace:
         end, choice = found
         operators = tail_operators(chain, position, tail, start.position, end)
         stage = RetracedStage(operators, row + end, choice, depth)
-        return self._from_row(solved, end, start.devices - self._used(choice)).after(*start.stages, stage)
+        return self._from_row(solved, end, start.devices - self._replicas_of(choice)).after(*start.stages, stage)
 
     def _others(self, fork: Fork, closing: Closing, head: Head | None, devices: int) -> list[RetracedStage]:
-        """Branches that no stage outside takes: each on its own, or runs of them as one stage."""
+        """The stages of branches that no stage outside takes: each branch on its own, or runs of them as one
+        stage.
+        """
         owners = left_out(closing.tail, head)
         listed, rows = fork.others[owners]
         depths = self.search.others(fork, owners, closing.depth)
@@ -157,7 +173,7 @@ class Retrace:
             first, choice = self._run(depths, rows, count, devices, closing.depth)
             operators = whole(fork, listed[first:count])
             stages.append(RetracedStage(operators, int(rows[first]) + count, choice, closing.depth + 1))
-            count, devices = first, devices - self._used(choice)
+            count, devices = first, devices - self._replicas_of(choice)
         return stages
 
     def _run(self, depths: Depths, rows: IntArray, count: int, devices: int, behind: int) -> tuple[int, int]:
@@ -177,7 +193,7 @@ class Retrace:
     def _stage(
         self, solved: ChainDepths, row: int, ends: range, depth: int, devices: int
     ) -> tuple[int, int] | None:
-        """Where a stage of that depth may end and its choice of replicas; None when no single stage does it."""
+        """The end and the choice of replicas of a stage of that depth; None when no single stage has it."""
         choices = int(np.searchsorted(self.search.replicas, devices, side="right"))
         slots = slice(row + ends.start, row + ends.stop)
         left = devices - self.search.replicas[:choices]
@@ -191,7 +207,7 @@ class Retrace:
             at = int(fits.argmax()) if self.prefer == "first" else fits.size - 1 - int(fits[::-1, ::-1].argmax())
         return ends.start + at // choices, at % choices
 
-    def _used(self, choice: int) -> int:
+    def _replicas_of(self, choice: int) -> int:
         return int(self.search.replicas[choice])
 
 
@@ -210,7 +226,7 @@ def _split_devices(left: Depths, right: Depths, devices: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GraphPartition:
-    """Stages within a target, and the longest of their periods."""
+    """Stages whose periods meet a target, with the longest of these periods."""
 
     costs: StageCosts
     stages: tuple[RetracedStage, ...]
@@ -219,14 +235,14 @@ class GraphPartition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetSolution:
-    """The partition that a target admits, and the solution it was retraced from: others may be as shallow."""
+    """The partition that a target admits, and its solution; other partitions may be as shallow."""
 
     partition: GraphPartition
     search: Feasibility
     solved: ChainDepths
 
     def partitions(self) -> list[GraphPartition]:
-        """Partitions of that target and depth, by each preference among stages that serve; no two alike."""
+        """Partitions of that target and depth, one for each preference among equal stages, without repetitions."""
         found = [self.partition]
         for prefer in OTHERS:
             other = _partition_of(self.search, self.solved, self.partition.costs, prefer)
@@ -239,14 +255,17 @@ OTHERS: tuple[Prefer, ...] = ("last", "short")
 
 
 class TargetSearch:
-    """Searches the space of one chain at one micro-batch size. live: limits by memory alone."""
+    """Searches the space of one chain at one micro-batch size.
+
+    live: limits by memory alone.
+    """
 
     def __init__(self, chain: OperatorChain, costs: StageCosts, live: Depths, devices: int) -> None:
         self.chain, self.costs, self.live, self.devices = chain, costs, live, devices
         self.calls = self.states = self.transitions = 0
 
     def within(self, target_ns: int | None) -> TargetSolution | None:
-        """Stages with periods of at most the target (None: any), as shallow as can be, if there are any."""
+        """The shallowest stages with periods of at most the target (None: any); None where there are none."""
         limits = self.live
         if target_ns is not None:
             limits = np.where(self.costs.period_ns <= target_ns, limits, 0).astype(np.int32)
@@ -265,8 +284,11 @@ class TargetSearch:
     ) -> GraphPartition | None:
         """The smallest bottleneck within a factor of 1 + tolerance; None when no plan fits in memory.
 
-        least_ns: no plan has a smaller one. The search goes by the ratio of what worked to what failed; a success
-        lowers the upper end to the bottleneck of the plan found. stop: asked before each further step.
+        least_ns: a lower bound on the bottleneck.
+        stop: called before each further step.
+
+        The search bisects the ratio of the targets that worked and failed. A success lowers the upper end to the
+        bottleneck of its plan.
         """
         found = self.within(None)
         best = None if found is None else found.partition
@@ -281,7 +303,7 @@ class TargetSearch:
         return best
 
     def near(self, best: GraphPartition, share: float) -> list[GraphPartition]:
-        """Other partitions for targets at the smallest bottleneck, that share above it, and half way."""
+        """Other partitions for three targets: the smallest bottleneck, that share above it, and half way."""
         found: list[GraphPartition] = []
         targets = (int(best.bottleneck_ns * (1 + part * share)) for part in (0, 0.5, 1))
         for target in dict.fromkeys(targets):

@@ -25,7 +25,11 @@ BoolArray = NDArray[np.bool_]
 
 
 class Allocation(NamedTuple):
-    """Stage i is the layers bounds[i] … bounds[i + 1] - 1; special[i]: it is on the special GPU."""
+    """The stages of a chain and where they run.
+
+    bounds: stage i holds the layers bounds[i] … bounds[i + 1] - 1.
+    special: special[i] says whether stage i runs on the special GPU, which may run several stages.
+    """
 
     bounds: tuple[int, ...]
     special: tuple[bool, ...]
@@ -37,12 +41,12 @@ class Allocation(NamedTuple):
 
     @property
     def arrays(self) -> tuple[IntArray, BoolArray]:
-        """As kernels read it."""
+        """Bounds and special as arrays, for the kernels."""
         return np.array(self.bounds, np.int64), np.array(self.special, np.bool_)
 
 
 def normal_form(allocation: Allocation) -> Allocation:
-    """The same with a lone special stage as a normal one."""
+    """The same allocation, where a single stage on the special GPU becomes a normal stage."""
     if allocation.special.count(True) > 1:
         return allocation
     return Allocation(allocation.bounds, (False,) * len(allocation.special))
@@ -53,15 +57,20 @@ FITS, SKIP, STOP = 0, 1, 2
 
 
 class Estimate(NamedTuple):
-    """tight: which memory bound (see above).
+    """Which estimate of an allocation's period is computed.
 
-    in_place: neighbours that are both on the special GPU exchange nothing and hold one buffer, as the cost model
-    has it; else they are charged a transfer and buffers at both ends, as printed. With both the estimate is below
-    every schedule of the allocation in which the transfers of a cut take turns.
+    tight: the special GPU holds one micro-batch more only in the group of stages that needs most for it, and the
+        workspace of one stage. Else the workspace of all its stages is added up, and no further micro-batch
+        counts.
+    in_place: two neighbours on the special GPU exchange nothing and share one buffer, as in the cost model. Else
+        they pay a transfer and a buffer at each end, as the paper prints it.
+    both_ways: the two transfers of a cut may overlap (links that carry both directions at once, tensors without a
+        gradient). A transfer then only adds its time to the delay, and the longer one of a cut must fit into a
+        period.
 
-    both_ways: they need not (links that carry both directions at once, tensors without a gradient): a transfer
-    then adds its time to the delay and nothing else, and the longer one of a cut fits into a period (proof: see
-    contiguous_plan). Below every schedule on links with one transfer at a time in each direction.
+    With tight and in_place the estimate is a lower bound on every schedule of the allocation whose transfers of a
+    cut take turns. With both_ways it is one on links with one transfer at a time in each direction (proof: see
+    contiguous_plan).
     """
 
     tight: bool
@@ -70,9 +79,14 @@ class Estimate(NamedTuple):
 
 
 class Front(NamedTuple):
-    """What is known of the stages behind a layer: delay V in front of them, ns, and its group, V in whole periods;
-    load of the special GPU, ns; its bytes with group - 1 live micro-batches, the most that one more adds at its
-    peak, and that in the open group.
+    """What the stages behind a layer need.
+
+    delay: V in front of these stages, in ns.
+    group: V in whole periods, rounded up.
+    load: work of the special GPU, in ns.
+    held: bytes of the special GPU with group - 1 live micro-batches.
+    peak: bytes that one more live micro-batch adds at most, in any group.
+    current: bytes that it adds in the group that is still open.
     """
 
     delay: int
@@ -87,9 +101,10 @@ class Front(NamedTuple):
 def pass_cut(
     table: RunTable, period: int, front: Front, end: int, beside: bool, both_ways: bool
 ) -> tuple[bool, Front]:
-    """The front in front of the cut at `end`; false when its transfers exceed the period.
+    """Move the front across the cut at `end`. The first value is false when the transfers exceed the period.
 
-    beside: both sides are on the special GPU and pass tensors in place. both_ways: see Estimate.
+    beside: both sides are on the special GPU and pass tensors in place.
+    both_ways: see Estimate.
     """
     if beside or end == table.layers.shape[1] - 1:
         return True, front
@@ -115,7 +130,12 @@ def add_stage(
     special: bool,
     beside: bool,
 ) -> tuple[int, Front]:
-    """The front in front of stage [first, end), given the one in front of the cut at `end`; FITS, SKIP or STOP."""
+    """Move the front across stage [first, end). The status is FITS, SKIP or STOP.
+
+    front: the one in front of the cut at `end`.
+    special: the stage runs on the special GPU.
+    beside: so does the stage behind it.
+    """
     work = stage_ns(table, WORK, first, end)
     if work > period:
         return STOP, front
@@ -188,7 +208,7 @@ def estimated_period(
     below: int,
     estimate: Estimate,
 ) -> int:
-    """The shortest period in low … below - 1 at which the estimate is met; `below` when there is none."""
+    """The shortest period in low … below - 1 that the estimate of this allocation meets; `below` for none."""
     high = below
     while low < high:
         middle = (low + high) // 2

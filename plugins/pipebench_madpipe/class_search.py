@@ -19,18 +19,18 @@ NEAR = 4
 
 
 def spread(of: Class, also: Iterable[int]) -> Class:
-    """Only the cuts `also`, and of each share of the work the one with the smallest buffers."""
+    """Keep only the cuts `also` and, in each share of the work, the cut with the smallest buffers."""
     return _restrict_cuts(of, {*also, *_shares(of.table, SHARES)})
 
 
 def around(of: Class, bounds: Iterable[int]) -> Class:
-    """Only cuts close to `bounds`, and a few spread over the chain."""
+    """Keep only the cuts close to `bounds`, and a few along the whole chain."""
     close = {bound + by for bound in bounds for by in range(-NEAR, NEAR + 1)}
     return _restrict_cuts(of, close | _shares(of.table, FEW_SHARES))
 
 
 def restricted_table(table: RunTable, cuts: IntArray) -> RunTable:
-    """The table of the same chain cut only at `cuts`, which ascend from 0 to L: all costs stay exact."""
+    """The table of the same chain with cuts at `cuts` only, which ascend from 0 to L. All costs stay exact."""
     return RunTable(
         np.ascontiguousarray(table.layers[:, cuts]), np.ascontiguousarray(table.stages[np.ix_(cuts, cuts)])
     )
@@ -62,11 +62,19 @@ EQUAL, WIDE = 2000, 64
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look where the bound is not met: target periods, fewer around the best plan of a coarse search,
-    labels for all of them, allocations at each, nodes to schedule the first allocation and each other one at one
-    period, and nodes for the moves from one allocation. Of a chain of more than short_chain layers only some cuts
-    are tried first; labels for that. Of one of more than long_chain the bound is not closed; labels for each of
-    its probes, times the layers.
+    """How hard to search where a plan does not meet the bound.
+
+    targets: target periods between the bound and the best plan.
+    more_targets: target periods of the second round, with cuts close to the best plan (long chains).
+    labels: labels for all target periods together.
+    short_chain: a chain of more layers is searched with some of its cuts first.
+    long_chain: for a chain of more layers the bound is not closed.
+    coarse_labels: labels of the search with some of the cuts.
+    bound_labels: labels of one probe of a long chain's bound, times its layers.
+    wanted: allocations at each target period.
+    first_nodes: nodes to schedule one of the first allocations at one period.
+    nodes: nodes to schedule any other allocation at one period.
+    move_nodes: nodes for all moves from one allocation.
     """
 
     targets: int = 12
@@ -84,7 +92,10 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class PeriodicAllocation:
-    """An allocation that runs at period_ns; instants of allocation_pattern's operations, None: under 1F1B*."""
+    """An allocation with a schedule of period `period_ns`.
+
+    instants: start of each operation of allocation_pattern, in ns. None: the schedule is 1F1B*.
+    """
 
     allocation: Allocation
     period_ns: int
@@ -93,11 +104,13 @@ class PeriodicAllocation:
 
 @dataclass(slots=True)
 class ClassSearch:
-    """One search: give it a chain, then `run`. best: None when nothing was found below the cutoff.
+    """The search on one chain: create it, then call `run`.
 
-    both_ways: the transfers of a cut need not take turns. Schedules are searched as if they did; the bound holds.
-    lower_ns: no plan of the class is below it (or the cutoff). met_ns: of a long chain, the shortest period that
-    the estimate met with some of its cuts. counts: probes, states, labels, nodes.
+    both_ways: the transfers of a cut may overlap. The search still lets them take turns; the bound does not.
+    best: the best plan; None where no plan is below the cutoff.
+    lower_ns: a lower bound on the period of every plan of the class (or the cutoff).
+    met_ns: the shortest period that the estimate met with some of the cuts (long chains only).
+    counts: probes, states, labels and nodes.
     """
 
     chain: Chain
@@ -113,7 +126,10 @@ class ClassSearch:
     counts: dict[str, int] = field(default_factory=dict)
 
     def run(self, below_ns: int | None = None, start: PeriodicAllocation | None = None) -> None:
-        """Look for plans of a period below `below_ns`; start: one that is known, of that period."""
+        """Search for plans of a period below `below_ns`.
+
+        start: a known plan of that period.
+        """
         self.lower_ns = shortest_period(self.chain, self.stages)
         contiguous = contiguous_optimum(self.chain, self.stages, self.memory, below_ns=below_ns, stop=self.stop)
         self._count(probes=contiguous.probes, states=contiguous.states)
@@ -130,17 +146,17 @@ class ClassSearch:
         firsts: list[Allocation] = []
         if of.length > self.effort.short_chain:
             near, firsts = self._coarse(of, below)
-            self.met_ns = min((self._met(of, first, below) for first in firsts), default=below)
+            self.met_ns = min((self._period_estimate(of, first, below) for first in firsts), default=below)
             for first in firsts:
                 if self._open(below):
                     below = self._schedule(of, first, below, self.effort.first_nodes)
-        self.lower_ns, found = self._bound(of, min(below, self.met_ns or below))
+        self.lower_ns, found = self._lower_bound(of, min(below, self.met_ns or below))
         starts = [*found, *firsts] + ([] if self.best is None else [self.best.allocation])
         for first in found:
             if self._open(below):
                 below = self._schedule(of, first, below, self.effort.first_nodes)
         if of.length <= self.effort.long_chain and 0 < below - self.lower_ns <= self.lower_ns // EQUAL:
-            self.lower_ns, _ = self._bound(of, below, self.lower_ns + 1)
+            self.lower_ns, _ = self._lower_bound(of, below, self.lower_ns + 1)
         below = self._targets(of, near, below, self.effort.targets)
         below = self._moves(of, starts, below)
         if of.length > self.effort.short_chain and self.best is not None:
@@ -162,7 +178,7 @@ class ClassSearch:
         return proven_bound(of, estimate, self.lower_ns, below, self.stop, within=width, each_labels=each)
 
     def _coarse(self, of: Class, below: int) -> tuple[Class, list[Allocation]]:
-        """Allocations of a long chain that the estimate likes, best first, and the cuts around the first."""
+        """Allocations with some of the cuts whose estimate is best, best first; and the class around the first."""
         near = spread(of, self.best.allocation.bounds if self.best is not None else ())
         firsts: list[Allocation] = []
         for _ in range(2):
@@ -174,15 +190,15 @@ class ClassSearch:
             if found.best is None:
                 break
             firsts.insert(0, near.on_whole_chain(found.best))
-            near, below = around(of, firsts[0].bounds), self._met(of, firsts[0], below)
+            near, below = around(of, firsts[0].bounds), self._period_estimate(of, firsts[0], below)
         return near, firsts
 
-    def _met(self, of: Class, allocation: Allocation, below: int) -> int:
-        """The shortest period that the estimate of the allocation meets, or `below`."""
+    def _period_estimate(self, of: Class, allocation: Allocation, below: int) -> int:
+        """The shortest period that the estimate of the allocation meets; `below` where it meets none."""
         return estimated_period(of.table, *allocation.arrays, of.memory, self.lower_ns, below, BOUND)
 
-    def _bound(self, of: Class, below: int, parts: int = EQUAL) -> tuple[int, list[Allocation]]:
-        """The period that the class is proven not to be below, and what meets it and is below `below`."""
+    def _lower_bound(self, of: Class, below: int, parts: int = EQUAL) -> tuple[int, list[Allocation]]:
+        """A proven lower bound on the period of the class, and allocations that meet it at less than `below`."""
         width = self.lower_ns // parts
         if of.length <= self.effort.long_chain:
             found = estimated_optimum(of, BOUND, self.lower_ns, below, self.stop, within=width)
@@ -195,7 +211,7 @@ class ClassSearch:
         return below > self.lower_ns and not self.stop()
 
     def _targets(self, of: Class, near: Class, below: int, most: int) -> int:
-        """Schedule what the estimate admits at periods between what `near` meets, or the bound, and the best."""
+        """Schedule allocations whose estimate meets target periods, from the lower bound up to the best plan."""
         seen: set[Allocation] = set()
         made = 0
         low = max(self.lower_ns, self.met_ns)
@@ -216,7 +232,7 @@ class ClassSearch:
 
     def _schedule(self, of: Class, allocation: Allocation, below: int, nodes: int) -> int:
         arrays = allocation.arrays
-        low = self._met(of, allocation, below)
+        low = self._period_estimate(of, allocation, below)
         period, instants, visited = schedule_below(of.table, of.memory, low, below, *arrays, nodes)
         self._count(nodes=visited)
         if period < 0:
@@ -225,7 +241,7 @@ class ClassSearch:
         return period
 
     def _moves(self, of: Class, starts: list[Allocation], below: int) -> int:
-        """Local search from the best and from where it came."""
+        """Improve the best plan and the `starts` by local search."""
         listed = ([] if self.best is None else [self.best.allocation]) + starts
         for allocation in dict.fromkeys(listed):
             if not self._open(below):

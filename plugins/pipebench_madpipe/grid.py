@@ -45,7 +45,7 @@ def most_work(table: RunTable) -> int:
 
 @kernel
 def _index(value: int, end: int, count: int, rounding: int) -> int:
-    """The number of the grid value that stands for `value`; `count` or more: beyond the grid."""
+    """The number of the grid value for `value`. A number of `count` or more is beyond the grid."""
     if end == 0:
         return 0 if value == 0 else count
     scaled = value * (count - 1)

@@ -14,9 +14,9 @@ MOST_LABELS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """The allocations to choose from: stages of this table on least … most GPUs of `memory` bytes.
+    """The class of allocations to choose from: stages of `table` on least … most GPUs of `memory` bytes.
 
-    cuts: the table is of a longer chain with fewer cuts, and these are where they lie in it.
+    cuts: positions of this table's cuts in a longer chain, where the table has only some of its cuts.
     """
 
     table: RunTable
@@ -39,7 +39,11 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class LabelSearch:
-    """lower_ns: no allocation's estimate is below it. best: one that meets it (None: none below the cutoff)."""
+    """What a search over target periods found.
+
+    lower_ns: a lower bound on the estimate of every allocation.
+    best: an allocation that meets the shortest period found; None where none is below the cutoff.
+    """
 
     lower_ns: int
     best: Allocation | None
@@ -50,7 +54,7 @@ class LabelSearch:
 def allocations_at(
     of: Class, period: int, estimate: Estimate, wanted: int, most_labels: int = MOST_LABELS
 ) -> tuple[list[Allocation], int, bool]:
-    """Allocations whose estimate meets the period (at most `wanted`), labels made, and whether none is proven."""
+    """At most `wanted` allocations that meet the period; labels made; whether it is proven that none exists."""
     found, labels, bounds, special = reach(
         of.table, of.memory, period, of.least, of.most, estimate, wanted, most_labels
     )
@@ -75,11 +79,13 @@ def estimated_optimum(
 ) -> LabelSearch:
     """The shortest period in low … below - 1 that the estimate of some allocation meets.
 
-    Algorithm 1 of MadPipe as a search that closes: each allocation found lowers the upper end to the shortest
-    period of its own estimate; just below that end and the middle of the bracket are tried in turn, because the
-    first allocation is often the best; with a limit on the labels not the middle but a quarter below the end.
-    A period at which the labels run out of room ends the search with the bound proven by then. within: a
-    bracket so narrow, in ns, is left open. most_labels: of all probes.
+    This is Algorithm 1 of MadPipe as a bisection that closes. Each allocation found lowers the upper end to the
+    shortest period of its own estimate. The next target is in turn just below the upper end, because the first
+    allocation is often the best, and in the middle (with most_labels: a quarter below the upper end). The search
+    ends with the bound proven so far when a period needs more labels than there are.
+
+    within: width in ns at which the bracket may stay open.
+    most_labels: labels of all probes together.
     """
     best: Allocation | None = None
     probes = labels = 0
@@ -116,10 +122,12 @@ def proven_bound(
     within: int,
     each_labels: int,
 ) -> LabelSearch:
-    """A period that no allocation's estimate is below, from probes of at most each_labels labels each.
+    """A lower bound on the estimate of every allocation, from probes of at most each_labels labels each.
 
-    For chains too long to close the bracket: a period that is far below the best costs few labels. One at which
-    they run out counts as met. within: a bracket so narrow, in ns, is left open, except next to `below`.
+    This is for chains that are too long to close the bracket: a period far below the best costs few labels. A
+    period that needs more labels counts as met.
+
+    within: width in ns at which the bracket may stay open, except next to `below`.
     """
     high = below
     probes = labels = 0

@@ -17,14 +17,17 @@ SHORT, SHORT_EXCESSES, EXCESSES = 100, 6, 2
 
 @kernel
 def excess_of(table: RunTable, period: int, delay: int, first: int) -> int:
-    """The step of this delay in front of layer `first`; the last one stands for all beyond, too."""
+    """The step of this delay in front of layer `first`. The last step stands for every larger delay too."""
     excess = delay - table.layers[WORK, -1] + table.layers[WORK, first]
     return int(2 * excess // period)
 
 
 @kernel
 def least_needs(table: RunTable, memory: int, period: int, normals: int, estimate: Estimate) -> IntArray:
-    """For layers 0 … k - 1, [k, 1 if the stage at k is special, excess, normal GPUs left, LOAD | HELD | BOTH]."""
+    """Least needs of the layers 0 … k - 1.
+
+    The table is indexed [k, 1 if the stage at k is special else 0, excess, normal GPUs left, LOAD | HELD | BOTH].
+    """
     length = table.layers.shape[1] - 1
     steps = SHORT_EXCESSES if length <= SHORT else EXCESSES
     needs = np.full((length + 1, 2, steps, normals + 1, 3), FAR, np.int64)
@@ -91,10 +94,10 @@ COLUMNS = 10
 
 @kernel
 def _dominates(one: IntArray, other: IntArray) -> bool:
-    """Whether what can follow `other` can follow `one`.
+    """Whether every completion of `other` is a completion of `one` too.
 
-    In a lower group the next special stage has a live micro-batch less, which makes up for what the open
-    group of `other` has not summed up yet.
+    In a lower group the next special stage has one live micro-batch less. That makes up for the bytes that the
+    open group of `other` has not added up yet.
     """
     return bool(
         one[DELAY] <= other[DELAY]
@@ -106,8 +109,8 @@ def _dominates(one: IntArray, other: IntArray) -> bool:
 
 
 @kernel
-def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
-    """Whether a label of the list that starts at heads[at] dominates `fresh`; those that it dominates leave."""
+def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
+    """Whether a label in the list at heads[at] dominates `fresh`. Removes the labels that `fresh` dominates."""
     before, other = -1, heads[at]
     while other >= 0:
         if _dominates(labels[other], fresh):
@@ -130,7 +133,10 @@ def _covered(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> boo
 
 @kernel
 def _below(ascending: IntArray, value: int) -> int:
-    """How many entries are below the value. By hand: numba takes seconds to compile numpy's."""
+    """The number of entries below the value.
+
+    numpy's searchsorted would do, but numba takes seconds to compile it.
+    """
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) // 2
@@ -152,10 +158,12 @@ def reach(
     wanted: int,
     most_labels: int,
 ) -> tuple[int, int, IntArray, BoolArray]:
-    """Allocations of all layers on least … most GPUs whose estimate meets the period, none dominated by another.
+    """Allocations of all layers on least … most GPUs whose estimate meets the period; none dominates another.
 
-    wanted: stop at so many. Returns how many were found (-1: none, and gave up at most_labels), labels made, and
-    for each found its bounds, shape (found, L + 1) padded with L, and which stages are special, (found, L).
+    wanted: stop at this number of allocations.
+
+    Returns the number found (-1: none, and the search gave up at most_labels), the number of labels, and for each
+    allocation its bounds, shape (found, L + 1) padded with L, and its special stages, shape (found, L).
     """
     length = table.layers.shape[1] - 1
     normals = most - 1
@@ -217,7 +225,7 @@ def reach(
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
                             fresh[PEAK], fresh[CURRENT] = front.peak, front.current
                             fresh[GROUP] = front.group
-                            if _covered(labels, head[first, reached], after, fresh):
+                            if _is_dominated(labels, head[first, reached], after, fresh):
                                 continue
                             left = normals - reached
                             if cannot_end(table, memory, period, needs, front, first, kind, left):

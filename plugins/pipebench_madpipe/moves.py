@@ -26,12 +26,16 @@ from pipebench_madpipe.stage_table import (
 def allocation_pattern(
     table: RunTable, bounds: IntArray, special: BoolArray, memory: int
 ) -> tuple[bool, PeriodicConstraints]:
-    """The pattern of these stages, in chain order F_1, its transfer, F_2, … B_2, the transfer back, B_1.
+    """The constraints on a periodic schedule of these stages; false when some stage cannot hold one micro-batch.
 
-    bounds, special: of consecutive stages that end with the last layer; when they do not begin with layer 0 the
-    pattern is what the whole allocation must obey at least. False when some stage cannot hold one micro-batch.
-    Of the special GPU and a neighbour on both sides of it all transfers share one link. An operation follows the
-    one before it within a period, which loses nothing: what comes before can be moved later by whole periods.
+    The operations are in chain order: F_1, its transfer, F_2, … B_2, the transfer back, B_1.
+
+    bounds, special: consecutive stages that end with the last layer. When they do not begin with layer 0, the
+    constraints are necessary ones for every allocation that ends so.
+
+    All transfers between the special GPU and a neighbour on both sides of it share one link. Each operation starts
+    within a period of the one before it. That loses nothing, because earlier operations can move later by whole
+    periods.
     """
     stages = len(special)
     inside = np.empty(stages, np.int64)
@@ -138,7 +142,10 @@ def allocation_pattern(
 
 @kernel
 def _link(special: BoolArray, stage: int) -> int:
-    """The link of the cut in front of `stage`, not between two special stages: one for each pair of GPUs."""
+    """The link of the cut in front of `stage`: one for each pair of GPUs.
+
+    The cut must not lie between two special stages.
+    """
     between_specials = stage > 1 and special[stage] and special[stage - 2]
     return len(special) + stage - (1 if between_specials else 0)
 
@@ -151,7 +158,9 @@ SHIFT = 3
 
 
 @kernel
-def _moved(bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int) -> tuple[IntArray, BoolArray]:
+def _apply_move(
+    bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int
+) -> tuple[IntArray, BoolArray]:
     """The allocation after a move; with no stages when there is no such move."""
     stages = len(special)
     none = np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -220,15 +229,18 @@ def next_move(
     place: tuple[int, int, int],
     estimate: Estimate,
 ) -> tuple[tuple[int, int, int], IntArray, BoolArray]:
-    """The first move from `place` on (kind, stage, choice) whose estimate meets the period, and what follows it.
+    """The first move from `place` on whose estimate meets the period, the bounds and the special stages after it.
 
-    gpus: least and most that may be used. No stages: there is no such move.
+    gpus: least and most GPUs that may be used.
+    place: kind, stage and choice.
+
+    No stages are returned where there is no such move.
     """
     kind, stage, choice = place
     while kind < KINDS:
         while stage < len(special):
             while choice < _choices(bounds, kind, stage):
-                at, where = _moved(bounds, special, kind, stage, choice)
+                at, where = _apply_move(bounds, special, kind, stage, choice)
                 choice += 1
                 if len(where) == 0 or not gpus[0] <= _devices(where) <= gpus[1]:
                     continue
@@ -242,7 +254,7 @@ def next_move(
 def schedule_below(
     table: RunTable, memory: int, low: int, below: int, bounds: IntArray, special: BoolArray, most_nodes: int
 ) -> tuple[int, IntArray, int]:
-    """The shortest period below `below` at which the allocation has a schedule (-1), its instants, and nodes."""
+    """The shortest period below `below` of a schedule of the allocation (-1: none); its instants; the nodes."""
     nothing = np.zeros(0, np.int64)
     if below <= low:
         return -1, nothing, 0
@@ -270,10 +282,14 @@ def improve(
     most_nodes: int,
     each_nodes: int,
 ) -> tuple[int, IntArray, BoolArray, IntArray, int]:
-    """Take moves while one shortens the period: the period, bounds, special, instants and nodes.
+    """Take moves while one shortens the period. Returns the period, bounds, special, instants and nodes.
 
-    No instants: no move did. Stops at `low`, or when the schedules have taken `most_nodes` nodes, each_nodes for
-    one at one period. A move is scheduled only when its estimate is below the period.
+    low: stop at this period.
+    most_nodes: nodes of all schedules together.
+    each_nodes: nodes of one schedule at one period.
+
+    Instants are empty where no move shortened the period. A move is scheduled only when its estimate is below the
+    period.
     """
     instants = np.zeros(0, np.int64)
     nodes = 0

@@ -21,14 +21,20 @@ from pipebench.domain.topology import topological_order
 
 
 class PeriodicConstraints(NamedTuple):
-    """n operations of micro-batch 0 at unknown instants t; every other micro-batch is shifted by whole periods T.
+    """Constraints on n operations of micro-batch 0 at unknown instants t.
 
-    duration: ns, shape (n,). resource: which device or link each one occupies, -1 none, (n,). Arc i says
-    t[arc_to] - t[arc_from] >= arc_ns + arc_periods x T. lane_start: shared device d runs the stages numbered
-    lane_start[d] … lane_start[d + 1] - 1, whose operations are lane_forward and lane_backward and which add
-    lane_each bytes for each live micro-batch. Event e: when event_operation[e] starts on device event_lane[e],
-    what is live must fit in event_room[e] bytes. A device with one stage needs no event: an arc limits how
-    long a micro-batch lives. Durations on shared devices are at least 1 ns, so that what runs first is defined.
+    Every other micro-batch is shifted by whole periods T.
+
+    duration: ns, shape (n,). At least 1 on a shared device, so that the order is defined.
+    resource: the device or link that each operation occupies, -1 for none, shape (n,).
+    arc_from, arc_to, arc_ns, arc_periods: arc i says t[arc_to] - t[arc_from] >= arc_ns + arc_periods x T.
+    lane_start: shared device d runs the stages lane_start[d] … lane_start[d + 1] - 1.
+    lane_forward, lane_backward: the operations of each of these stages.
+    lane_each: bytes that each of these stages adds for each live micro-batch.
+    event_lane, event_operation, event_room: when event_operation[e] starts on device event_lane[e], the live
+        micro-batches must fit in event_room[e] bytes.
+
+    A device with one stage needs no event: an arc limits how long a micro-batch lives.
     """
 
     duration: IntArray
@@ -47,12 +53,12 @@ class PeriodicConstraints(NamedTuple):
 
 
 def busiest_ns(pattern: PeriodicConstraints) -> int:
-    """ns of each period on the device or link that is occupied longest, at least 1."""
+    """Busy ns in each period of the busiest device or link, at least 1."""
     return largest_load(pattern.duration.tolist(), pattern.resource.tolist())
 
 
 def largest_load(duration: Sequence[int], resource: Sequence[int]) -> int:
-    """The same from lists; resource -1 is none."""
+    """The same as busiest_ns, from lists. Resource -1 is none."""
     loads: dict[int, int] = {}
     for one, lasts in zip(resource, duration, strict=True):
         loads[one] = loads.get(one, 0) + lasts
@@ -65,7 +71,11 @@ Operation = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class PlanPattern:
-    """operations[i] is what operation i of the pattern is; all durations in a row are `row_ns`."""
+    """The constraints of a plan.
+
+    operations: what each operation of the pattern is.
+    row_ns: the sum of all durations.
+    """
 
     operations: tuple[Operation, ...]
     pattern: PeriodicConstraints
@@ -81,11 +91,15 @@ class _Arcs:
 
 
 def plan_pattern(model: CostModel, plan: Plan, within_reserve: bool = True) -> PlanPattern:
-    """The pattern of a plan in the async regime (MadPipe section 4.3, for any graph of stages).
+    """The constraints on a periodic schedule of a plan in the async regime.
 
-    Memory is that of CostModel within the devices' memory less the reserve, or all of it. The transfers between
-    two stages are one operation; links as the cluster's link mode has them. Raises UnsupportedProblem (sync,
-    micro-batches that differ, k > 1) and InfeasibleProblem for devices that cannot hold one micro-batch.
+    Source: MadPipe section 4.3, for any graph of stages.
+
+    Memory is that of CostModel, within the memory of each device less the reserve, or within all of it. The
+    transfers between two stages are one operation. Links behave as the cluster's link mode says.
+
+    Raises UnsupportedProblem (sync, different micro-batches, k > 1) and InfeasibleProblem for devices that cannot
+    hold one micro-batch.
     """
     if model.problem.regime.mode != "async":
         raise UnsupportedProblem("a periodic schedule never flushes: it is for the async regime only")
@@ -121,7 +135,7 @@ def plan_pattern(model: CostModel, plan: Plan, within_reserve: bool = True) -> P
 
 
 def periodic_schedule(found: PlanPattern, instants: IntArray, period: int) -> PeriodicSchedule:
-    """The schedule that starts micro-batch 0 of operation i at instants[i]."""
+    """The schedule in which operation i of micro-batch 0 starts at instants[i]."""
     placed = [(kind, a, b, int(at)) for (kind, a, b), at in zip(found.operations, instants, strict=True)]
     runs = [(stage, kind, at) for kind, stage, target, at in placed if target < 0]
     sends = [(source, target, kind, at) for kind, source, target, at in placed if target >= 0]
@@ -131,7 +145,7 @@ def periodic_schedule(found: PlanPattern, instants: IntArray, period: int) -> Pe
 def _operations(
     model: CostModel, plan: Plan
 ) -> tuple[list[Operation], list[int], dict[tuple[int, int], tuple[int, int]]]:
-    """Operations, their durations, and ns forward and backward of what goes from stage to stage."""
+    """The operations, their durations, and ns forward and backward of the transfers from stage to stage."""
     times = [model.stage_times(stage, plan) for stage in plan.stages]
     hops = {
         (t.source, t.target): (t.forward_ns, t.backward_ns)
@@ -164,9 +178,10 @@ def _dependencies(
 
 
 def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequence[int], busiest: int) -> None:
-    """Bound every distance without loss: what lies a period behind all that precedes it can be moved forward.
+    """Bound the distance of every two operations; this loses nothing.
 
-    In a chain that holds between neighbours, so that one buffer is enough between stages on one device.
+    An operation that starts a period after all that precede it can move earlier. In a chain that holds for
+    neighbours, so one buffer is enough between two stages on one device.
     """
     order = topological_order(after, [str(i) for i in range(len(after))])
     if all(b in after[a] for a, b in pairwise(order)):
@@ -180,7 +195,10 @@ def _hold_together(arcs: _Arcs, after: Sequence[Sequence[int]], duration: Sequen
 
 
 def _longest_life(duration: Sequence[int], busiest: int) -> int:
-    """Periods: every operation spans at most those that its duration takes, and waits less than one."""
+    """The most periods that a micro-batch lives.
+
+    Each operation waits less than one period and spans those that its duration takes.
+    """
     return len(duration) + -(-sum(duration) // max(busiest, 1))
 
 
@@ -214,9 +232,9 @@ def _limit_live(
     memory: _Memory,
     longest: int,
 ) -> None:
-    """How many periods a micro-batch may live in a stage: by its in_flight, and by all the memory of its devices.
+    """Limit the periods that a micro-batch lives in a stage, by its in_flight and by the memory of its devices.
 
-    More than the longest life limits nothing, and times a period in ns it would leave 64 bits.
+    A limit above the longest life has no effect. Times a period in ns it would leave 64 bits.
     """
     for position, stage in enumerate(plan.stages):
         limits = []

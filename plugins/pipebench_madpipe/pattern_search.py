@@ -36,7 +36,7 @@ def close(pattern: PeriodicConstraints, period: int) -> tuple[bool, IntArray]:
 
 @kernel
 def require(distance: IntArray, a: int, b: int, length: int) -> bool:
-    """Add t[b] - t[a] >= length to a closed matrix; false when that contradicts it (the matrix is then void)."""
+    """Add t[b] - t[a] >= length to a closed matrix; false on a contradiction, after which the matrix is void."""
     if length <= distance[a, b]:
         return True
     if distance[b, a] + length > 0:
@@ -56,7 +56,7 @@ def require(distance: IntArray, a: int, b: int, length: int) -> bool:
 
 @kernel
 def least_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int) -> int:
-    """The least k of the pair: whole periods that b may lie behind a. -1 for an operation and itself."""
+    """The least k of the pair, the whole periods that b lies behind a. -1 for an operation and itself."""
     return int(-(-(distance[a, b] + pattern.duration[b]) // period) - 1)
 
 
@@ -70,7 +70,7 @@ def most_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a:
 def narrow(
     pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int, least: int, most: int
 ) -> bool:
-    """Hold the pair's k within least … most; false when that contradicts the distances."""
+    """Keep k of the pair within least … most; false when the distances contradict that."""
     if least > most:
         return False
     if not require(distance, a, b, pattern.duration[a] + least * period):
@@ -85,9 +85,9 @@ PERIODS = 8
 
 @kernel
 def pairs_of(pattern: PeriodicConstraints) -> IntArray:
-    """Operations that share a resource, those on shared devices first, shape (pairs, 3): a, b, on a shared device.
+    """Pairs of operations on one resource, shape (pairs, 3): a, b, and whether the device is shared.
 
-    Two that take no time never overlap.
+    Pairs on shared devices come first. Two operations of no duration never overlap and make no pair.
     """
     count = len(pattern.duration)
     shared = np.zeros(count, np.bool_)
@@ -123,7 +123,7 @@ def has_overload(pattern: PeriodicConstraints, period: int) -> bool:
 def _live_range(
     pattern: PeriodicConstraints, distance: IntArray, period: int, stage: int, event: int
 ) -> tuple[int, int, int, int]:
-    """Least k(F, event), most k(F, event), least k(B, event), most k(B, event); live is k(F) - k(B)."""
+    """Least and most k(F, event), least and most k(B, event). The live micro-batches are k(F) - k(B)."""
     forward, backward = pattern.lane_forward[stage], pattern.lane_backward[stage]
     if forward == event:
         low, high = 0, 0
@@ -142,7 +142,7 @@ def _live_range(
 
 @kernel
 def _memory(pattern: PeriodicConstraints, distance: IntArray, period: int) -> bool:
-    """Narrow what memory forbids at each event; false when even the fewest live micro-batches do not fit."""
+    """Narrow the pairs by memory at each event; false when even the fewest live micro-batches do not fit."""
     for e in range(len(pattern.event_lane)):
         lane, event, room = pattern.event_lane[e], pattern.event_operation[e], pattern.event_room[e]
         first, last = pattern.lane_start[lane], pattern.lane_start[lane + 1]
@@ -190,7 +190,7 @@ def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray
 def _choose(
     pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray, period: int
 ) -> tuple[int, int, int]:
-    """The pair to branch on and its k; -1 when every pair has one k."""
+    """The pair to branch on and its k; -1 when k is known for every pair."""
     best, best_least, best_most = -1, 0, 0
     for i in range(len(pairs)):
         if best >= 0 and pairs[i, 2] < pairs[best, 2]:
@@ -205,7 +205,11 @@ def _choose(
 
 @kernel
 def schedule_at(pattern: PeriodicConstraints, period: int, most_nodes: int) -> tuple[int, int, IntArray]:
-    """FOUND with the instants (n,), NONE (proven), or GAVE_UP after `most_nodes` nodes; and the nodes visited."""
+    """Search for a schedule at one period. Returns a status, the instants and the nodes visited.
+
+    The status is FOUND with the instants (n,), NONE when none is proven to exist, or GAVE_UP after `most_nodes`
+    nodes.
+    """
     count = len(pattern.duration)
     nothing = np.zeros(0, np.int64)
     if has_overload(pattern, period):
@@ -283,9 +287,11 @@ def fixed_order(
 def tighten_order(
     pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, low: int, period: int
 ) -> tuple[int, IntArray]:
-    """A period in low … `period`, as short as bisection finds, at which this order runs, and its instants.
+    """A short period in low … `period` at which this order runs, found by bisection, and its instants.
 
-    turns: k of each pair. No instants: not even at `period`.
+    turns: k of each pair.
+
+    Instants are empty where the order does not even run at `period`.
     """
     fits, instants = fixed_order(pattern, pairs, turns, period)
     if not fits:
@@ -304,7 +310,7 @@ def tighten_order(
 def tighten_period(
     pattern: PeriodicConstraints, instants: IntArray, low: int, period: int
 ) -> tuple[int, IntArray]:
-    """The same for the order that these instants have at `period`."""
+    """The same as tighten_order, for the order that these instants have at `period`."""
     pairs = pairs_of(pattern)
     a, b = pairs[:, 0], pairs[:, 1]
     turns = (instants[b] - instants[a] - pattern.duration[a]) // period
@@ -316,11 +322,12 @@ def shortest_pattern(
 ) -> tuple[int, int, int, IntArray]:
     """The shortest period in low … below - 1 at which a schedule exists.
 
-    Returns the period (-1: none found), a period below which none exists (equal to the first when that is
-    proven shortest), nodes, and the instants, (n,). most_nodes limits each period that is tried, and PERIODS
-    times that all of them: one where the search gives up counts as not found, not as impossible, and when all
-    are spent the best so far is returned. What is feasible at a period is feasible at every longer one (all
-    instants stretched), so the bisection is exact unless the search gives up.
+    most_nodes: limit for each period that is tried; PERIODS times as many for all of them.
+
+    Returns the period (-1: none found), a proven lower bound on it, the nodes, and the instants (n,). The bound
+    equals the period where that is proven shortest. A period at which the search gives up counts as not found, not
+    as impossible; when all nodes are spent, the best so far is returned. A schedule at one period exists at every
+    longer one (stretch all instants), so the bisection is exact unless the search gives up.
     """
     best = -1
     instants = np.zeros(0, np.int64)

@@ -42,6 +42,6 @@ def _shortest(described: PlanPattern, most_nodes: int, context: Context) -> Peri
 
 
 def search(described: PlanPattern, most_nodes: int) -> tuple[int, int, int, IntArray]:
-    """Period (-1: none found), the proven bound, nodes and instants of the shortest schedule."""
+    """The period of the shortest schedule (-1: none found), a proven lower bound on it, nodes and instants."""
     low = busiest_ns(described.pattern)
     return shortest_pattern(described.pattern, low, max(low, described.row_ns) + 1, most_nodes)

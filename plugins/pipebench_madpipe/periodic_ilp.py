@@ -25,10 +25,12 @@ Status = Literal["optimal", "limit", "infeasible", "unsolved"]
 
 @dataclass(frozen=True, slots=True)
 class IlpAnswer:
-    """status: as the solver proved it (`limit`: stopped early, `unsolved`: it, or its answer, failed).
+    """What the solver answered.
 
-    period_ns and instants: its best order of operations, solved again in integers; -1 and none without one.
-    bound_ns: the solver's bound on the period, within its tolerance. gap: its own relative gap on 1/T.
+    status: as the solver proved it (`limit`: it stopped early; `unsolved`: it failed, or its answer did).
+    period_ns, instants: its best order of operations, solved again in integers; -1 and none without one.
+    bound_ns: the solver's lower bound on the period, within its tolerance.
+    gap: the solver's relative gap on 1/T.
     """
 
     status: Status
@@ -156,7 +158,7 @@ _LIMITS = (
 
 
 def _exact(program: _Program) -> tuple[int, IntArray]:
-    """The solver's order in integers: its shortest period, memory checked without tolerance; -1 when it fails."""
+    """Solve the solver's order again in integers and check memory exactly. -1 when it fails."""
     pattern, rate = program.pattern, program.rate.value()
     pairs = pairs_of(pattern)
     turns = program.turns(pairs)

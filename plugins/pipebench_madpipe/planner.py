@@ -28,9 +28,9 @@ FAR = 2**60
 
 @kernel
 def least_special_bytes(table: RunTable, memory: int, normals: int) -> int:
-    """Bytes of the special GPU when `normals` others of `memory` bytes hold what they can.
+    """The bytes left for the special GPU when `normals` other GPUs of `memory` bytes hold all that they can.
 
-    Every stage keeps a micro-batch live when all of the chain does; workspace is counted on normal GPUs only.
+    Every stage keeps a micro-batch live when the whole chain does. Workspace counts on normal GPUs only.
     """
     length = table.layers.shape[1] - 1
     least = np.full((length + 1, 2, normals + 1), FAR, np.int64)
@@ -55,7 +55,7 @@ def least_special_bytes(table: RunTable, memory: int, normals: int) -> int:
 
 
 def least_class_memory(table: RunTable, most: int, enough: int) -> int:
-    """The least memory in bytes, at most `enough`, below which no allocation on `most` GPUs has a schedule."""
+    """A lower bound in bytes, at most `enough`, on the memory of `most` GPUs with which a schedule exists."""
     low, high = 0, enough
     while low < high:
         middle = (low + high) // 2
@@ -130,7 +130,7 @@ def _task(problem: Problem, cuts: CutRule) -> _Task:
 
 
 def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | None, int | None]:
-    """The best of all sizes, and what no plan of any size is below, in ns of a mini-batch (None: not proven)."""
+    """The best plan of all sizes, and a lower bound over all sizes in ns of a mini-batch (None: not proven)."""
     mode = task.problem.cluster.link_mode
     best: _Best | None = None
     lowers: list[int] = []
@@ -159,7 +159,7 @@ def _over_sizes(task: _Task, memory: int, context: Context) -> tuple[_Best | Non
 
 
 def _search_chain(task: _Task, chain: Chain, memory: int, below: int | None, context: Context) -> ClassSearch:
-    """The search of one chain; of a long one it starts from what is found with cuts at single tensors only."""
+    """Search one chain. The search of a long chain starts from the best plan with cuts at single tensors only."""
     both_ways = not task.turns and task.problem.cluster.link_mode != "delay"
 
     def search(of: Chain, below: int | None, start: PeriodicAllocation | None = None) -> ClassSearch:

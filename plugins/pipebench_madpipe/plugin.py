@@ -59,11 +59,14 @@ PAPER = (
 
 
 class MadPipeOptions(Value, frozen=True, kw_only=True):
-    """variant: `exact` searches without a grid and proves a bound; `paper` is MadPipe-DP on its grid, then the
-    ILP. cuts: stages begin at any operator, or only where one tensor crosses (the paper's layers).
+    """Options of the planner `madpipe`.
 
-    paper only: loads, memories, delays: values of the grid for t_P, m_P and V; rounding: to which value of the
-    grid they go; iterations: K of Algorithm 1; ilp_seconds, ilp_nodes: limits of phase 2 (0 nodes: none).
+    - variant: `exact` searches without a grid and proves a bound; `paper` is MadPipe-DP on its grid, then the ILP.
+    - cuts: a stage begins at any of the `operators`, or (`layers`, as in the paper) only where one tensor crosses.
+    - loads, memories, delays (paper): number of grid values for t_P, m_P and V.
+    - rounding (paper): the grid value to which these are rounded.
+    - iterations (paper): K of Algorithm 1.
+    - ilp_seconds, ilp_nodes (paper): limits of phase 2 (0 nodes: none).
     """
 
     variant: Literal["exact", "paper"] = "exact"
@@ -78,13 +81,19 @@ class MadPipeOptions(Value, frozen=True, kw_only=True):
 
 
 class BranchOptions(Value, frozen=True, kw_only=True):
-    """nodes: of the search at one period, at most."""
+    """Options of the scheduler `periodic-bnb`.
+
+    - nodes: the most nodes of the search at one period.
+    """
 
     nodes: int = 20_000
 
 
 class IlpOptions(Value, frozen=True, kw_only=True):
-    """seconds, nodes: limits of the solver (0 nodes: none)."""
+    """Options of the scheduler `periodic-ilp`.
+
+    - seconds, nodes: limits of the solver (0 nodes: none).
+    """
 
     seconds: float = 60.0
     nodes: int = 0

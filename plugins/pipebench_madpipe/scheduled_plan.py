@@ -47,7 +47,7 @@ def allocation_plan(model: CostModel, chain: Chain, allocation: Allocation, live
 
 
 def operations_of(allocation: Allocation) -> list[tuple[str, int, int]]:
-    """What allocation_pattern's operations are: kind, stage, and for a transfer the stage that it goes to."""
+    """The operations of allocation_pattern: kind, stage, and for a transfer the stage that receives it."""
     special = allocation.special
     forward: list[tuple[str, int, int]] = []
     backward: list[tuple[str, int, int]] = []

@@ -13,19 +13,21 @@ WEIGHTS, WORKSPACE, EACH, ONCE, FLOOR = range(5)
 
 
 class RunTable(NamedTuple):
-    """Stages [first, end) of a chain of L layers on a cluster of one link level, in ns and bytes.
+    """Every run of layers [first, end) of a chain of L layers as one stage, on a cluster of one link level.
 
-    Two arrays only: a call of a kernel passes every field of each. layers: shape (9, L + 1), rows FORWARD …;
-    stages: (L + 1, L + 1, 5), [end, first, WEIGHTS …].
+    There are two arrays only, because a call of a kernel passes every field separately.
 
-    forward, backward, work: prefix sums of ns; backward holds the second forward of a stage that recomputes.
-    every_forward, every_backward, every_work: ns of every stage besides, the same in all columns; see stage_ns.
-    cut_forward, cut_backward: ns to send the tensors before layer k and their gradients, 0 at both ends.
-    cut_held: one buffer of both.
-
-    weights, workspace, each, once, [first, end]: held all the time, scratch while it runs, for each live
-    micro-batch, and while any is live; floor: less than what the stage needs with one live micro-batch, and never
-    more than any longer stage's.
+    layers: shape (9, L + 1), in ns and bytes, rows FORWARD …:
+        forward, backward, work: prefix sums; backward holds the second forward of a stage that recomputes.
+        every_forward, every_backward, every_work: what every stage adds, the same in all columns; see stage_ns.
+        cut_forward, cut_backward: time to send the tensors before layer k, and their gradients; 0 at both ends.
+        cut_held: bytes of one buffer of both.
+    stages: shape (L + 1, L + 1, 5), in bytes, [end, first, WEIGHTS …]:
+        weights: held all the time.
+        workspace: held while the stage runs.
+        each: held for each live micro-batch.
+        once: held while any micro-batch is live.
+        floor: a lower bound on what the stage needs, never above that of a longer stage.
     """
 
     layers: IntArray
@@ -66,7 +68,7 @@ def stage_ns(table: RunTable, part: int, first: int, end: int) -> int:
 
 @kernel
 def _layer_bytes(chain: ChainArrays) -> IntArray:
-    """What the layers of every stage, and its first cut, add."""
+    """The bytes that the layers of a stage add, and those that its first cut adds."""
     length = len(chain.work) - 1
     stages = np.zeros((length + 1, length + 1, 5), np.int64)
     for end in range(1, length + 1):

@@ -53,20 +53,20 @@ class _Block:
         name = f"{self.name}.{branch}"
         return basic_conv(self.graph, name, x or self.x, channels, kernel=3, stride=2, padding=0)
 
-    def pooled(self, channels: int) -> Activation:
+    def pool_branch(self, channels: int) -> Activation:
         pooled = average_pool(self.graph, f"{self.name}.pool", self.x, kernel=3, stride=1, padding=1)
         return self.conv("branch_pool", channels, pooled)
 
-    def halved(self) -> Activation:
+    def halve(self) -> Activation:
         return max_pool(self.graph, f"{self.name}.pool", self.x, kernel=3, stride=2)
 
-    def joined(self, *parts: Activation, name: str = "concat") -> Activation:
+    def concat(self, *parts: Activation, name: str = "concat") -> Activation:
         return concat_channels(self.graph, f"{self.name}.{name}", parts)
 
     def split(self, branch: str, x: Activation) -> Activation:
         """1x3 and 3x1 side by side."""
         wide = self.conv(f"{branch}a", 384, x, kernel=(1, 3))
-        return self.joined(wide, self.conv(f"{branch}b", 384, x, kernel=(3, 1)), name=f"{branch}.concat")
+        return self.concat(wide, self.conv(f"{branch}b", 384, x, kernel=(3, 1)), name=f"{branch}.concat")
 
 
 def block_a(graph: GraphBuilder, name: str, x: Activation, pooled: int) -> Activation:
@@ -76,7 +76,7 @@ def block_a(graph: GraphBuilder, name: str, x: Activation, pooled: int) -> Activ
     five = block.conv("branch5x5_2", 64, block.conv("branch5x5_1", 48), kernel=5)
     three = block.conv("branch3x3dbl_2", 96, block.conv("branch3x3dbl_1", 64), kernel=3)
     three = block.conv("branch3x3dbl_3", 96, three, kernel=3)
-    return block.joined(one, five, three, block.pooled(pooled))
+    return block.concat(one, five, three, block.pool_branch(pooled))
 
 
 def block_b(graph: GraphBuilder, name: str, x: Activation) -> Activation:
@@ -85,7 +85,7 @@ def block_b(graph: GraphBuilder, name: str, x: Activation) -> Activation:
     three = block.halving("branch3x3", 384)
     double = block.conv("branch3x3dbl_2", 96, block.conv("branch3x3dbl_1", 64), kernel=3)
     double = block.halving("branch3x3dbl_3", 96, double)
-    return block.joined(three, double, block.halved())
+    return block.concat(three, double, block.halve())
 
 
 def block_c(graph: GraphBuilder, name: str, x: Activation, inner: int) -> Activation:
@@ -98,7 +98,7 @@ def block_c(graph: GraphBuilder, name: str, x: Activation, inner: int) -> Activa
     double = block.conv("branch7x7dbl_3", inner, double, kernel=ROW)
     double = block.conv("branch7x7dbl_4", inner, double, kernel=COLUMN)
     double = block.conv("branch7x7dbl_5", 192, double, kernel=ROW)
-    return block.joined(one, seven, double, block.pooled(192))
+    return block.concat(one, seven, double, block.pool_branch(192))
 
 
 def block_d(graph: GraphBuilder, name: str, x: Activation) -> Activation:
@@ -108,7 +108,7 @@ def block_d(graph: GraphBuilder, name: str, x: Activation) -> Activation:
     seven = block.conv("branch7x7x3_2", 192, block.conv("branch7x7x3_1", 192), kernel=ROW)
     seven = block.conv("branch7x7x3_3", 192, seven, kernel=COLUMN)
     seven = block.halving("branch7x7x3_4", 192, seven)
-    return block.joined(three, seven, block.halved())
+    return block.concat(three, seven, block.halve())
 
 
 def block_e(graph: GraphBuilder, name: str, x: Activation) -> Activation:
@@ -117,7 +117,7 @@ def block_e(graph: GraphBuilder, name: str, x: Activation) -> Activation:
     one = block.conv("branch1x1", 320)
     three = block.split("branch3x3_2", block.conv("branch3x3_1", 384))
     double = block.conv("branch3x3dbl_2", 384, block.conv("branch3x3dbl_1", 448), kernel=3)
-    return block.joined(one, three, block.split("branch3x3dbl_3", double), block.pooled(192))
+    return block.concat(one, three, block.split("branch3x3dbl_3", double), block.pool_branch(192))
 
 
 def build_inception_v3(context: Context) -> OperatorGraph:

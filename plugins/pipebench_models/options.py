@@ -6,9 +6,14 @@ from pipebench.domain.value import Value, require
 
 
 class TransformerOptions(Value, frozen=True, kw_only=True):
-    """layers: Transformer layers. hidden: width of a token; ffn: width inside the feed-forward part.
-    heads: attention heads, they divide hidden. sequence: tokens a sample. residual: residual connections
-    and layer norms (before each part and at the end).
+    """Options of Transformers.
+
+    - layers: Transformer layers.
+    - hidden: width of a token.
+    - ffn: width inside the feed-forward part.
+    - heads: attention heads; they divide hidden.
+    - sequence: tokens a sample.
+    - residual: residual connections and layer norms (before each part and at the end).
     """
 
     layers: int = 32
@@ -35,11 +40,14 @@ HEAD = 64
 
 
 class BertOptions(Value, frozen=True, kw_only=True):
-    """BERT-base unless said otherwise.
+    """Options of BERT; the defaults are those of BERT-base.
 
-    layers, hidden: of the encoder; heads: of an attention, 0 for one of 64 features each; ffn: width inside the
-    feed-forward part, 0 for four times hidden. sequence: tokens a sample; vocabulary: words; positions: the
-    longest sequence that the table has.
+    - layers, hidden: of the encoder.
+    - heads: of an attention, 0 for one of 64 features each.
+    - ffn: width inside the feed-forward part, 0 for four times hidden.
+    - sequence: tokens a sample.
+    - vocabulary: words.
+    - positions: the longest sequence that the table has.
     """
 
     layers: int = 12

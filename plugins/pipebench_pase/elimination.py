@@ -18,7 +18,11 @@ Choices = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Costs:
-    """vertices: for each vertex the cost of its configurations. pairs: (u, v), u < v, shape (of u, of v)."""
+    """Cost tables of a graph.
+
+    vertices: for each vertex, the cost of each configuration.
+    pairs: (u, v), u < v, of shape (configurations of u, configurations of v).
+    """
 
     vertices: Sequence[FloatArray]
     pairs: Mapping[tuple[int, int], FloatArray]
@@ -40,7 +44,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class BestStrategy:
-    """cost: of the strategy, one configuration for each vertex. reused: eliminations equal to one done before."""
+    """The strategy of the least cost.
+
+    cost: of the strategy.
+    reused: number of eliminations that were equal to an earlier one.
+    """
 
     cost: float
     strategy: tuple[int, ...]
@@ -111,7 +119,7 @@ def find_best(costs: Costs, sequenced: EliminationOrder, check: Callable[[], Non
 def _least(
     tables: Sequence[_Table], place: Mapping[int, int], shape: tuple[int, ...]
 ) -> tuple[FloatArray, Choices]:
-    """The sum of the tables at its least over the configurations of the vertex, and which one that is."""
+    """The least sum of the tables over the configurations of the vertex, and the configuration that has it."""
     operands = sorted((_align_axes(table, place, len(shape)) for table in tables), key=lambda each: each.size)
     own = operands[0].shape[0]
     if own * prod(shape) <= AT_ONCE:

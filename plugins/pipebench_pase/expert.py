@@ -111,6 +111,6 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     graph = problem.profile.graph
     name = strategy_of(graph) if options.strategy == "auto" else options.strategy
     splits = expert_splits(graph, name, prices.samples, problem.cluster.size)
-    cost = prices.pricing.given(splits).costs.of([0] * len(graph.operators))
+    cost = prices.pricing.fixed_tables(splits).costs.of([0] * len(graph.operators))
     chosen = (f"strategy: {name}",) if options.strategy == "auto" else ()
     return strategy_result(problem, prices, splits, cost, options.describe, notices=chosen)

@@ -90,7 +90,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     refuse_unsupported("mcmc", problem)
     prices = price_problem(problem, options)
     graph, devices = problem.profile.graph, problem.cluster.size
-    tables = prices.pricing.searched(devices, prices.cutoff)
+    tables = prices.pricing.search_tables(devices, prices.cutoff)
     name = strategy_of(graph) if options.start == "auto" else options.start
     splits = expert_splits(graph, name, prices.samples, devices)
     start = [_nearest(space, splits[op.name]) for op, space in zip(graph.operators, tables.spaces, strict=True)]

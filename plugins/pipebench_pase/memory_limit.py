@@ -18,10 +18,10 @@ from pipebench_pase.space import ConfigurationSpace, FloatArray, IntArray
 
 
 def memory_tables(problem: Problem, samples: int, spaces: Sequence[ConfigurationSpace]) -> list[IntArray]:
-    """For each operator what its weights' state and what it saves of one micro-batch add to `every_stage`.
+    """For each operator: bytes of its weights' state and of what it saves of one micro-batch, by configuration.
 
-    An array by configuration. Weights of several operators count with each of them. Operators of one space whose
-    figures are equal share an array.
+    They add to `every_stage`. Weights of several operators count with each of them. Operators of one space with
+    equal figures share an array.
     """
     graph = problem.profile.graph
     costs = {each.operator: each for each in problem.profile.on(problem.cluster.devices[0]).operators}
@@ -44,7 +44,7 @@ def memory_tables(problem: Problem, samples: int, spaces: Sequence[Configuration
 
 
 def every_stage(problem: Problem) -> Memory[int]:
-    """The memory that every stage has, whatever is in it."""
+    """The memory of a stage without any operator."""
     return Formula(problem.regime, problem.mini_batch).every_stage()
 
 
@@ -77,8 +77,11 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class LimitedStrategy:
-    """strategy: the best that fits, None where none does. bound: no strategy that fits costs less. proven: the
-    strategy does not cost more.
+    """The result of a search with a memory limit.
+
+    strategy: the best that fits, None where none does.
+    bound: no strategy that fits costs less.
+    proven: the strategy costs no more than the bound.
     """
 
     strategy: tuple[int, ...] | None

@@ -11,7 +11,11 @@ Adjacency = Sequence[frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class EliminationOrder:
-    """order: vertices. dependent: for each vertex in that order its dependent set (PaSE, section III-B)."""
+    """The order in which vertices are eliminated.
+
+    order: the vertices.
+    dependent: for each vertex in that order, its dependent set (PaSE, section III-B).
+    """
 
     order: tuple[int, ...]
     dependent: tuple[tuple[int, ...], ...]

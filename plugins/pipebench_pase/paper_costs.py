@@ -13,7 +13,11 @@ from pipebench_pase.space import ConfigurationSpace, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class CostMachine:
-    """flops: multiply-adds a second. word_flops: what one word moved is worth (r of PaSE, equation 1)."""
+    """The device of PaSE's cost.
+
+    flops: multiply-adds a second.
+    word_flops: multiply-adds that moving one word is worth (r of PaSE, equation 1).
+    """
 
     flops: float
     word_flops: float
@@ -29,8 +33,11 @@ class CostMachine:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """PaSE, section II: the GEMM of a product. rows (m) and columns (n) span the result, `summed` (k) does not,
-    `shared` dims are in both operands and the result: so many separate products.
+    """The roles of dims in the GEMM of a product (PaSE, section II).
+
+    rows, columns: m and n, which span the result.
+    summed: k, which is not in the result.
+    shared: in both operands and the result: one product for each of their values.
     """
 
     shared: tuple[str, ...]
@@ -64,7 +71,10 @@ WINDOW = ("kernel_height", "kernel_width")
 
 @dataclass(frozen=True)
 class LayerWork:
-    """One operator with its configurations. seconds: of its forward and backward, where only a profile tells."""
+    """One operator with its configurations.
+
+    seconds: of its forward and backward, where only a profile tells.
+    """
 
     graph: OperatorGraph
     operator: Operator
@@ -72,8 +82,8 @@ class LayerWork:
     seconds: float = 0.0
 
     @property
-    def made(self) -> str:
-        """The tensor that it makes, the first of several."""
+    def result_tensor(self) -> str:
+        """The name of the operator's result; of several the first."""
         return self.graph.tensors[self.graph.outputs[self.graph.index[self.operator.name]][0]].name
 
     @property
@@ -177,13 +187,13 @@ def batch_norm(layer: LayerWork, machine: CostMachine) -> FloatArray:
 
 def layer_norm(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Over the last axis."""
-    return _normalised_over(layer.operator.axes[layer.made][-1], layer, machine)
+    return _normalised_over(layer.operator.axes[layer.result_tensor][-1], layer, machine)
 
 
 def softmax(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Exponentials and their sums; backward a product with every other element of the row."""
     space = layer.space
-    axis = layer.operator.axes[layer.made][-1]
+    axis = layer.operator.axes[layer.result_tensor][-1]
     local, cut, length = layer.local(), space.parts((axis,)), space.sizes[axis]
     rows = space.local(dim for dim in space.sizes if dim != axis)
     sums = 2.0 * machine.all_reduce(rows, cut) + machine.all_reduce(rows * length, cut)
@@ -193,7 +203,7 @@ def softmax(layer: LayerWork, machine: CostMachine) -> FloatArray:
 def cross_entropy(layer: LayerWork, machine: CostMachine) -> FloatArray:
     """Softmax, and where the classes are cut one sum and one label for each row."""
     space = layer.space
-    axis = layer.operator.axes[layer.made][-1]
+    axis = layer.operator.axes[layer.result_tensor][-1]
     rows = space.local(dim for dim in space.sizes if dim != axis)
     exchanged = np.where(space.parts((axis,)) > 1, machine.words(2.0 * rows), 0.0)
     return (EXPONENT + 1.0) * layer.local() + 2.0 * rows + exchanged

@@ -26,7 +26,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     assert isinstance(options, PaSEOptions)
     refuse_unsupported("pase", problem)
     prices = price_problem(problem, options)
-    tables = prices.pricing.searched(problem.cluster.size, prices.cutoff)
+    tables = prices.pricing.search_tables(problem.cluster.size, prices.cutoff)
     order = elimination_order(tables.costs.adjacency, options.ordering)
     sizes = [len(space.configurations) for space in tables.spaces]
     _count(context, order, sizes, len(tables.costs.pairs))

@@ -25,11 +25,12 @@ PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IP
 class CostOptions(Value, frozen=True, kw_only=True):
     """What a strategy costs: the formulas of PaSE's prototype.
 
-    tflops, bandwidth: of the paper's formulas, 10^12 multiply-adds and 10^9 bytes a second; 0: the cluster's peak
-    rate and its slowest level. word_bytes: of one number that is moved.
-    cutoff: the least that a part of a dim may have; 0: 4 where the graph has convolutions, else 1.
-    parallel: of several tensors between two operators the `last` alone is moved, or `each`.
-    describe: say the splits in the notices.
+    - tflops, bandwidth: of the paper's formulas, 10^12 multiply-adds and 10^9 bytes a second; 0: the cluster's
+      peak rate and its slowest level.
+    - word_bytes: of one number that is moved.
+    - cutoff: the least size of a part of a dim; 0: 4 where the graph has convolutions, else 1.
+    - parallel: of several tensors between two operators the `last` alone is moved, or `each`.
+    - describe: list the splits in the notices.
     """
 
     tflops: float = 10.0
@@ -48,12 +49,12 @@ class CostOptions(Value, frozen=True, kw_only=True):
 
 
 class PaSEOptions(CostOptions, frozen=True, kw_only=True):
-    """As CostOptions.
+    """The options of costs (tflops, bandwidth, word_bytes, cutoff, parallel, describe), and these.
 
-    ordering: of the elimination. table_gb: the largest table, in 10^9 bytes; a search that needs a larger one is
-    refused before it starts.
-    memory: `ignored`, as in the paper, or `limit`: the best strategy that fits in device memory. nodes: with a
-    limit, eliminations after which the search ends with the best so far and a bound.
+    - ordering: of the elimination.
+    - table_gb: the largest table, in 10^9 bytes; a search that needs a larger one is refused before it starts.
+    - memory: `ignored`, as in the paper, or `limit`: the best strategy that fits in device memory.
+    - nodes (memory=limit): eliminations after which the search ends with the best so far and a bound.
     """
 
     ordering: Literal["generate-seq", "breadth-first", "min-fill"] = "generate-seq"
@@ -68,17 +69,21 @@ class PaSEOptions(CostOptions, frozen=True, kw_only=True):
 
 
 class ExpertOptions(CostOptions, frozen=True, kw_only=True):
-    """As CostOptions. strategy: `auto` takes gnmt for graphs with an LSTM, owt for convolutions, mesh-tensorflow
-    for attention, else data-parallel.
+    """The options of costs (tflops, bandwidth, word_bytes, cutoff, parallel, describe), and these.
+
+    - strategy: `auto` takes gnmt for graphs with an LSTM, owt for convolutions, mesh-tensorflow for attention,
+      else data-parallel.
     """
 
     strategy: Literal["auto", "data-parallel", "owt", "gnmt", "mesh-tensorflow"] = "auto"
 
 
 class MCMCOptions(CostOptions, frozen=True, kw_only=True):
-    """As CostOptions. start: the strategy that the walk starts from. iterations: at most so many; before that it
-    ends when half of so many in a row do not improve the best. beta: how strictly a worse one is refused: it is
-    taken with probability exp(-beta x loss / cost of the start).
+    """The options of costs (tflops, bandwidth, word_bytes, cutoff, parallel, describe), and these.
+
+    - start: the strategy that the walk starts from.
+    - iterations: the most of them. The walk ends earlier when half of so many in a row do not improve the best.
+    - beta: a worse strategy is taken with probability exp(-beta x loss / cost of the start).
     """
 
     start: Literal["auto", "data-parallel"] = "auto"

@@ -15,7 +15,11 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ConfigurationSpace:
-    """sizes: dims, `batch` first. configurations: parts of each dim, shape (configurations, dims)."""
+    """The configurations of an operator.
+
+    sizes: of the dims, `batch` first.
+    configurations: parts of each dim, shape (configurations, dims).
+    """
 
     sizes: Mapping[str, int]
     configurations: IntArray

@@ -25,23 +25,29 @@ Split = Mapping[str, int]
 
 @dataclass(frozen=True)
 class StrategyTables:
-    """spaces: the configurations of each operator, in the graph's order. costs: of them and of their pairs."""
+    """The tables of a search.
+
+    spaces: the configurations of each operator, in the graph's order.
+    costs: of the configurations and of their pairs.
+    """
 
     graph: OperatorGraph
     spaces: Sequence[ConfigurationSpace]
     costs: Costs
 
     def splits(self, strategy: Sequence[int]) -> dict[str, dict[str, int]]:
-        """What each operator's configuration cuts."""
+        """The dims that each operator's configuration cuts."""
         each = zip(self.graph.operators, self.spaces, strategy, strict=True)
         return {operator.name: space.split(number) for operator, space, number in each}
 
 
 @dataclass(frozen=True)
 class Pricing:
-    """How PaSE counts a graph at `samples`; parallel `last`: of several tensors between two operators the last
-    alone counts, as in the prototype, whose graph keeps one edge a pair. seconds: forward and backward of each
-    operator at `samples`, for those that no rule covers.
+    """How PaSE prices a graph at `samples`.
+
+    parallel: `last` prices only the last of several tensors between two operators, as in the prototype, whose
+        graph keeps one edge a pair.
+    seconds: forward and backward of each operator at `samples`, for those that no rule covers.
     """
 
     graph: OperatorGraph
@@ -54,8 +60,8 @@ class Pricing:
         """The iteration space, samples first; samples alone where the operator names no dims."""
         return {"batch": self.samples} | (operator.dims if operator.axes else {})
 
-    def searched(self, devices: int, cutoff: int) -> StrategyTables:
-        """Every configuration on at most so many devices."""
+    def search_tables(self, devices: int, cutoff: int) -> StrategyTables:
+        """The tables of every configuration on at most so many devices."""
 
         def space(operator: Operator) -> ConfigurationSpace:
             sizes = self.sizes(operator)
@@ -64,8 +70,8 @@ class Pricing:
 
         return self._tables(space, self._signature)
 
-    def given(self, splits: Mapping[str, Split]) -> StrategyTables:
-        """One configuration for each operator: tables of one entry."""
+    def fixed_tables(self, splits: Mapping[str, Split]) -> StrategyTables:
+        """The tables of one configuration for each operator, with one entry each."""
         return self._tables(
             lambda operator: one_configuration(self.sizes(operator), splits[operator.name]),
             lambda operator: (self._signature(operator), tuple(sorted(splits[operator.name].items()))),

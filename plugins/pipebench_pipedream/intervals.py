@@ -37,9 +37,9 @@ class IntervalCosts:
         self._updates = lru_cache(maxsize=64)(self._update_ns)
 
     def needs_relay(self, ends: Sequence[int]) -> bool:
-        """Whether stages that end before these places are a chain only because they are listed as one.
+        """Whether stages that end at these places form a chain only because the plan lists them so.
 
-        That is: a tensor crosses two of the cuts between them, or nothing crosses one.
+        That is the case when a tensor crosses two of the cuts between them, or when nothing crosses one.
         """
         cuts = [end for end in ends if end < self.places]
         spans = zip(self._intervals.producer_places, self._intervals.last_places, strict=True)
@@ -50,7 +50,7 @@ class IntervalCosts:
         return [-(-micro_batch // replicas) for replicas in self.replicas]
 
     def compute_ns(self, micro_batch: int) -> IntArray:
-        """Forward and backward of the first operators of the order, shape (c, n + 1): sums up to each place."""
+        """Prefix sums of forward and backward along the order, shape (c, n + 1)."""
         order = np.array(self.order, dtype=np.int64)
         sums = np.zeros((len(self.replicas), self.places + 1), dtype=np.int64)
         for choice, samples in enumerate(self._samples(micro_batch)):
@@ -59,10 +59,11 @@ class IntervalCosts:
         return sums
 
     def period_ns(self, micro_batch: int) -> IntArray:
-        """Time that a stage takes for each micro-batch: compute and its share of the update, and its cuts.
+        """Time in ns that a stage takes for each micro-batch.
 
-        async: the larger of that and of either cut, whose tensors are passed on from stage to stage.
-        sync: the sum of that and of what leaves the stage, each tensor once, forward and gradient.
+        sync: compute, its share of the update, and what leaves the stage, each tensor once, forward and gradient.
+        async: compute with its share of the update, or either cut where that takes longer. Tensors are passed on
+            from stage to stage.
         """
         prefix = self.compute_ns(micro_batch)
         period = prefix[:, None, :] - prefix[:, :, None]
@@ -135,11 +136,12 @@ def reading_notices(problem: Problem, reading: MemoryReading) -> tuple[str, ...]
 def room(
     costs: IntervalCosts, reading: MemoryReading, micro_batch: int, limit_bytes: int, devices: int
 ) -> IntArray:
-    """How many micro-batches each stage may be asked to hold, 0 where it cannot stand at all, (c, n+1, n+1).
+    """The most micro-batches that the search may ask each stage to hold, 0 where it does not fit, shape (c, n+1,
+    n+1).
 
-    The search asks a stage with d replicas and q devices from its own to the last for ceil(q / d). The reading
-    says what that is charged: as many (`decreasing`), ceil(devices / d) whatever q (`p`), or one fewer
-    (`released`: the last stage is free).
+    The search asks a stage with d replicas for ceil(q / d) micro-batches, where q counts the devices from its own
+    to the last. What a stage is charged for that depends on the reading: as many (`decreasing`), ceil(devices / d)
+    for every q (`p`), or one fewer (`released`: the last stage is free).
     """
     if reading == "released":
         return 1 + costs.released_micro_batches(micro_batch, limit_bytes)

@@ -13,9 +13,13 @@ from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """members: positions of operators. successors: positions of units. compute_s: forward and backward of one
-    micro-batch on one device. activation_bytes: what a unit sends, of one micro-batch. parameter_bytes: a
-    parameter that several operators use counts in each. Arrays have the shape (units,).
+    """The units that a partition is made of. Arrays have the shape (units,).
+
+    members: positions of operators.
+    successors: positions of units.
+    compute_s: forward and backward of one micro-batch on one device.
+    activation_bytes: what a unit sends, of one micro-batch.
+    parameter_bytes: a parameter that several operators use counts in each of them.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -63,7 +67,7 @@ def join_branches(units: Units) -> Units:
             for first in units.successors[unit]:
                 for member in _run_of_units(first, units.successors, before):
                     group[member] = first
-    return _grouped(units, group)
+    return _merge_groups(units, group)
 
 
 def _run_of_units(first: int, successors: Sequence[Sequence[int]], before: Sequence[int]) -> list[int]:
@@ -76,7 +80,7 @@ def _run_of_units(first: int, successors: Sequence[Sequence[int]], before: Seque
     return run
 
 
-def _grouped(units: Units, group: Sequence[int]) -> Units:
+def _merge_groups(units: Units, group: Sequence[int]) -> Units:
     heads = sorted(set(group))
     place = {head: position for position, head in enumerate(heads)}
     members: list[list[int]] = [[] for _ in heads]
@@ -113,7 +117,7 @@ def stage_s(  # pragma: no cover - compiled
 def slower_of_cuts(  # pragma: no cover - compiled
     stage: float, received: float, sent: float, replicas: int, bandwidth: float, released: bool
 ) -> float:
-    """Seconds of a stage or of what it receives, where that takes longer; released: or of what it sends.
+    """Seconds of a stage, or of what it receives where that takes longer; released: or of what it sends.
 
     received, sent: bytes of a micro-batch. Their gradients go the other way.
     """

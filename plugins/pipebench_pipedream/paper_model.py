@@ -25,8 +25,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class ModelRules:
-    """released: the formulas of the published code, else the paper's. charged: cuts cost time. idle: devices may
-    stay idle. counts: replicas to choose from. limit_bytes: of each device, inf for none.
+    """The rules of a model.
+
+    released: the formulas of the published code, else the paper's.
+    charged: cuts cost time.
+    idle: devices may stay idle.
+    counts: replicas to choose from.
+    limit_bytes: of each device, inf for none.
     """
 
     released: bool
@@ -38,8 +43,10 @@ class ModelRules:
 
 @dataclass(frozen=True, slots=True)
 class LevelPart:
-    """A stage: state `end` without state `start - 1`. replicas: of each level, the innermost first. first: the
-    number of its first machine on the innermost level, counted in one replica of each outer level.
+    """A stage: state `end` without state `start - 1`.
+
+    replicas: of each level, the innermost first.
+    first: number of its first machine on the innermost level, counted in one replica of each outer level.
     """
 
     start: int

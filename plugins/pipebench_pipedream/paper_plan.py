@@ -12,11 +12,11 @@ from pipebench.hooks.context import Context
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.paper_costs import Units, join_branches, operator_units
 from pipebench_pipedream.paper_model import Level, LevelPart, LevelSolution, ModelRules, bisect, solve
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from pipebench_pipedream.states import Sent, States, states_of
 
 
-def plan(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
+def plan(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -> PlanResult:
     """The plan of the smallest bottleneck at one micro-batch, by the formulas of the paper or of the code.
 
     claimed_native: that bottleneck in seconds for one micro-batch.
@@ -88,7 +88,7 @@ def _flat(cluster: Cluster) -> Level:
     return Level(cluster.size, as_one(cluster.levels).bandwidth_bytes_s)
 
 
-def _refuse(problem: Problem, options: PipeDreamOptions) -> None:
+def _refuse(problem: Problem, options: PipeDreamPlannerOptions) -> None:
     what = f"pipedream[cost={options.cost}]"
     if problem.pins.pipeline is not None:
         raise UnsupportedProblem(f"{what} chooses the number of stages, {problem.pins.pipeline} are pinned")
@@ -110,18 +110,18 @@ def _micro_batch(problem: Problem) -> int:
     return max((size for size in sizes if problem.mini_batch % size == 0), default=problem.mini_batch)
 
 
-def _order(problem: Problem, options: PipeDreamOptions) -> tuple[int, ...]:
+def _order(problem: Problem, options: PipeDreamPlannerOptions) -> tuple[int, ...]:
     return linear_order(problem.profile.graph, options.order) if options.states == "chain" else ()
 
 
-def _counts(problem: Problem, options: PipeDreamOptions, micro_batch: int) -> tuple[int, ...]:
+def _counts(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: int) -> tuple[int, ...]:
     if problem.pins.data_parallel is not None:
         return (problem.pins.data_parallel,)
     most = 1 if options.replication == "none" else min(problem.cluster.size, micro_batch)
     return tuple(range(1, most + 1))
 
 
-def _limit(problem: Problem, options: PipeDreamOptions) -> float:
+def _limit(problem: Problem, options: PipeDreamPlannerOptions) -> float:
     """The released code checks memory only where it is asked to."""
     if options.cost == "released" and options.memory != "released":
         return inf
@@ -130,7 +130,7 @@ def _limit(problem: Problem, options: PipeDreamOptions) -> float:
 
 def _plan(
     problem: Problem,
-    options: PipeDreamOptions,
+    options: PipeDreamPlannerOptions,
     units: Units,
     states: States,
     levels: list[Level],
@@ -178,7 +178,7 @@ def _devices(part: LevelPart, levels: list[Level]) -> tuple[int, ...]:
 
 
 def _needs_relay(problem: Problem, stages: tuple[Stage, ...]) -> bool:
-    """Whether the stages are a chain only because they are listed as one."""
+    """Whether the stages form a chain only because the plan lists them so."""
     graph = problem.profile.graph
     stage_of = {name: position for position, stage in enumerate(stages) for name in stage.operators}
     spans = {
@@ -191,7 +191,7 @@ def _needs_relay(problem: Problem, stages: tuple[Stage, ...]) -> bool:
     return crossing != {(position, position + 1) for position in range(len(stages) - 1)}
 
 
-def _notices(problem: Problem, options: PipeDreamOptions, micro_batch: int) -> tuple[str, ...]:
+def _notices(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: int) -> tuple[str, ...]:
     notices: list[str] = []
     if problem.regime.mode == "sync" and micro_batch == problem.mini_batch:
         notices.append("one micro-batch a mini-batch: in sync nothing overlaps; async is PipeDream's own regime")

@@ -25,7 +25,7 @@ from pipebench_pipedream.inner import split_further
 from pipebench_pipedream.intervals import IntervalCosts, reading_notices, refuse_reading
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import IntervalPartition, IntervalSearch
-from pipebench_pipedream.plugin import PipeDreamOptions, Replication
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions, Replication
 
 OWN_MODEL_ONLY = {
     "states": "chain",
@@ -37,7 +37,7 @@ OWN_MODEL_ONLY = {
 """Options that only cost=paper and cost=released have, with their defaults."""
 
 
-def refuse_unsupported(problem: Problem, options: PipeDreamOptions) -> None:
+def refuse_unsupported(problem: Problem, options: PipeDreamPlannerOptions) -> None:
     """Raise UnsupportedProblem for a pin, a cluster or a set of options that these plans cannot express."""
     pins = problem.pins
     if options.replication == "none" and (pins.data_parallel or 1) > 1:
@@ -136,7 +136,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     fits at any micro-batch, or (async) none of those found can be scheduled.
     """
     options = context.options
-    assert isinstance(options, PipeDreamOptions)
+    assert isinstance(options, PipeDreamPlannerOptions)
     refuse_unsupported(problem, options)
     if options.cost != "suite":
         if options.inner:
@@ -146,7 +146,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     return split_further(problem, found, options.inner, context) if options.inner else found
 
 
-def _best_candidate(problem: Problem, options: PipeDreamOptions, context: Context) -> PlanResult:
+def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -> PlanResult:
     refuse_reading(problem, options.memory)
     order = linear_order(problem.profile.graph, options.order)
     sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
@@ -209,7 +209,7 @@ def _claim_ns(problem: Problem, micro_batch: int, bottleneck_ns: int) -> int:
 
 
 def _result(
-    problem: Problem, best: _IntervalCandidate, termination: Termination, options: PipeDreamOptions
+    problem: Problem, best: _IntervalCandidate, termination: Termination, options: PipeDreamPlannerOptions
 ) -> PlanResult:
     counts = all_counts(problem, options.replication)
     notices = micro_batch_notices(problem, counts) + idle_devices(problem, best.plan)

@@ -75,25 +75,32 @@ DEVIATIONS = (
 """In the order: the options that choose a model, cost=paper and cost=released, then cost=suite."""
 
 
-class PipeDreamOptions(Value, frozen=True, kw_only=True):
-    """cost: whose cost model the search minimises: `suite` the shared one, `paper` PipeDream's, `released` that
-    of the published optimizer. order (states=chain): how operators are put in a line: `branch` finishes a branch
-    before it starts the next, `level` goes by the longest distance from the inputs. form: the search, `k` a
-    dynamic program (suite: over stage counts) or `bs` a bisection on the target (same bottleneck). execution
-    (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors. replication: `none`
-    gives every stage one device. memory (async): how many micro-batches a stage is taken to hold: `p` as many as
-    there are devices (E0), `decreasing` one for each device from its own to the last (E1), `released` as the
-    released optimizer counts (E2: its own not, no gradients, no buffers). cost=paper takes `decreasing`, times
-    weights and activations; cost=released checks memory with `released` only, as the optimizer does when asked.
-    inner (cost=suite): a planner, such as pase, that says how to split the operators of a replicated stage over
-    its devices; what makes the mini-batch shorter is kept.
+class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
+    """Options of the planner `pipedream`.
 
-    The rest is for cost=paper and cost=released. states: where stages may be cut, in the line (`chain`), at every
-    downset (`antichain`: several sources hang on a virtual root), or where the published walk comes from the
-    first source (`first-source`). branches: `joined` makes one unit of the operators of a branch (published as a
-    step before the optimizer). communication: whether cuts cost time, None as the model has it (paper `charged`,
-    released `free`). levels: `nested` optimises link level by link level, `flat` takes the slowest. idle: devices
-    may stay idle.
+    - cost: whose cost model the search minimises: `suite` is the shared one, `paper` is PipeDream's, `released`
+      that of the published optimizer.
+    - order (states=chain): the line of operators: `branch` finishes a branch before it starts the next, `level`
+      goes by the longest distance from the inputs.
+    - form: the search: `k` is a dynamic program (suite: over stage counts), `bs` a bisection on the target (same
+      bottleneck).
+    - execution (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors.
+    - replication: `none` gives every stage one device.
+    - memory (async): how many micro-batches a stage is taken to hold: `p` as many as there are devices (E0),
+      `decreasing` one for each device from its own to the last (E1), `released` as the released optimizer counts
+      (E2: not its own, no gradients, no buffers). cost=paper takes `decreasing`, times weights and activations;
+      cost=released checks memory with `released` only, as the optimizer does when asked.
+    - inner (cost=suite): a planner, such as pase, that splits the operators of a replicated stage over its
+      devices. The split is kept where it makes the mini-batch shorter.
+    - states (cost=paper, cost=released): where stages may be cut: in the line (`chain`), at every downset
+      (`antichain`: several sources hang on a virtual root), or where the published walk comes from the first
+      source (`first-source`).
+    - branches (cost=paper, cost=released): `joined` makes one unit of the operators of a branch (published as a
+      step before the optimizer).
+    - communication (cost=paper, cost=released): whether cuts cost time; None: as the model has it (paper
+      `charged`, released `free`).
+    - levels (cost=paper, cost=released): `nested` optimises link level by link level, `flat` takes the slowest.
+    - idle (cost=paper, cost=released): devices may stay idle.
     """
 
     cost: Literal["suite", "paper", "released"] = "suite"
@@ -119,7 +126,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
             load="pipebench_pipedream.planner:plan",
             calls=("1f1b", "1f1b*"),
-            options=PipeDreamOptions,
+            options=PipeDreamPlannerOptions,
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),

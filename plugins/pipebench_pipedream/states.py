@@ -88,11 +88,13 @@ MOST_STATES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """Downsets in topological order, the last one holds all units.
+    """Downsets in topological order; the last one holds all units. Arrays have the shape (states,) but for the
+    first two.
 
-    holds: (states, units). before: (states, states), whether the first may be cut off in front of the second.
-    Cumulative sums over the units of a state: compute_s, activation_bytes, parameter_bytes; sent_bytes: what it
-    sends to the units outside. All four of shape (states,).
+    holds: shape (states, units).
+    before: shape (states, states), whether the first may be cut off in front of the second.
+    compute_s, activation_bytes, parameter_bytes: sums over the units of a state.
+    sent_bytes: what a state sends to the units outside.
     """
 
     holds: BoolArray
@@ -116,9 +118,10 @@ def states_of(
 ) -> States:
     """The states: prefixes of `order`, all downsets, or those that antichains reach from the first source.
 
-    sent: `cut` counts units that something outside reads; `antichain` those of the released optimizer's augmented
-    antichain, which also counts a unit that several members of the antichain read and nothing outside; `free`
-    none.
+    sent: `cut` counts units that something outside reads. `antichain` counts those of the released optimizer's
+        augmented antichain, which adds units that several members of the antichain read and nothing outside.
+        `free` counts none.
+
     Raises UnsupportedProblem for more than MOST_STATES states, or when the first source does not reach all units.
     """
     related: BoolArray | None = None

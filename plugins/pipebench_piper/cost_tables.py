@@ -20,8 +20,9 @@ MOST_DEVICES = 8192
 class StageWay:
     """A tensor-parallel and a data-parallel degree of a stage.
 
-    samples: of a micro-batch on one replica. step: what the stage adds to the sum in flight, share: by which
-    the sum is divided (rounded up) to give the micro-batches that one replica keeps.
+    samples: of a micro-batch on one replica.
+    step: what the stage adds to the sum in flight.
+    share: the sum divided by it, rounded up, is the number of micro-batches that one replica keeps.
     """
 
     tensor_parallel: int
@@ -39,8 +40,9 @@ class StageWay:
 class CostTables:
     """Arrays of one problem at one micro-batch size.
 
-    micro_batch: samples of one micro-batch. own: replicas take micro-batches in turn, as Piper has it (a
-    micro-batch stays on one device); else they share each micro-batch, of a size given by the user.
+    micro_batch: samples of one micro-batch.
+    own: replicas take micro-batches in turn, as in Piper (a micro-batch stays on one device). Else they share each
+        micro-batch, whose size the user gives.
     """
 
     def __init__(self, problem: Problem, micro_batch: int, own: bool) -> None:
@@ -151,7 +153,7 @@ class CostTables:
         return time, live, fixed.astype(np.float64), count
 
     def every_stage(self, way: StageWay) -> Memory[int]:
-        """The memory that every stage of these degrees has, whatever is in it."""
+        """The memory of a stage of these degrees without any operator."""
         return self.formula.every_stage(way.data_parallel)
 
     def crossing(self, degree: int) -> tuple[FloatArray, FloatArray]:

@@ -20,21 +20,26 @@ SLACK = 1e-9
 
 
 class DownsetTables(NamedTuple):
-    """What the kernel reads. Ways: pairs of a tensor- and a data-parallel degree. Sets: downsets by `work`.
+    """What the kernel reads. A way is a tensor-parallel and a data-parallel degree. Sets are downsets by `work`.
 
-    rows: the sets. work: least device-seconds of each. cut: edges that each holds in part.
-    devices, step, share: of each way: devices; what it adds to the sum in flight; the sum is divided by it to
-    give what one device keeps (rounded up). degree: position of its tensor-parallel degree. price: seconds
-    for a byte that crosses.
-    time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, bytes besides.
-    every_once, every_live: (ways,) bytes that every stage has besides, once and for each unit in flight.
-    offered: (ways, operators) alternatives.
-    fast, fast_saved, fast_fixed, least_saved, least_fixed, lacking: (ways, sets) sums over the fastest
-    alternatives, least of each, operators without any.
+    rows: the sets.
+    work: least device-seconds of each set.
+    cut: edges that each set holds in part.
+    devices, step, share: of each way: its devices; what it adds to the sum in flight; the sum divided by `share`,
+        rounded up, is what one device keeps.
+    degree: position of each way's tensor-parallel degree.
+    price: seconds for a byte that crosses, of each way.
+    time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, other bytes.
+    every_once, every_live: (ways,) bytes of every stage besides, once and for each unit in flight.
+    offered: (ways, operators) number of alternatives.
+    fast, fast_saved, fast_fixed: (ways, sets) sums over the fastest alternatives.
+    least_saved, least_fixed: (ways, sets) sums over the least of each.
+    lacking: (ways, sets) operators without any alternative.
     into, out: (degrees, sets) bytes of cut edges at their inner and outer end, least over the alternatives.
     both: (degrees, edges) the two together.
-    edges: (edges, 2) producer, consumer. into_each, out_each: (ways, edges, alternatives) bytes at the
-    consumer's and at the producer's end. uniform: by degree, whether those do not depend on the alternative.
+    edges: (edges, 2) producer, consumer.
+    into_each, out_each: (ways, edges, alternatives) bytes at the consumer's and at the producer's end.
+    uniform: by degree, whether those do not depend on the alternative.
     """
 
     rows: Words
@@ -66,8 +71,8 @@ class DownsetTables(NamedTuple):
     uniform: NDArray[np.bool_]
 
 
-class Memory(NamedTuple):
-    """Stage times found before: keys and what is known of each, the newest in its place."""
+class StageTimeCache(NamedTuple):
+    """Stage times that are known, by key. A new one replaces the one in its place."""
 
     key: IntArray
     least: FloatArray
@@ -123,7 +128,7 @@ def stage_choice(
 @kernel
 def stage_time(
     tables: DownsetTables,
-    memory: Memory,
+    memory: StageTimeCache,
     large: int,
     small: int,
     way: int,
@@ -138,7 +143,7 @@ def stage_time(
     Inf where it does not fit.
     """
     sets, ways = tables.work.shape[0], tables.devices.shape[0]
-    # Units in flight never exceed the number of devices, which is far below 2^14 (figures.most_devices).
+    # Units in flight never exceed the number of devices, which is far below 2^14 (cost_tables.MOST_DEVICES).
     name = ((large * sets + small) * ways + way) * 16384 + live
     slot = (name * 2654435761) % memory.key.shape[0]
     if memory.key[slot] == name:
@@ -172,7 +177,7 @@ def stage_time(
 @kernel
 def reach(
     tables: DownsetTables,
-    memory: Memory,
+    memory: StageTimeCache,
     target: float,
     limit: float,
     most_in_flight: int,

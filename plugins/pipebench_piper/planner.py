@@ -17,7 +17,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 from pipebench_piper.cost_tables import MOST_DEVICES, CostTables
-from pipebench_piper.plugin import PiperOptions
+from pipebench_piper.plugin import PiperPlannerOptions
 from pipebench_piper.search import COUNTERS, DownsetPartition, DownsetSearch, DownsetStage
 
 
@@ -120,7 +120,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     nothing fits.
     """
     options = context.options
-    assert isinstance(options, PiperOptions)
+    assert isinstance(options, PiperPlannerOptions)
     refuse_unsupported(problem)
     rows = downset_table(
         _reverse_graph(problem.profile.graph, options.states == "linear"),
@@ -157,7 +157,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
 
 def _solve(
-    problem: Problem, search: DownsetSearch, limit_bytes: int, options: PiperOptions, context: Context
+    problem: Problem, search: DownsetSearch, limit_bytes: int, options: PiperPlannerOptions, context: Context
 ) -> tuple[Plan, DownsetPartition] | None:
     planned = float(limit_bytes)
     for _ in range(MOST_TRIES):
@@ -199,7 +199,7 @@ def _count(searches: dict[int, DownsetSearch], context: Context) -> None:
             context.count(name, int(amount))
 
 
-def _result(problem: Problem, best: _DownsetCandidate, options: PiperOptions, tried: int) -> PlanResult:
+def _result(problem: Problem, best: _DownsetCandidate, options: PiperPlannerOptions, tried: int) -> PlanResult:
     proven = best.partition.proven and options.choice == "exact" and options.memory == "piper"
     termination: Termination = "optimal" if proven and tried == 1 and options.states == "downsets" else "heuristic"
     if best.partition.stopped:

@@ -10,11 +10,15 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 
 
-class PiperOptions(Value, frozen=True, kw_only=True):
-    """choice: how the ways to run the operators of a stage are chosen, `greedy` as the released code does,
-    `exact` the best. states: `downsets` of the graph, or `linear`, the beginnings of one topological order.
-    max_downsets: more of them are refused. memory: `piper` counts weights, fixed bytes and what live
-    micro-batches save; `suite` searches on with less memory until the plan fits with transfer buffers too.
+class PiperPlannerOptions(Value, frozen=True, kw_only=True):
+    """Options of the planner `piper`.
+
+    - choice: how the ways to run the operators of a stage are chosen: `greedy` as the released code does, `exact`
+      the best.
+    - states: `downsets` of the graph, or `linear`, the prefixes of one topological order.
+    - max_downsets: a graph with more of them is refused.
+    - memory: `piper` counts weights, fixed bytes and what live micro-batches save; `suite` searches on with less
+      memory until the plan fits with transfer buffers too.
     """
 
     choice: Literal["exact", "greedy"] = "exact"
@@ -35,7 +39,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="DP over downsets: replicas, tensor parallelism, recomputation, in-flight memory",
             load="pipebench_piper.planner:plan",
             calls=("1f1b",),
-            options=PiperOptions,
+            options=PiperPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN "
             "Parallelization, NeurIPS 2021",

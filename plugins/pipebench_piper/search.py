@@ -8,7 +8,7 @@ import numpy as np
 from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
 from pipebench.costs.quantise import IntArray
 from pipebench_piper.cost_tables import CostTables, StageWay
-from pipebench_piper.kernel import DownsetTables, Memory, reach, room_for, stage_choice
+from pipebench_piper.kernel import DownsetTables, StageTimeCache, reach, room_for, stage_choice
 from pipebench_piper.knapsack import choose
 from pipebench_piper.released_costs import crossing_s_for_a_byte
 
@@ -94,9 +94,9 @@ def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
     )
 
 
-def empty_memory() -> Memory:
-    """No stage time is known yet."""
-    return Memory(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
+def empty_cache() -> StageTimeCache:
+    """A cache without any stage time."""
+    return StageTimeCache(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
 
 
 def _pad_columns(values: np.ndarray, widest: int) -> np.ndarray:
@@ -143,8 +143,12 @@ class DownsetStage:
 
 @dataclass(frozen=True, slots=True)
 class DownsetPartition:
-    """The stages in topological order; the largest of their times; a time that none is proven to
-    reach. stopped: out of time."""
+    """The stages of a partition in topological order.
+
+    seconds: the largest of their times.
+    bound: no partition has a smaller one.
+    stopped: the time was over.
+    """
 
     parts: tuple[DownsetStage, ...]
     seconds: float
@@ -173,7 +177,7 @@ class DownsetSearch:
         The lower end of the bisection is refused, the upper one reached by a partition; it ends when they
         are PRECISION apart. Out of time: the best so far, not proven.
         """
-        memory = empty_memory()
+        memory = empty_cache()
 
         def below(target: float) -> tuple[DownsetStage, ...] | None:
             found = reach(

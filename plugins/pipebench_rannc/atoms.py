@@ -12,10 +12,11 @@ from pipebench.domain.graph import OperatorGraph
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """The atomic subcomponents of a graph in topological order; positions in `operators` are the atoms.
+    """The atomic subcomponents of a graph in topological order. An atom is a position in `operators`.
 
-    operators: the non-constant operator of each. constants: the constant operators that each holds a clone of.
-    after: for each atom the atoms that read what it makes, with the tensors.
+    operators: the non-constant operator of each atom.
+    constants: the constant operators of which each atom holds a clone.
+    after: for each atom, the atoms that read its outputs, with the tensors.
     """
 
     graph: OperatorGraph
@@ -70,7 +71,12 @@ def atoms_of(graph: OperatorGraph) -> Atoms:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """time: forward and backward ns. weights, saved: bytes. workspace: of the operator that needs most."""
+    """Sums over some operators.
+
+    time: forward and backward, in ns.
+    weights, saved: bytes.
+    workspace: bytes of the operator that needs most.
+    """
 
     time: int = 0
     weights: int = 0
@@ -78,7 +84,7 @@ class Amounts:
     workspace: int = 0
 
     def plus(self, other: "Amounts") -> "Amounts":
-        """Both, run one after the other."""
+        """The amounts of both, run one after the other."""
         return Amounts(
             self.time + other.time,
             self.weights + other.weights,
@@ -89,14 +95,18 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class AtomGroup:
-    """own: what belongs to one atom only. shared: constants and parameters that several atoms hold, each once."""
+    """What a group of atoms costs.
+
+    own: amounts of what one atom alone holds.
+    shared: constants and parameters that several atoms hold; each counts once.
+    """
 
     own: Amounts
     shared: frozenset[str]
 
 
 class GroupCosts:
-    """Costs of groups at one number of samples, that of a replica's micro-batch while blocks are made."""
+    """Costs of groups at one number of samples: that of a replica's micro-batch while blocks are made."""
 
     def __init__(self, atoms: Atoms, model: CostModel, samples: int, level: LinkLevel) -> None:
         self._atoms = atoms
@@ -134,14 +144,14 @@ class GroupCosts:
 
     def atom(self, atom: int) -> AtomGroup:
         """One atom with its constants."""
-        return self.joined([self._single[self._atoms.operators[atom]], *self.constants(atom)])
+        return self.union([self._single[self._atoms.operators[atom]], *self.constants(atom)])
 
     def constants(self, atom: int) -> Iterable[AtomGroup]:
         """The constants of an atom."""
         return (self._single[op] for op in self._atoms.constants[atom])
 
-    def joined(self, groups: Iterable[AtomGroup]) -> AtomGroup:
-        """Their union."""
+    def union(self, groups: Iterable[AtomGroup]) -> AtomGroup:
+        """The union of the groups; what they share counts once."""
         own, shared = Amounts(), frozenset[str]()
         for group in groups:
             own, shared = own.plus(group.own), shared | group.shared

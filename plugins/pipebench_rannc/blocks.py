@@ -17,14 +17,14 @@ def compact(
     fits: Callable[[set[int]], bool],
     by_union: bool = False,
 ) -> list[Block]:
-    """At most `wanted` blocks where memory allows it, in the same order.
+    """Join blocks, in the same order, until at most `wanted` are left or no pair fits in memory.
 
-    The block that takes least time is joined with the one beside it, left or right, that takes less; by_union:
-    with which it takes less together, as the released code has it. Consecutive blocks of a topological order
-    always make a convex one. A block that fits with neither neighbour stays.
+    The block of least time is joined with its left or right neighbour, whichever takes less time. With by_union it
+    is the neighbour with which the union takes less, as in the released code. Consecutive blocks of a topological
+    order always make a convex one. A block that fits with neither neighbour stays.
     """
     blocks = [list(block) for block in ordered]
-    made = [costs.joined([costs.atom(atom) for atom in block]) for block in blocks]
+    made = [costs.union([costs.atom(atom) for atom in block]) for block in blocks]
     stuck: set[int] = set()
     while len(blocks) > wanted:
         free = [at for at in range(len(blocks)) if id(blocks[at]) not in stuck]
@@ -36,7 +36,7 @@ def compact(
             left, right = min(at, near), max(at, near)
             if fits({*blocks[left], *blocks[right]}):
                 blocks[left : right + 1] = [blocks[left] + blocks[right]]
-                made[left : right + 1] = [costs.joined((made[left], made[right]))]
+                made[left : right + 1] = [costs.union((made[left], made[right]))]
                 break
         else:
             stuck.add(id(blocks[at]))
@@ -44,13 +44,18 @@ def compact(
 
 
 def _rank(made: Sequence[AtomGroup], at: int, other: int, costs: GroupCosts, by_union: bool) -> int:
-    return costs.time(costs.joined((made[at], made[other])) if by_union else made[other])
+    return costs.time(costs.union((made[at], made[other])) if by_union else made[other])
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """blocks: k; 0: every atom is a block. limit_bytes: memory of a device. released_coarsening,
-    uncoarsening, by_union: what the released code does otherwise.
+    """How blocks are made.
+
+    blocks: k; 0 makes every atom a block.
+    limit_bytes: memory of a device.
+    released_coarsening: coarsen as the released code does.
+    uncoarsening: whether pieces move back.
+    by_union: choose the neighbour by the time of the union, as the released code does.
     """
 
     blocks: int
@@ -62,7 +67,11 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Blocks in topological order, each the positions of its atoms, ascending; and what it took to find them."""
+    """Blocks in topological order.
+
+    members: for each block the positions of its atoms, ascending.
+    counters: the work of the search.
+    """
 
     atoms: Atoms
     members: tuple[tuple[int, ...], ...]
@@ -73,7 +82,7 @@ class Blocks:
 
     @property
     def positions(self) -> list[list[int]]:
-        """Of each block the positions of its operators in the graph, constants among them."""
+        """For each block, the positions of its operators in the graph, constants included."""
         atoms = self.atoms
         return [
             sorted({op for atom in block for op in (atoms.operators[atom], *atoms.constants[atom])})
@@ -81,15 +90,16 @@ class Blocks:
         ]
 
     def operators(self, first: int, end: int) -> tuple[str, ...]:
-        """Names of the operators of blocks first … end - 1, constants cloned in."""
+        """Names of the operators of blocks first … end - 1, with clones of their constants."""
         return self.atoms.names([atom for block in self.members[first:end] for atom in block])
 
 
 def partition(atoms: Atoms, costs: GroupCosts, recipe: Recipe, check: Callable[[], None]) -> Blocks:
-    """Blocks that are convex, in an order in which each reads only from those before.
+    """Blocks that are convex, in an order in which each reads only from earlier ones.
 
-    Fewer than k where there are fewer atoms, more where joining would not fit a device. check: called now and
-    then, raises when the time is out.
+    There are fewer than k where there are fewer atoms, and more where joined blocks would not fit a device.
+
+    check: called now and then; raises when the time is over.
     """
     if recipe.blocks == 0 or recipe.blocks >= len(atoms):
         return Blocks(atoms, tuple((atom,) for atom in range(len(atoms))))
@@ -103,7 +113,7 @@ def partition(atoms: Atoms, costs: GroupCosts, recipe: Recipe, check: Callable[[
     assignment = BlockAssignment(atoms, block_of)
 
     def fits(members: set[int]) -> bool:
-        union = costs.joined([costs.atom(atom) for atom in members])
+        union = costs.union([costs.atom(atom) for atom in members])
         received, sent = crossing(atoms, members)
         return costs.memory(union, received, sent) <= recipe.limit_bytes
 

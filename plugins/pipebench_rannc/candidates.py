@@ -13,8 +13,12 @@ from pipebench_rannc.stage_tables import StageTables
 
 @dataclass(frozen=True, slots=True)
 class StageOf:
-    """Blocks first … end - 1 on `replicas` devices of a copy. forward, backward (with recomputation), there, back
-    (messages of outputs and of their gradients; released: of inputs too) and all_reduce in ns.
+    """Blocks first … end - 1 on `replicas` devices of a copy. All times are in ns.
+
+    forward, backward: of the stage; backward includes recomputation.
+    there: messages of its outputs (released: of its inputs too).
+    back: messages of their gradients.
+    all_reduce: of its weights.
     """
 
     first: int
@@ -30,7 +34,10 @@ class StageOf:
 
 @dataclass(frozen=True, slots=True)
 class CutCandidate:
-    """A flow and its stages in order. value: of the stage search, ns."""
+    """A flow and its stages in order.
+
+    value: longest forward + longest backward by the stage search, in ns.
+    """
 
     flow: MicroBatchFlow
     stages: tuple[StageOf, ...]
@@ -38,7 +45,7 @@ class CutCandidate:
 
     @property
     def bound_ns(self) -> int:
-        """No schedule of the plan takes less: each stage does its work and its all-reduce."""
+        """A lower bound on every schedule of the plan: each stage does its work and its all-reduce."""
         return max(
             self.flow.micro_batches * (stage.forward + stage.backward) + stage.all_reduce for stage in self.stages
         )
@@ -50,8 +57,10 @@ class CutCandidate:
 
     @property
     def steps_ns(self) -> int:
-        """The released code's estimate: in each step of the pipeline the longest forward and backward of the
-        stages that work in it, with their messages; and the longest all-reduce.
+        """The estimate of the released code, in ns.
+
+        Each step of the pipeline takes the longest forward and backward of the stages that work in it, with their
+        messages. The longest all-reduce is added.
         """
         last, micro_batches = len(self.stages) - 1, self.flow.micro_batches
         total = 0
@@ -68,22 +77,26 @@ class CutCandidate:
 
     @property
     def estimate_ns(self) -> int:
-        """What 1F1B takes, nearly: one micro-batch through all stages, the others at the pace of the busiest."""
+        """About the time of 1F1B: one micro-batch through all stages, the others at the busiest stage's pace."""
         periods = [s.forward + s.backward + s.there + s.back for s in self.stages]
         paced = (self.flow.micro_batches - 1) * max(periods) + sum(periods)
         return max(paced + self.stages[0].all_reduce, self.bound_ns)
 
 
 def cut_candidate(
-    runs: BlockRuns, flow: MicroBatchFlow, cut: StageCut, tabled: StageTables, from_end: bool, both: bool = False
+    runs: BlockRuns, flow: MicroBatchFlow, cut: StageCut, tables: StageTables, from_end: bool, both: bool = False
 ) -> CutCandidate:
-    """The stages of a cut. from_end: its blocks are numbered from the last. both: messages of inputs count too."""
+    """The stages of a cut.
+
+    from_end: the blocks are numbered from the last.
+    both: messages of inputs count too.
+    """
     size, found = runs.size, []
     level = runs.model.problem.cluster.levels[0]
     start = 0
     for place_of, (end, replicas) in enumerate(cut.stages):
-        of_class = min(place_of + 1, tabled.recompute.shape[0]) - 1
-        recompute = bool(tabled.recompute[of_class, replicas, start, end])
+        of_class = min(place_of + 1, tables.recompute.shape[0]) - 1
+        recompute = bool(tables.recompute[of_class, replicas, start, end])
         first, behind = (size - end, size - start) if from_end else (start, end)
         forward, backward = runs.times(-(-flow.micro_batch // replicas))
         there, back = runs.messages(flow.micro_batch, replicas, level, both)
@@ -106,7 +119,7 @@ def cut_candidate(
 
 
 def plan_of(runs: BlockRuns, made: CutCandidate, by_block: bool = False) -> Plan:
-    """Stages on consecutive devices; copies of the whole pipeline stand side by side.
+    """The plan with its stages on consecutive devices, and the copies of the pipeline side by side.
 
     by_block: for the grouped problem, whose operators are the blocks.
     """

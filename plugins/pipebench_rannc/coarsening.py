@@ -16,7 +16,12 @@ FEWEST = 5
 
 @dataclass(frozen=True, slots=True)
 class CoarseningRules:
-    """blocks: how many to stop at. limit_bytes: memory of a device. released: choose as the released code does."""
+    """When and how groups are joined.
+
+    blocks: the number of groups at which coarsening stops.
+    limit_bytes: memory of a device.
+    released: choose as the released code does.
+    """
 
     blocks: int
     limit_bytes: int
@@ -24,9 +29,10 @@ class CoarseningRules:
 
 
 class Coarsening:
-    """Groups of atoms and their costs while they are joined. history: for each level the pairs that were joined.
+    """Groups of atoms and their costs while they are joined.
 
-    A group goes by the number of an atom of it; `members` are its atoms.
+    members: the atoms of each group; a group goes by the number of one of its atoms.
+    history: for each level, the pairs that were joined.
     """
 
     def __init__(self, quotient: Quotient, costs: GroupCosts, count: int) -> None:
@@ -38,7 +44,7 @@ class Coarsening:
         self.rejected = 0
 
     def run(self, rules: CoarseningRules, check: Callable[[], None]) -> None:
-        """Levels until there are `blocks` groups or a level joins none."""
+        """Join groups level by level, until there are `blocks` groups or a level joins none."""
         while len(self.groups) > rules.blocks:
             check()
             if rules.released and len(self.groups) <= FEWEST:
@@ -53,7 +59,7 @@ class Coarsening:
         longest = fmean(times.values()) + 2 * pstdev(times.values()) if rules.released else float("inf")
         unprofiled = rules.released and len(self.groups) > UNPROFILED
         order = self.quotient.settle()
-        reached = self.quotient.reached(order)
+        reached = self.quotient.descendants(order)
         matched: set[int] = set()
         joined = []
         for turn, v in enumerate(
@@ -78,7 +84,7 @@ class Coarsening:
     def _choices(
         self, v: int, times: dict[int, int], released: bool, unprofiled: bool, longest: float
     ) -> Iterator[int]:
-        """Neighbours of v, those to be joined with first. Paper: the union that takes least time."""
+        """Neighbours of v in the order in which they are tried. Paper: the union of least time first."""
         after, before = self.quotient.after[v], self.quotient.before[v]
         if not released:
             near = {w for w in (*after, *before) if w in times}
@@ -96,17 +102,20 @@ class Coarsening:
         one, other = self.groups[v], self.groups[w]
         if not one.shared & other.shared:
             return self.costs.time(one) + self.costs.time(other)
-        return self.costs.time(self.costs.joined((one, other)))
+        return self.costs.time(self.costs.union((one, other)))
 
     def _union(self, v: int, w: int, reached: list[int], limit_bytes: int) -> AtomGroup | None:
-        """The union when it is convex and fits; reached: what groups led to as the level began, at least."""
+        """The union, where it is convex and fits; else None.
+
+        reached: descendants of each group when the level began; by now there may be more.
+        """
         quotient = self.quotient
         first, second = (v, w) if quotient.place[v] < quotient.place[w] else (w, v)
         around = any(reached[group] >> second & 1 for group in quotient.after[first] if group != second)
         if around or quotient.between(first, second) is None:
             self.rejected += 1
             return None
-        union = self.costs.joined((self.groups[v], self.groups[w]))
+        union = self.costs.union((self.groups[v], self.groups[w]))
         inside = {v, w}
         received, sent = (
             frozenset[int]().union(
@@ -128,7 +137,7 @@ Pairs = Sequence[tuple[list[int], list[int]]]
 
 
 class BlockAssignment:
-    """Which block each atom is in, and how many atom edges lead from block to block."""
+    """The block of each atom, and the number of atom edges from block to block."""
 
     def __init__(self, atoms: Atoms, block_of: list[int]) -> None:
         self.block_of = block_of
@@ -164,7 +173,7 @@ class BlockAssignment:
         return sorted(found - {block})
 
     def tensors(self, piece: Iterable[int]) -> Tensors:
-        """The tensors that a piece makes or reads; `ends` has the atom that makes each, and all readers."""
+        """The tensors that a piece makes or reads. `ends` has the maker of each tensor, and all its readers."""
         return frozenset[int]().union(*(self._touched[atom] for atom in piece))
 
     def move(self, piece: Iterable[int], target: int) -> None:
@@ -182,7 +191,7 @@ class BlockAssignment:
             self.blocks[target].add(atom)
 
     def acyclic(self) -> bool:
-        """Whether the blocks can be put in an order: then each of them is convex."""
+        """Whether the blocks have a topological order: then each of them is convex."""
         position = {block: at for at, block in enumerate(self._edges)}
         before = [0] * len(position)
         for block, readers in self._edges.items():
@@ -214,9 +223,9 @@ def uncoarsen(
     fits: Callable[[set[int]], bool],
     check: Callable[[], None],
 ) -> int:
-    """Go back through the levels, from the last; the number of moves.
+    """Go back through the levels, from the last, and move pieces between blocks. Returns the number of moves.
 
-    A piece moves when its block keeps another one and all messages of its tensors together take less time.
+    A piece moves when its block keeps another piece, and the messages of its tensors take less time in all.
     """
     moves = 0
     for pairs in reversed(history):
@@ -251,7 +260,7 @@ def _move_piece(
 
 
 def _sending(assignment: BlockAssignment, tensors: Tensors, piece: set[int], block: int, costs: GroupCosts) -> int:
-    """Ns of all messages of these tensors with the piece in `block`."""
+    """Time in ns of all messages of these tensors, with the piece in `block`."""
     block_of, total = assignment.block_of, 0
     for tensor in tensors:
         maker, readers = assignment.ends[tensor]

@@ -14,21 +14,31 @@ MOST_BLOCKS = 2**20
 
 
 class RaNNCOptions(Value, frozen=True, kw_only=True):
-    """variant: `best` searches all numbers of stages and micro-batches and chooses by simulation; `paper` is
-    Algorithms 1 and 2 as printed; `released` takes the choices of the released code. blocks: k; 0: none, stages
-    are made of atomic subcomponents. simulations (best): plans to simulate. rivals (best): whether the plans of
-    data-parallel and gpipe-hybrid compete.
+    """Options of the planner `rannc`.
 
-    The rest is one difference each between paper (named first) and released code; None: as the variant has it.
-    coarsening: neighbours either way and the union that takes least time, or successors and the largest gain.
-    uncoarsening: whether there is any. compaction: the neighbour that takes less time itself, or in the union.
-    replicas of a stage: any number, or powers of two. communication: a stage sends its outputs, or also receives
-    its inputs, and these do not accumulate. margin: share of device memory left free. in_flight: whether the
-    inputs of all micro-batches in flight are counted. prune: whether fewer devices are given up for all stages
-    behind, for one number of stages, or never. nodes: 1, 2, 4, …, or the divisors of their number. stages: from
-    the printed D_node (n - 1) + 1, or from one above those tried before. micro_batches: at most, 0: no limit.
-    choice among numbers of micro-batches: bottleneck times the steps of the pipeline, or a sum over its steps.
-    labels: in the stage search, one pair of times, or all that may be best (in neither).
+    - variant: `best` searches all numbers of stages and micro-batches and chooses by simulation; `paper` is
+      Algorithms 1 and 2 as printed; `released` follows the released code.
+    - blocks: k; 0 makes stages of atomic subcomponents.
+    - simulations (best): number of plans to simulate.
+    - rivals (best): whether the plans of data-parallel and gpipe-hybrid compete.
+    - coarsening: `paper` joins neighbours on either side by the least time of the union, `released` successors by
+      the largest gain. This option and those below are the differences between paper and released code; None: as
+      the variant has it.
+    - uncoarsening: whether there is any.
+    - compaction: join the neighbour of less time by itself (`own`), or in the union (`union`).
+    - replicas: of a stage, `any` number or `powers` of two.
+    - communication: a stage sends its outputs (`out`), or also receives its inputs (`both`); these do not
+      accumulate.
+    - margin: share of device memory that stays free.
+    - in_flight: the inputs of `all` micro-batches in flight count, or those of `one`.
+    - prune: after a failure fewer devices are given up for all stages behind (`printed`), for one number of stages
+      (`stages`), or never (`none`).
+    - nodes: 1, 2, 4, … (`doubling`), or the `divisors` of their number.
+    - stages: from the `printed` D_node (n - 1) + 1, or from one above those tried before (`next`).
+    - micro_batches: the most of them; 0: no limit.
+    - choice: among numbers of micro-batches, by `bottleneck` times the steps of the pipeline, or by a sum over
+      `steps`.
+    - labels: the stage search keeps `one` pair of times, or `all` that may be best (in neither variant).
     """
 
     variant: Literal["best", "paper", "released"] = "best"

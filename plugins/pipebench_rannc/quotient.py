@@ -8,10 +8,10 @@ Tensors = frozenset[int]
 
 
 class Quotient:
-    """Groups 0, 1, …; joined ones go by the number of the first. Every group stays convex.
+    """Groups 0, 1, … of atoms; a union goes by the number of its first group. Every group stays convex.
 
-    after, before: for each group its neighbours and the tensors that pass. place: positions in a topological
-    order, which is kept up to date by moving only what lies between two groups that are joined.
+    after, before: for each group its neighbours, and the tensors between them.
+    place: positions in a topological order. A join moves only the groups between the two.
     """
 
     def __init__(self, after: Sequence[dict[int, Tensors]]) -> None:
@@ -31,14 +31,14 @@ class Quotient:
             self.place[group] = position
 
     def settle(self) -> list[int]:
-        """The groups that are left, in topological order; positions are counted afresh."""
+        """Number the positions afresh. Returns the groups that are left, in topological order."""
         self._number(group for group in self._at if group >= 0)
         return list(self._at)
 
     def between(self, first: int, second: int) -> set[int] | None:
-        """What `first` leads to and stands before `second`; None when a path passes there to `second`.
+        """Descendants of `first` placed before `second`; None when one of them leads to `second`.
 
-        Groups `first` and `second`, in topological order, can be joined unless it is None: no path leaves
+        `first` and `second`, in topological order, can be joined unless the answer is None: then no path leaves
         their union and comes back (convexity, section III-B).
         """
         last = self.place[second]
@@ -71,7 +71,7 @@ class Quotient:
         return first
 
     def _move(self, first: int, second: int, behind: set[int]) -> None:
-        """The union after all that `first` does not lead to, before all that it does."""
+        """Put the union behind all groups that `first` does not lead to, and before all that it leads to."""
         low, high = self.place[first], self.place[second]
         if not behind:
             self._at[low] = -1
@@ -85,16 +85,8 @@ class Quotient:
         for position, group in enumerate(moved, start=low):
             self.place[group] = position
 
-    def received(self, group: int) -> Tensors:
-        """Tensors that come in from other groups."""
-        return frozenset[int]().union(*self.before[group].values())
-
-    def sent(self, group: int) -> Tensors:
-        """Tensors that go out to other groups."""
-        return frozenset[int]().union(*self.after[group].values())
-
-    def reached(self, groups: Sequence[int]) -> list[int]:
-        """For each group the bit set of those that it leads to, bits by number; `groups` in topological order."""
+    def descendants(self, groups: Sequence[int]) -> list[int]:
+        """For each group, the bit set of its descendants. `groups` are in topological order."""
         bits = [0] * len(self.after)
         for group in reversed(groups):
             for successor in self.after[group]:

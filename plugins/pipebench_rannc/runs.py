@@ -11,9 +11,10 @@ from pipebench_rannc.blocks import Blocks
 
 
 class BlockRuns:
-    """Tables of all runs of the blocks, shape (k + 1, k + 1), [i, j] for blocks i … j - 1.
+    """Costs of every run of consecutive blocks as a stage: tables [i, j] for blocks i … j - 1, shape (k + 1, k +
+    1).
 
-    Times are in ns, of one micro-batch on one of some replicas.
+    Times are in ns, of one micro-batch on one of its replicas.
     """
 
     def __init__(self, model: CostModel, blocks: Blocks) -> None:
@@ -38,7 +39,10 @@ class BlockRuns:
         return self._times[samples]
 
     def memory(self, samples: int, replicas: int, recompute: Recompute) -> Memory[IntArray]:
-        """Memory at `samples` on each replica. replicas: those that share the optimizer's state, of all copies."""
+        """Memory at `samples` on each replica.
+
+        replicas: the devices that share the optimizer state, in all copies.
+        """
         formula = self.model.formula
         content = self._intervals.holdings(self.model.terms(samples), recompute == "stage")
         return formula.memory(self._intervals.with_state(content, formula, replicas), recompute)
@@ -46,10 +50,11 @@ class BlockRuns:
     def messages(
         self, micro_batch: int, replicas: int, level: LinkLevel, received: bool
     ) -> tuple[IntArray, IntArray]:
-        """Ns of what a run sends forward, and of the gradients that come back for it.
+        """Time in ns of the tensors that a run sends, and of the gradients that come back for them.
 
-        Neighbours are taken to have as many replicas. received: with what it receives, and the gradients that it
-        sends back for it.
+        received: also count the tensors that it receives, and the gradients that it sends back for them.
+
+        Neighbours are taken to have as many replicas.
         """
         terms, formula = self.model.terms(micro_batch), self.model.formula
         there, back = (
@@ -64,9 +69,10 @@ class BlockRuns:
         )
 
     def update_ns(self, replicas: int, copies: int, devices: int) -> IntArray:
-        """Ns of what every run does once a mini-batch, over its replicas in all copies.
+        """Time in ns that every run takes once a mini-batch, over its replicas in all copies.
 
-        devices: of one copy; replicas are taken to start with its first, which is no slower than elsewhere.
+        devices: of one copy. Replicas are taken to start with its first device, which is no slower than any other
+            place.
         """
         highest = replicas - 1 + (copies - 1) * devices
         level = ring_level(self.model.problem.cluster, 0, highest)

@@ -65,10 +65,10 @@ def _stage_tables(
     return printed_tables(runs, flow, counts, limit_bytes, chosen, recompute)
 
 
-def _solve(tabled: StageTables, stages: int, devices: int, chosen: Differences) -> CutTables:
+def _solve(tables: StageTables, stages: int, devices: int, chosen: Differences) -> CutTables:
     if chosen.labels == "all":
-        return all_labels(tabled.times, stages, devices)
-    return one_label(tabled.times, stages, devices, chosen.prune)
+        return all_labels(tables.times, stages, devices)
+    return one_label(tables.times, stages, devices, chosen.prune)
 
 
 SCHEDULERS = ("1f1b", "gpipe")
@@ -86,9 +86,9 @@ class ScheduledCut:
 
 
 def every_cut(problem: Problem, runs: BlockRuns, limit_bytes: int, context: Context) -> list[CutCandidate]:
-    """One cut for each number of nodes, stages and micro-batches that has any, the most promising first.
+    """The best cut for each number of nodes, stages and micro-batches, the most promising first.
 
-    The cut of the smallest longest forward + longest backward, exact. Stops at the deadline.
+    The best cut has the smallest longest forward + longest backward (exact). Stops at the deadline.
     """
     found: list[CutCandidate] = []
     recompute = problem.pins.recompute
@@ -103,12 +103,12 @@ def every_cut(problem: Problem, runs: BlockRuns, limit_bytes: int, context: Cont
             replicas = replica_choices(problem, flow, powers=False)
             if not replicas:
                 continue
-            tabled = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
-            solved = all_labels(tabled.times, counts[-1], shape.devices)
+            tables = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
+            solved = all_labels(tables.times, counts[-1], shape.devices)
             context.count("stage_searches")
             context.count("transitions", solved.transitions)
             found += [
-                cut_candidate(runs, flow, cut, tabled, True)
+                cut_candidate(runs, flow, cut, tables, True)
                 for stages, cut in solved.cuts.items()
                 if stages in counts
             ]
@@ -119,10 +119,13 @@ def every_cut(problem: Problem, runs: BlockRuns, limit_bytes: int, context: Cont
 def best_of(
     problem: Problem, runs: BlockRuns, cuts: list[CutCandidate], most: int, rivals: bool, context: Context
 ) -> ScheduledCut | None:
-    """The shortest of the most promising cuts and of the rivals' plans; None where nothing is valid.
+    """The shortest plan among the most promising cuts and the rivals; None where none is valid.
 
-    most: cuts to simulate, block by block. One that cannot beat the best by the work of its busiest stage is left
-    out. The winner is scored again, operator by operator. rivals: the plans of other planners.
+    most: number of cuts to simulate, block by block.
+    rivals: plans of other planners.
+
+    A cut is left out when the work of its busiest stage alone is not below the best plan. The winner is scored
+    again, operator by operator.
     """
     ranked = _simulate_cuts(problem, runs, cuts, most, context)
     best: ScheduledCut | None = None
@@ -169,7 +172,7 @@ def _schedulers(plan: Plan) -> tuple[str, ...]:
 
 
 def _schedule_cut(problem: Problem, plan: Plan, scheduler: str, context: Context) -> ScheduledCut | None:
-    """The plan under a scheduler, None where that is not valid. Without services: the suite's closed form."""
+    """The plan under a scheduler; None where that is not valid. Without services it is the suite's closed form."""
     if context.services is None:
         return ScheduledCut(plan, estimate(problem, plan))
     try:

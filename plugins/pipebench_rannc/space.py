@@ -10,7 +10,12 @@ from pipebench.domain.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class PipelineCopies:
-    """nodes: n of Algorithm 2. devices: D of one copy of the pipeline. copies: R."""
+    """How devices are divided among copies of the pipeline.
+
+    nodes: n of Algorithm 2.
+    devices: D, those of one copy.
+    copies: R.
+    """
 
     nodes: int
     devices: int
@@ -19,7 +24,11 @@ class PipelineCopies:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatchFlow:
-    """A shape and how often a copy runs for one update. micro_batch: samples of one copy at once."""
+    """How one copy divides its share of the mini-batch.
+
+    micro_batches: how often a copy runs for one update.
+    micro_batch: samples of one copy at once.
+    """
 
     shape: PipelineCopies
     micro_batches: int
@@ -41,16 +50,16 @@ def refuse_unsupported(problem: Problem) -> None:
 
 
 def node_size(problem: Problem) -> int:
-    """Devices of a node: the innermost group that the devices fill evenly, else all."""
+    """Devices of a node: of the innermost group that the devices fill evenly, else all devices."""
     cluster = problem.cluster
     inner = cluster.levels[0].group
     return inner if inner < cluster.size and cluster.size % inner == 0 else cluster.size
 
 
 def shapes(problem: Problem, doubling: bool) -> Iterator[PipelineCopies]:
-    """Numbers of nodes that a copy of the pipeline spans, ascending: 1, 2, 4, … or the divisors.
+    """Numbers of nodes for a copy of the pipeline, ascending: 1, 2, 4, … or the divisors.
 
-    Only those of which the copies divide the mini-batch.
+    The number of copies must divide the mini-batch.
     """
     each = node_size(problem)
     nodes = problem.cluster.size // each
@@ -63,7 +72,7 @@ def shapes(problem: Problem, doubling: bool) -> Iterator[PipelineCopies]:
 def flows(problem: Problem, shape: PipelineCopies, doubling: bool, most: int = 0) -> Iterator[MicroBatchFlow]:
     """Numbers of micro-batches, ascending: powers of two or divisors of a copy's samples, at most `most` of them.
 
-    The one that a pinned micro-batch makes.
+    With a pinned micro-batch there is one.
     """
     samples, pinned = problem.mini_batch // shape.copies, problem.pins.micro_batch
     if pinned is not None:
@@ -77,7 +86,9 @@ def flows(problem: Problem, shape: PipelineCopies, doubling: bool, most: int = 0
 
 
 def replica_choices(problem: Problem, flow: MicroBatchFlow, powers: bool) -> tuple[int, ...]:
-    """Replicas that a stage may have, ascending: they leave each a sample, and no more than were profiled."""
+    """Numbers of replicas of a stage, ascending. Each replica has at least one sample, and no more than were
+    profiled.
+    """
     pinned, copies = problem.pins.data_parallel, flow.shape.copies
     most = min(flow.shape.devices, flow.micro_batch)
     if pinned is not None:

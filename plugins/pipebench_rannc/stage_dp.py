@@ -16,7 +16,11 @@ MOST_LABELS = 4096
 
 @dataclass(frozen=True, slots=True)
 class StageCut:
-    """value: longest forward + longest backward of a stage, in ns. stages: (end, devices) of each, in order."""
+    """A cut into stages.
+
+    value: longest forward + longest backward of a stage, in ns.
+    stages: (end, devices) of each stage, in order.
+    """
 
     value: int
     stages: tuple[tuple[int, int], ...]
@@ -24,11 +28,11 @@ class StageCut:
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """forward, backward: ns of each run of blocks as a stage, shape (classes, D + 1, k + 1, k + 1), by its place,
-    its replicas r, and [i, j]; INFEASIBLE where it does not fit. extra: ns added to the value only, in both
-    directions (2, D + 1, k + 1, k + 1).
+    """Times of every run of blocks as a stage, in ns; INFEASIBLE where it does not fit.
 
-    The s-th stage belongs to class min(s, classes) - 1.
+    forward, backward: shape (classes, D + 1, k + 1, k + 1), by class, replicas and [i, j]. The s-th stage belongs
+        to class min(s, classes) - 1.
+    extra: added to the value only, in both directions, shape (2, D + 1, k + 1, k + 1).
     """
 
     forward: IntArray
@@ -43,7 +47,11 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True)
 class CutTables:
-    """The tables of a search: cuts for every number of stages that was asked for. transitions: inner steps."""
+    """What a search found.
+
+    cuts: the best cut by number of stages.
+    transitions: inner steps of the search.
+    """
 
     cuts: dict[int, StageCut]
     transitions: int
@@ -52,9 +60,11 @@ class CutTables:
 def one_label(times: RunTimes, stages: int, devices: int, prune: Prune = "none") -> CutTables:
     """Algorithm 1 for `stages` stages on exactly `devices` devices.
 
-    One pair of longest times is kept for each (s, b, d), the one of the smallest sum; the sum of two maxima is
-    not a maximum of sums, so the answer may be above the optimum. prune: what is left out once no d' was found
-    feasible: `printed` never looks again at fewer devices, `stages` does so for each s, `none` always.
+    For each (s, b, d) it keeps one pair of longest times, that of the smallest sum. The sum of two maxima is not
+    the maximum of sums, so the value may be above the optimum.
+
+    prune: what is skipped once no d' was feasible. `printed` never looks at fewer devices again, `stages` does so
+        again for each s, `none` always looks.
     """
     value, back_block, back_devices, steps = _one_label(
         times.forward, times.backward, times.extra, stages, devices, PRUNES[prune]
@@ -74,7 +84,7 @@ def one_label(times: RunTimes, stages: int, devices: int, prune: Prune = "none")
 def all_labels(times: RunTimes, most_stages: int, devices: int) -> CutTables:
     """The smallest longest forward + longest backward for every number of stages up to `most_stages`.
 
-    Exact: every pair that no other pair of the same (s, b, d) beats in both is kept.
+    Exact: for each (s, b, d) it keeps every pair of longest times that no other pair beats in both.
     """
     labels = 8
     while True:
@@ -151,7 +161,7 @@ def _one_label(
 def _all_labels(
     forward: IntArray, backward: IntArray, extra: IntArray, stages: int, devices: int, most: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, int]:
-    """steps is -1 when `most` labels are too few."""
+    """The kernel of all_labels. The number of steps is -1 when `most` labels are too few."""
     classes, _, blocks = forward.shape[0], forward.shape[1] - 1, forward.shape[2] - 1
     best_forward = np.zeros((stages + 1, blocks + 1, devices + 1, most), np.int64)
     best_backward = np.zeros((stages + 1, blocks + 1, devices + 1, most), np.int64)

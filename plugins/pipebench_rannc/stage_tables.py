@@ -19,7 +19,11 @@ MOST_BYTES = 3 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class StageTables:
-    """times: for the stage search. recompute: whether a stage recomputes, (classes, D + 1, k + 1, k + 1)."""
+    """What the stage search works on.
+
+    times: of every run as a stage.
+    recompute: whether the stage recomputes, shape (classes, D + 1, k + 1, k + 1).
+    """
 
     times: RunTimes
     recompute: BoolArray
@@ -33,7 +37,7 @@ def printed_tables(
     chosen: Differences,
     recompute: bool,
 ) -> StageTables:
-    """As in Algorithm 1: every stage recomputes or none does, and all micro-batches are in flight (gpipe)."""
+    """The tables of Algorithm 1: all stages recompute or none, and all micro-batches are in flight (gpipe)."""
     made = _Tables(runs, flow, 1)
     live = flow.micro_batches if chosen.in_flight == "all" else 1
     for replicas in counts:
@@ -46,7 +50,7 @@ def printed_tables(
         else:
             forward, backward = forward + there, backward + back
         made.put(0, replicas, fits, forward, backward, recompute)
-    return made.tabled()
+    return made.tables()
 
 
 def tables_from_the_end(
@@ -57,9 +61,11 @@ def tables_from_the_end(
     pinned: bool | None,
     most_stages: int,
 ) -> StageTables:
-    """As in 1F1B: the s-th stage from the end keeps s micro-batches in flight; a stage recomputes where it must.
+    """The tables for 1F1B: the s-th stage from the end keeps s micro-batches in flight.
 
-    Blocks are numbered from the last. pinned: every stage recomputes, or none.
+    Blocks are numbered from the last. A stage recomputes where it must.
+
+    pinned: whether every stage recomputes, or none.
     """
     classes = min(most_stages, flow.micro_batches)
     made = _Tables(runs, flow, classes)
@@ -73,7 +79,7 @@ def tables_from_the_end(
             for live in range(1, classes + 1):
                 fits = _turn_table(needs.peak(live)) <= limit_bytes
                 made.put(live - 1, replicas, fits, forward + there, backward + back + again, recompute)
-    return made.tabled()
+    return made.tables()
 
 
 class _Tables:
@@ -115,10 +121,10 @@ class _Tables:
         self._backward[at] = np.where(fits, backward, self._backward[at])
         self._recompute[at] = np.where(fits, recompute, self._recompute[at])
 
-    def tabled(self) -> StageTables:
+    def tables(self) -> StageTables:
         return StageTables(RunTimes(self._forward, self._backward, self.extra), self._recompute)
 
 
 def _turn_table(table: IntArray) -> IntArray:
-    """[i, j] of blocks numbered from the last."""
+    """The table [i, j] of blocks that are numbered from the last."""
     return np.ascontiguousarray(table[::-1, ::-1].T)

@@ -59,7 +59,7 @@ RELEASED = Differences(
 
 
 def differences(options: RaNNCOptions) -> Differences:
-    """Those of the variant (best: paper), but for what the options say."""
+    """The differences of the variant (best: paper), with the options that the user sets."""
     base = RELEASED if options.variant == "released" else PAPER
     chosen: dict[str, Any] = {
         field.name: getattr(base, field.name) if (said := getattr(options, field.name)) is None else said

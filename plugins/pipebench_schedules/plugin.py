@@ -10,13 +10,20 @@ PIPEBENCH_API = 1
 
 
 class OneFOneBOptions(Value, frozen=True, kw_only=True):
-    """warmup: micro-batches that a stage runs ahead of the next one; '+2' hides transfers, at more memory."""
+    """Options of the scheduler `1f1b`.
+
+    - warmup: micro-batches that a stage runs ahead of the next one; '+2' hides transfers, at more memory.
+    """
 
     warmup: Literal["+1", "+2"] = "+1"
 
 
 class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
-    """As OneFOneBOptions. k: backwards and forwards in turn at every stage; 0: as the plan says, 1 by default."""
+    """Options of the scheduler `kfkb`.
+
+    - warmup: as in `1f1b`.
+    - k: backwards and forwards in turn at every stage; 0: as the plan says, 1 by default.
+    """
 
     k: int = 0
 

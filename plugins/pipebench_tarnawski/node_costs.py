@@ -17,8 +17,10 @@ CPU = "cpu"
 class NodeCosts:
     """Nodes (sets of operators) with their latencies in s and bytes; outputs as node sets with seconds to send.
 
-    size: what a node adds to `every_load_bytes`. foreign: 1 for nodes that no accelerator runs. successors: of
-    each node, by colour class where the profile has them (the order in which the released program follows them).
+    size: what a node adds to `every_load_bytes`.
+    foreign: 1 for nodes that no accelerator runs.
+    successors: of each node, by colour class where the profile has them (the order in which the released program
+        follows them).
     """
 
     members: tuple[tuple[int, ...], ...]

@@ -9,7 +9,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_tarnawski.node_costs import CPU, every_load_bytes, node_costs
-from pipebench_tarnawski.plugin import TarnawskiOptions
+from pipebench_tarnawski.plugin import TarnawskiPlannerOptions
 from pipebench_tarnawski.search import COUNTERS, LoadSearch, LoadSplit
 
 
@@ -20,7 +20,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     nothing fits.
     """
     options = context.options
-    assert isinstance(options, TarnawskiOptions)
+    assert isinstance(options, TarnawskiPlannerOptions)
     refuse_unsupported(problem)
     kinds = problem.cluster.devices
     accelerators = [device for device, kind in enumerate(kinds) if kind != CPU]
@@ -87,7 +87,7 @@ def micro_batch(problem: Problem) -> int:
 
 
 def _update_s(problem: Problem, size: int) -> float:
-    """What every stage runs once a mini-batch: no load is larger by it than another."""
+    """Seconds that every stage spends on its update once a mini-batch, the same for every load."""
     formula = Formula(problem.regime, problem.mini_batch)
     update_ns = formula.update_ns(0)
     if problem.regime.mode == "async":

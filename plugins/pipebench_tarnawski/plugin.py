@@ -13,8 +13,12 @@ PIPEBENCH_WAIVED = {
 """Checks of the conformance kit that do not hold, each with the reason (see `deviations`)."""
 
 
-class TarnawskiOptions(Value, frozen=True, kw_only=True):
-    """linearize: cut one depth-first order of the operators, not the graph. max_downsets: more are refused."""
+class TarnawskiPlannerOptions(Value, frozen=True, kw_only=True):
+    """Options of the planner `tarnawski`.
+
+    - linearize: cut one depth-first order of the operators, not the graph.
+    - max_downsets: a graph with more of them is refused.
+    """
 
     linearize: bool = False
     max_downsets: int = 60_000
@@ -31,7 +35,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="tarnawski",
             summary="DP over pairs of downsets: smallest largest load of accelerators and CPUs",
             load="pipebench_tarnawski.planner:plan",
-            options=TarnawskiOptions,
+            options=TarnawskiPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Phanishayee, Devanur, Mahajan, Paravecino, Efficient Algorithms for Device "
             "Placement of DNN Graph Operators, NeurIPS 2020",

@@ -17,9 +17,10 @@ from pipebench_torch.processes.job import ProcessReport, TaskTimes
 def trace_of(
     problem: Problem, plan: Plan, schedule: Schedule, layout: Layout, reports: Sequence[ProcessReport]
 ) -> Trace:
-    """The run of median length. A task of several replicas begins with the last of them and ends with the last.
+    """The run of median length as a trace.
 
-    A transfer is there for the first copy of the pipeline, from its last piece sent to its last one received.
+    A task of several replicas begins and ends with the last of them. Of a transfer, the first copy of the pipeline
+    counts: from its last piece sent to its last piece received.
     """
     run = _median_run([[report.runs[i] for report in reports] for i in range(len(reports[0].runs))])
     zero = min(tasks.begun for tasks in run)
@@ -60,7 +61,10 @@ def trace_of(
 
 
 def _median_run(runs: list[list[TaskTimes]]) -> list[TaskTimes]:
-    """By the time from the first process that begins to the last that ends; of two in the middle the longer."""
+    """The run of median length; of two in the middle the longer.
+
+    A run lasts from the first process that begins to the last that ends.
+    """
     ordered = sorted(runs, key=lambda run: max(t.ended for t in run) - min(t.begun for t in run))
     return ordered[len(ordered) // 2]
 
@@ -83,7 +87,7 @@ def _transfers(problem: Problem, layout: Layout, run: list[TaskTimes], zero: int
 
 
 def _memory(layout: Layout, rank: int, report: ProcessReport, tasks: TaskTimes, zero: int) -> MemoryTimeline:
-    """What was held at the start, then the most during each task and what was left after it."""
+    """Bytes held at the start, then for each task the most during it and those after it."""
     times, values = [0], [report.held_bytes]
     for position, (during, after) in enumerate(report.memory):
         for instant, value in ((tasks.begin[position] - zero, during), (tasks.end[position] - zero, after)):
@@ -96,7 +100,9 @@ def _memory(layout: Layout, rank: int, report: ProcessReport, tasks: TaskTimes, 
 
 
 def _period(layout: Layout, rows: list[tuple[int, Task, int, int]], delay: int) -> int:
-    """ns for one micro-batch: the median between the ends of successive mini-batches once the pipe is full."""
+    """Time in ns of one micro-batch: the median between the ends of successive mini-batches, once the pipe is
+    full.
+    """
     ends = [0] * layout.rounds
     for _, (stage, micro_batch, _), _, end in rows:
         round_ = layout.round_of(stage, micro_batch)

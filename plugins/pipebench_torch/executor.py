@@ -33,8 +33,10 @@ ROUNDINGS = 1000
 
 
 def judge_gradients(difference: Difference | None, tolerance: float, context: Context) -> None:
-    """Sums over micro-batches and replicas are rounded in another order than those of a single process: some
-    roundings of the number format are no difference.
+    """Raise PipebenchError where gradients differ by more than rounding.
+
+    Sums over micro-batches and replicas are rounded in another order than in a single process, so a few roundings
+    of the number format are no difference.
     """
     if difference is None:
         return
@@ -53,7 +55,10 @@ def judge_gradients(difference: Difference | None, tolerance: float, context: Co
 
 
 def note_other_device(problem: Problem, layout: Layout, device: str, name: str, context: Context) -> None:
-    """Say so when the costs that were simulated are not those of what ran: the error then compares two devices."""
+    """Note when the simulated costs are of another device than the one that ran.
+
+    The error then compares two devices.
+    """
     types = {problem.cluster.type_of(each).name for each in layout.devices}
     origin = problem.profile.provenance
     measured = origin.profiler.startswith("torch")
@@ -74,11 +79,12 @@ END_S = 1.0
 
 
 def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) -> Trace:
-    """Run the plan on processes of this machine, or of several that are all given it. Gradients are compared first
-    where options ask for it.
+    """Run the plan on processes of this machine, or of several machines that are all given it.
 
-    Raises UnsupportedProblem for sharded or tensor-parallel stages and for operators that cannot be built, and
-    PipebenchError: torch is not installed, a process failed or hung, gradients differ.
+    Gradients are compared first where the options ask for it.
+
+    Raises UnsupportedProblem for sharded or tensor-parallel stages and for operators that cannot be built. Raises
+    PipebenchError when torch is not installed, when a process failed or hung, or when gradients differ.
     """
     options = cast(ExecutorOptions, context.options)
     refuse_sharded(problem, plan)
@@ -128,7 +134,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
 
 
 def _facts(job: Job) -> dict[str, str]:
-    """What all nodes must agree on, in words that tell what differs."""
+    """What all nodes must agree on, in words that name a difference."""
     own = {"node_rank", "timeout_s"}
     options = {name: str(value) for name, value in msgspec.to_builtins(job.options).items() if name not in own}
     return {

@@ -16,10 +16,11 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what is freed, as the allocators of training runs do: fetching fresh pages from the
-    system for every tensor would be a third of the time of a light operator, and nine tenths of that of the
-    gradient of a large embedding. Nothing is mapped apart (tensors above 32 MB are otherwise, and their pages go
-    when they are freed), and the heap is never cut.
+    """Let the C library keep freed memory, as the allocators of training runs do.
+
+    Fetching fresh pages for every tensor would take a third of the time of a light operator, and nine tenths of
+    that of the gradient of a large embedding. The heap is never trimmed, and nothing is mapped apart from it. (The
+    C library maps tensors above 32 MB apart by default and returns their pages when they are freed.)
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -29,7 +30,7 @@ def keep_freed_memory() -> None:
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """No TensorFloat-32, with which cards compute float32 by default in convolutions."""
+    """Turn TensorFloat-32 off; cards use it for float32 convolutions by default."""
     before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     try:
@@ -39,25 +40,25 @@ def full_precision() -> Iterator[None]:
 
 
 class Machine:
-    """A CPU process: tensors in host memory, time of the monotonic clock, memory as the resident set."""
+    """A CPU process: tensors in host memory, time from the monotonic clock, memory as the resident set."""
 
     device = torch.device("cpu")
     staged = True
     """Whether what is sent and received lies in host memory."""
 
     def begin(self) -> None:
-        """A run begins: its marks are read before the next one begins."""
+        """Begin a run. Its marks are read before the next run begins."""
 
     def mark(self) -> Any:
-        """This instant, to be read later."""
+        """Mark this instant, to be read later."""
         return time.monotonic_ns()
 
     def read(self, marks: list[Any]) -> list[int]:
-        """The instants in ns of the monotonic clock, which all processes of a machine share."""
+        """Instants of the marks, in ns of the monotonic clock that all processes of a machine share."""
         return list(marks)
 
     def settle(self) -> None:
-        """Wait for work that was only started."""
+        """Wait for work that was started."""
 
     def memory_bytes(self) -> int:
         """Bytes in use now."""
@@ -67,7 +68,7 @@ class Machine:
             return 0
 
     def settled_bytes(self) -> int:
-        """Bytes in use once what was freed has gone back to the system."""
+        """Bytes in use once freed memory has gone back to the system."""
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
         return self.memory_bytes()
@@ -102,8 +103,9 @@ class Machine:
 
 
 class CudaMachine(Machine):
-    """One card; instants are events on the current stream, tied to the monotonic clock when a run begins: the time
-    since then is a float32 of milliseconds, exact to 1 microsecond for 16 s.
+    """One card. Instants are events on the current stream, tied to the monotonic clock when a run begins.
+
+    The time since then is a float32 of milliseconds, exact to 1 microsecond for 16 s.
     """
 
     def __init__(self, index: int, staged: bool) -> None:
@@ -137,16 +139,16 @@ class CudaMachine(Machine):
         torch.cuda.synchronize()
 
     def memory_bytes(self) -> int:
-        """What tensors of this process occupy."""
+        """Bytes of this process's tensors."""
         return int(torch.cuda.memory_allocated())
 
     def settled_bytes(self) -> int:
-        """What tensors occupy; the allocator's cache does not count."""
+        """Bytes of tensors; the allocator's cache does not count."""
         torch.cuda.synchronize()
         return self.memory_bytes()
 
     def peak_bytes(self) -> int:
-        """The most of it since `reset_peak`."""
+        """The most bytes of tensors since `reset_peak`."""
         return int(torch.cuda.max_memory_allocated())
 
     def reset_peak(self) -> None:
@@ -158,7 +160,7 @@ class CudaMachine(Machine):
         return str(torch.cuda.get_device_name(self.device))
 
     def sending(self, tensor: Tensor) -> Tensor:
-        """In host memory where the backend cannot read the card's."""
+        """The tensor as the backend sends it: in host memory where the backend cannot read the card's."""
         return tensor.contiguous().cpu() if self.staged else tensor.contiguous()
 
 

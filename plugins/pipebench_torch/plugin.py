@@ -14,10 +14,14 @@ PIPEBENCH_WAIVED = {
 
 
 class LaunchOptions(Value, frozen=True, kw_only=True):
-    """Processes of one run. backend: auto is nccl where every process has a card, else gloo. timeout_s: for the
-    whole run, other machines' coming included. nnodes: run on so many machines, each of which is given the same
-    command and its own node_rank, from 0. processes_per_node: ranks are dealt out in blocks of so many (0: even
-    ones). rendezvous: HOST:PORT of node 0, which all machines reach (empty: this machine, a free port).
+    """Options of the processes of one run.
+
+    - backend: auto is nccl where every process has a card, else gloo.
+    - timeout_s: limit for the whole run, including the time until other machines join.
+    - nnodes: number of machines. Each is given the same command with its own node_rank.
+    - node_rank: number of this machine, from 0.
+    - processes_per_node: ranks are dealt out in blocks of this size (0: even blocks).
+    - rendezvous: HOST:PORT of node 0, which all machines can reach (empty: this machine, a free port).
     """
 
     backend: Literal["auto", "gloo", "nccl"] = "auto"
@@ -41,18 +45,27 @@ class LaunchOptions(Value, frozen=True, kw_only=True):
 
 
 class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
-    """engine: who orders tasks and sends; own runs every plan and times every message, pipelining is
-    torch.distributed.pipelining, for chains of single stages. device: where tensors live; auto: cuda where
-    every process finds a card of its own, else cpu. backend: auto is nccl for cuda and gloo for cpu; gloo with
-    cuda copies through the host, so that processes may share a card. iterations: measured mini-batches after
-    warmup, and more until they have taken least_s (async: mini-batches of one long run). verify: compare
-    gradients with a single process; auto: when the model is small. tolerance: largest difference, relative to
-    the largest gradient of the parameter (0: 1000 roundings of float64, in which both are computed). ahead:
-    tasks whose receives are posted beforehand. timeout_s: for the whole run. limit_memory: hold each process to
-    the memory of its device (cpu). threads: of each process. nnodes, node_rank, processes_per_node, rendezvous:
-    on several machines, which are all given the same command, but for node_rank, from 0; ranks are dealt out in
-    blocks of processes_per_node (0: even ones); rendezvous is the HOST:PORT of node 0, which all machines reach
-    (empty: this machine, a free port).
+    """Options of the executor `torch`.
+
+    - engine: `own` runs every plan and times every message; `pipelining` is torch.distributed.pipelining, for
+      chains of single stages.
+    - device: where tensors live; auto is cuda where every process finds a card of its own, else cpu.
+    - backend: auto is nccl for cuda and gloo for cpu. gloo with cuda copies through the host, so that processes
+      may share a card.
+    - iterations: measured mini-batches after the warmup (async: mini-batches of one long run).
+    - least_s: more mini-batches are run until they have taken this many seconds.
+    - warmup: mini-batches that are not measured.
+    - verify: compare gradients with a single process; auto: when the model is small.
+    - tolerance: largest difference, relative to the largest gradient of the parameter (0: 1000 roundings of
+      float64, in which both are computed).
+    - ahead: number of tasks whose receives are posted beforehand.
+    - timeout_s: limit for the whole run.
+    - limit_memory: hold each process to the memory of its device (cpu).
+    - threads: of each process.
+    - nnodes: number of machines. Each is given the same command with its own node_rank.
+    - node_rank: number of this machine, from 0.
+    - processes_per_node: ranks are dealt out in blocks of this size (0: even blocks).
+    - rendezvous: HOST:PORT of node 0, which all machines can reach (empty: this machine, a free port).
     """
 
     engine: Literal["own", "pipelining"] = "own"
@@ -76,12 +89,18 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
 
 
 class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
-    """repeats: passes after warmup, of which the middle half counts; more of them until they have taken least_s.
-    group: operators are calls of modules (to `depth` levels of nesting; 0: the innermost) or single nodes; for
-    models that torch captures. threads: of each process. beside: so many other processes run the same model
-    meanwhile, as the other devices of a pipeline do: cores share caches, memory and power, processes a card.
-    Of links: backend (auto: nccl where every process has a card, else gloo), timeout_s, and those of several
-    machines: nnodes, node_rank, processes_per_node, rendezvous, as of the executor.
+    """Options of the profiler `torch`.
+
+    - repeats: passes after the warmup; the middle half of them counts.
+    - least_s: more passes are run until they have taken this many seconds.
+    - warmup: passes that are not measured.
+    - group: operators are calls of modules or single nodes, for models that torch captures.
+    - depth: levels of nested modules (0: the innermost).
+    - threads: of each process.
+    - beside: number of other processes that run the same model meanwhile, as the other devices of a pipeline do:
+      cores share caches, memory and power, processes share a card.
+    - backend (links): auto is nccl where every process has a card, else gloo.
+    - timeout_s, nnodes, node_rank, processes_per_node, rendezvous (links): as of the executor.
     """
 
     repeats: int = 5

@@ -195,7 +195,7 @@ def test_a_bound_that_is_not_seen_is_as_slow_as_it_may_be() -> None:
     found = fit_rates(points)
     assert found.flops_per_s * 64 / (64 + found.r_half) == pytest.approx(1e10, rel=1e-6)
     assert found.bytes_per_s == pytest.approx(1e4, rel=1e-6)
-    assert [point.predicted(found) for point in points] == pytest.approx([p.seconds for p in points], rel=1e-6)
+    assert [point.seconds_at(found) for point in points] == pytest.approx([p.seconds for p in points], rel=1e-6)
 
 
 def test_weight_gradients_that_were_measured_apart_are_times_of_their_own(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.planner import replica_choices
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.benchmarks.timed import only_when_measured
 from tests.builders import cluster, dag_problem
 from tests.plugins.pipedream.shared_problems import shared_problem
@@ -73,7 +73,7 @@ def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: Re
 def test_released_on_published_profiles(benchmark: BenchmarkFixture, model: str, devices: int) -> None:
     """The whole planner; the released optimizer takes about 2 s for resnet50 on 8 machines on a quiet core."""
     problem = shared_problem(model, devices)
-    asked = context(PipeDreamOptions(cost="released", states="antichain"))
+    asked = context(PipeDreamPlannerOptions(cost="released", states="antichain"))
     pipedream(problem, asked)
     assert benchmark(lambda: pipedream(problem, asked)).claimed_native
 
@@ -81,7 +81,7 @@ def test_released_on_published_profiles(benchmark: BenchmarkFixture, model: str,
 def test_fifty_times_faster_than_the_original(benchmark: BenchmarkFixture) -> None:
     only_when_measured(benchmark)
     problem = shared_problem("resnet50", 8)
-    asked = context(PipeDreamOptions(cost="released", states="antichain"))
+    asked = context(PipeDreamPlannerOptions(cost="released", states="antichain"))
     pipedream(problem, asked)
     benchmark(lambda: pipedream(problem, asked))
     assert benchmark.stats.stats.median < 2.0 / 50

@@ -81,7 +81,7 @@ class SequentialTransformer:
         ratios = (("GP/PD", BEST, BY_COUNT), ("paper/PD", PAPER, BY_COUNT), ("GP/DP", BEST, DATA))
         table = throughput_table(grid, COLUMNS, grid.places(), EVERYONE, ratios)
         title = "GraphPipe, appendix A.3: simulated throughput of a sequential Transformer"
-        return Figure(title=title, panels=(panel,), tables=(table, _printed(grid)), notes=grid.lost)
+        return Figure(title=title, panels=(panel,), tables=(table, _printed_table(grid)), notes=grid.lost)
 
 
 def _alike(grid: Grid) -> Iterator[Case]:
@@ -105,7 +105,7 @@ def _rates(grid: Grid) -> Iterator[Case]:
             yield named_case(f"{fast.label} / printed", text_of(ratios), -off, off <= SAME_RATE)
 
 
-def _printed(grid: Grid) -> Table:
+def _printed_table(grid: Grid) -> Table:
     rows = []
     for place in grid.places():
         if place.devices in DEVICES:

@@ -114,7 +114,7 @@ class SearchTimes:
             ),
             judge_cases(
                 LITTLE_LOST,
-                _lost(grid),
+                _loss_cases(grid),
                 f"a ratio of throughputs of {NOTHING_LOST:g} or more in every cell",
                 "The first partition of the smallest bottleneck is not always the fastest of them; variant best "
                 "simulates several",
@@ -134,7 +134,7 @@ class SearchTimes:
         return Figure(
             title="GraphPipe, table 1: time of the search, warm (all micro-batch sizes; compilation apart)",
             panels=tuple(panels),
-            tables=(_times(grid), _first(grid), _work(grid), _published(grid)),
+            tables=(_times(grid), _first(grid), _work(grid), _published_table(grid)),
             notes=grid.lost,
         )
 
@@ -176,7 +176,7 @@ def _piper_slower(grid: Grid) -> Iterator[Case]:
     return _by_pair(grid, [(PIPER, slow) for slow in SEQUENTIAL], search_cpu_s, 1.0)
 
 
-def _lost(grid: Grid) -> Iterator[Case]:
+def _loss_cases(grid: Grid) -> Iterator[Case]:
     return _by_pair(grid, [(PAPER, GRAPH), (BEST, GRAPH)], throughput, NOTHING_LOST)
 
 
@@ -219,7 +219,7 @@ def _work(grid: Grid) -> Table:
     )
 
 
-def _published(grid: Grid) -> Table:
+def _published_table(grid: Grid) -> Table:
     """Ratios beside those of the paper's table."""
     rows = []
     for place in grid.places():

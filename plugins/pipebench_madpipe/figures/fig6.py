@@ -179,7 +179,7 @@ def _expectations(periods: Periods) -> Iterator[Case]:
 
 
 def _steps(periods: Periods, seconds: Callable[[Place], float | None]) -> tuple[int, int]:
-    """How many steps to more memory there are, and how many of them raise the value."""
+    """The number of steps to more memory, and the number of these that raise the value."""
     steps = rises = 0
     for line in periods.lines(*PANEL).values():
         known = [value for place in line if (value := seconds(place)) is not None]

@@ -97,7 +97,7 @@ class PeriodsOverMadPipe:
 
 
 def _curve(periods: Periods, network: str, who: Contender) -> Curve:
-    """The infeasible ones are the cells that MadPipe can schedule and the contender cannot."""
+    """Ratios by memory. A cell counts as infeasible where MadPipe has a schedule and the contender has none."""
     means: list[tuple[float, float]] = []
     missing: list[float] = []
     for memory_gb in sorted(periods.grid.values("memory_gb", network=network)):

@@ -41,8 +41,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """grid: rows by place, without those that failed for reasons of their own (`lost` counts these).
+    """The rows of the grid.
 
+    grid: rows by place, without those that failed for reasons of their own (`lost` counts these).
     sequential_s: U(1, L), the time of the whole network on one device, by network.
     """
 
@@ -60,7 +61,7 @@ class Periods:
         return claimed_s(row) if row is not None else None
 
     def infeasible(self, place: Place, who: Contender) -> bool:
-        """Whether the contender was run there and has no schedule."""
+        """Whether the contender ran at this place and found no schedule."""
         return self.grid.lacks(place, who, simulated_s)
 
     def lines(self, *axes: str) -> dict[tuple[Any, ...], list[Place]]:
@@ -76,7 +77,7 @@ class Periods:
 
 
 def read_periods(results: Sequence[Result]) -> Periods:
-    """All results of the grid by where they stand."""
+    """All results of the grid, keyed by network, devices, memory and bandwidth."""
     alone = [each for each in results if each.cell.at[SERIES] == SEQUENTIAL]
     sequential_s = {
         str(each.cell.at["network"]): each.row.simulated_s
@@ -89,7 +90,10 @@ def read_periods(results: Sequence[Result]) -> Periods:
 
 @dataclass(frozen=True, slots=True)
 class PeriodRatios:
-    """period(slow) / period(fast) where both have a schedule; missing: places where only the fast one has."""
+    """period(slow) / period(fast) where both have a schedule.
+
+    missing: places where only the fast one has a schedule.
+    """
 
     slow: Contender
     fast: Contender
@@ -139,9 +143,9 @@ def pair_cases(
 
 
 def judge_cases(claim: Claim, cases: Iterable[Case], rule: str) -> Finding:
-    """The kit's finding: a claim may depend on the reading of the baseline and on the MadPipe.
+    """A claim's verdict; the claim may depend on the reading of the baseline and on the variant of MadPipe.
 
-    rule: what holding asks, in words.
+    rule: the condition under which the claim holds, in words.
     """
     cases = list(cases)
     agreeing = [case for case in cases if case.holds]

@@ -54,7 +54,7 @@ def cells(
 
 
 def read_grid(results: Sequence[Result]) -> Grid:
-    """All results by where they stand."""
+    """All results, keyed by model, devices and contender."""
     return result_grid(results, Place)
 
 
@@ -69,5 +69,5 @@ def lost_lines(results: Sequence[Result], expected: Sequence[Contender] = ()) ->
 
 
 def no_cells(claim: Claim) -> Finding:
-    """No cells to judge by."""
+    """The finding of a claim without cells to judge."""
     return claim_only(claim, "no cells with what is compared")

@@ -88,7 +88,9 @@ class SearchOnBlocks:
         grid = result_grid(results, Place)
         return [
             judge_cases(ATOMIC, _atoms(grid), "the number of atoms with 256 layers is within 10 % of 15,000"),
-            judge_cases(REDUCED, _reduced(grid), f"search time without blocks / with them is at least {TEN:g}"),
+            judge_cases(
+                REDUCED, _speedup_cases(grid), f"search time without blocks / with them is at least {TEN:g}"
+            ),
             judge_cases(
                 NEVER, _ends(grid), f"no plan in {LIMIT_S:g} s, or tables that no machine holds, above 48 layers"
             ),
@@ -125,7 +127,7 @@ def _atoms(grid: Grid) -> Iterator[Case]:
             yield Case(f"{count} atomic subcomponents", float(count), abs(count - 15000) <= 1500)
 
 
-def _reduced(grid: Grid) -> Iterator[Case]:
+def _speedup_cases(grid: Grid) -> Iterator[Case]:
     for place in grid.places(layers=24):
         short, long = grid.value(place, BLOCKS, _search_s), grid.value(place, ATOMS, _search_s)
         if short and long:

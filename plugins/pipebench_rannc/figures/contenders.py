@@ -23,7 +23,7 @@ RANNCS = (PAPER, RELEASED, BEST)
 
 
 def rate_text(grid: ResultGrid[P], place: P, who: Contender) -> str:
-    """Throughput, number of stages and balance (busiest stage / mean) of the contender's plan."""
+    """Throughput, number of stages, and balance (busiest stage / mean) of the contender's plan."""
     row = grid.plan_row(place, who)
     if row is None or row.throughput is None:
         return f"{who.label} has no plan"

@@ -171,7 +171,7 @@ def _all(grid: Grid) -> Iterator[Case]:
 def _largest(
     claim: Claim, grid: Grid, less: Contender, more: Contender, least: float, most: float = float("inf")
 ) -> Finding:
-    """The largest model of `more` over that of `less` is above `least` and at most `most`."""
+    """Whether the largest model of `more` over that of `less` is above `least` and at most `most`."""
 
     def size(who: Contender) -> float:
         return max((parameters(p) for p in grid.places() if grid.rate(p, who) is not None), default=0.0)

@@ -20,10 +20,10 @@ OFF = "pipebench: without gradients"
 
 
 def make_plain(module: GraphModule) -> None:
-    """In place. Nodes of a region without gradients are marked so.
+    """Put the nodes of nested regions into the graph, in place. Nodes of a region without gradients are marked.
 
-    Raises PipebenchError for a region that computes in a format of autocast, which its nodes do not say, and for
-    one without gradients that changes a tensor in place, whose history would be lost.
+    Raises PipebenchError for a region that computes in an autocast format, which its nodes do not say. Raises it
+    too for a region without gradients that changes a tensor in place, because the tensor's history would be lost.
     """
     for node in list(module.graph.nodes):
         if node.op != "call_function":
@@ -36,7 +36,7 @@ def make_plain(module: GraphModule) -> None:
 
 
 def _inline(module: GraphModule, node: Node, name: str) -> None:
-    """Nodes in place of a call of a region."""
+    """Replace a call of a region by its nodes."""
     graph = module.graph
     place = next(i for i, each in enumerate(node.args) if isinstance(each, Node) and each.op == "get_attr")
     enabled = node.args[0] if name == GRADIENTS else node.args[2]
@@ -63,8 +63,9 @@ def without_gradients(node: Node) -> bool:
 def _copy_region(
     module: GraphModule, inner: GraphModule, arguments: tuple[Any, ...], off: bool | None
 ) -> list[Any]:
-    """The nodes of a region, where the graph stands; what it gives. off: without gradients (None: as around it); a
-    region inside has decided for itself.
+    """Copy the nodes of a region to the current place in the graph. Returns the region's outputs.
+
+    off: whether gradients are off; None: as around the region. A region inside decides for itself.
     """
     given = iter(arguments)
     known: dict[Node, Any] = {}
@@ -96,7 +97,10 @@ Group = Literal["node", "module"]
 
 @dataclass(frozen=True)
 class CapturedProgram:
-    """What torch.export gives for one number of samples. parameters, buffers, inputs: placeholder to name."""
+    """The program of torch.export for one number of samples.
+
+    parameters, buffers, inputs: name of each placeholder.
+    """
 
     samples: int
     nodes: tuple[Node, ...]
@@ -108,8 +112,9 @@ class CapturedProgram:
 
 
 def export(source: Source, samples: int, dtype: torch.dtype) -> CapturedProgram:
-    """The program for so many samples, with parameters and inputs of a format. Raises PipebenchError when
-    torch.export cannot capture the module.
+    """The program for this number of samples, with parameters and inputs in one number format.
+
+    Raises PipebenchError when torch.export cannot capture the module.
     """
     with torch.device("meta"):
         module = source.build().train()
@@ -139,12 +144,12 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> CapturedProgram:
 
 
 def _as(value: Any, dtype: torch.dtype) -> Any:
-    """A tensor of real numbers in a format, anything else as it is."""
+    """A tensor of real numbers in the format; anything else unchanged."""
     return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def in_format(module: nn.Module, dtype: torch.dtype) -> None:
-    """Real numbers of a module in a format, complex ones and integers as they are."""
+    """Convert the real numbers of a module to the format. Complex numbers and integers stay."""
     module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
 
@@ -160,14 +165,14 @@ def _outputs(exported: Any) -> tuple[str, ...]:
 
 
 def tied_parameters(module: nn.Module) -> dict[str, str]:
-    """Every name of a parameter to its first one: an embedding and a head may share a table."""
+    """The first name of each parameter, by name: an embedding and a head may share a table."""
     first: dict[int, str] = {}
     names = list(module.named_parameters(remove_duplicate=False))
     return {name: first.setdefault(id(parameter), name) for name, parameter in names}
 
 
 def turn_dropout_off(module: nn.Module) -> None:
-    """Turn dropout off: two runs must give the same."""
+    """Turn dropout off, so that two runs give the same."""
     for each in module.modules():
         if isinstance(each, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d):
             each.p = 0.0
@@ -179,10 +184,10 @@ def computing_nodes(program: CapturedProgram) -> list[Node]:
 
 
 def group_nodes(program: CapturedProgram, group: Group, depth: int) -> list[list[Node]]:
-    """Runs of nodes that belong together, in the order of the graph, so that the groups have no cycle.
+    """Groups of nodes: runs in the order of the graph, so that the groups have no cycle.
 
-    node: each by itself, results picked from a tuple with what made the tuple. module: of one call of a module,
-    to `depth` levels (0: the innermost).
+    `node`: each node is a group, together with nodes that pick results from its tuple. `module`: the nodes of one
+    call of a module, to `depth` levels (0: the innermost).
     """
     found: list[list[Node]] = []
     last: object = None

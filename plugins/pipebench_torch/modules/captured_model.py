@@ -30,9 +30,11 @@ PROBED = (2, 3)
 
 
 class CapturedModel:
-    """Operators are groups of nodes; a program is exported for each number of samples that is asked for.
+    """A captured module, run operator by operator. Operators are groups of nodes.
 
-    device: where constants are made. Weights are made up from their names.
+    A program is exported for each number of samples that is used.
+
+    device: where constants are made. Values of weights follow from their names.
     """
 
     def __init__(self, source: Source, group: Group, depth: int, dtype: torch.dtype, seed: int = 0) -> None:
@@ -51,7 +53,7 @@ class CapturedModel:
         return graph_of(self.source, self.program(small), self.program(large), self.group, self.depth)
 
     def in_format(self, dtype: torch.dtype) -> "CapturedModel":
-        """The same graph, computed in another format throughout, also where it names one."""
+        """The same graph in another number format, also in nodes that name a format."""
         other = copy(self)
         other.dtype = dtype
         other._constants, other._placed = {}, {}
@@ -108,7 +110,7 @@ class CapturedModel:
         return self._groups[samples]
 
     def ready(self, samples: int) -> None:
-        """Export for so many samples now, not inside a measurement."""
+        """Export the program for this number of samples now, and not inside a measurement."""
         self.groups(samples)
 
     def run(
@@ -145,7 +147,7 @@ class CapturedModel:
         return {tensor: made[self.graph.tensors[tensor].name] for tensor in wanted}
 
     def _call(self, node: Node, value: Any) -> Any:
-        """A node of the graph, here and not on the device where it was captured, and in this format."""
+        """Run a node of the graph on this device and in this format, not in those of the capture."""
         if node not in self._placed:
             called: Any = (node.args, dict(node.kwargs))
             called = tree_map_only(torch.device, lambda _: self.device, called)
@@ -157,7 +159,7 @@ class CapturedModel:
         return _pure(node.target)(*arguments, **settings)
 
     def whole(self, samples: int, weights: dict[str, Tensor]) -> Callable[[], list[Tensor]]:
-        """The module itself with these weights, not its graph, as a function of nothing to its outputs."""
+        """The module itself (not its graph) with these weights, as a function without arguments to its outputs."""
         device = self.device
         with torch.device("meta"):
             module = self.source.build().train()
@@ -178,7 +180,7 @@ class CapturedModel:
         return forward
 
     def _constant(self, node: Node) -> Tensor:
-        """A buffer: its values are made up, zeros where they may be positions."""
+        """A buffer. Its values are made up: zeros where they may be positions."""
         like: Tensor = node.meta["val"]
         key = (len(like.shape), node.name)
         if key not in self._constants:
@@ -189,8 +191,9 @@ class CapturedModel:
 
 
 def _hold(module: nn.Module, weights: Mapping[str, Tensor], device: torch.device) -> None:
-    """Put these weights with their gradients into a module that has none yet, without a copy; parameters of other
-    names are zero, buffers 1, or 0 where they may be positions. What is tied stays so.
+    """Put these weights with their gradients into a module that has none yet, without a copy.
+
+    Parameters of other names become zero, buffers 1, or 0 where they may be positions. Tied parameters stay tied.
     """
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     held: dict[int, nn.Parameter] = {}
@@ -218,7 +221,9 @@ def _plain(output: Any) -> Any:
 
 
 def _pure(target: Any) -> Any:
-    """The operator that makes a new tensor, in place of one that works in place: a graph is run by names."""
+    """The operator that makes a new tensor instead of working in place: a graph is run by the names of its
+    tensors.
+    """
     name = getattr(target, "_opname", "")
     if not name.endswith("_") or name.endswith("__"):
         return target

@@ -102,7 +102,10 @@ def _torchvision(name: str, options: dict[str, Any]) -> Source:
 
 
 def _torchvision_models() -> Any:
-    """torchvision beside a torch that it was not built for lacks two operators; no model here calls them."""
+    """torchvision's models.
+
+    A torchvision built for another torch lacks two operators, which no model here calls.
+    """
     if importlib.util.find_spec("torchvision") is None:
         raise PipebenchError("torchvision is not installed", "pip install torchvision")
     if not _KEPT and "torchvision" not in sys.modules:
@@ -168,8 +171,10 @@ def _llama(transformers: Any, options: dict[str, Any]) -> tuple[Callable[[], nn.
 
 
 def _with_positions(module: nn.Module) -> nn.Module:
-    """A decoder that is told positions: it would repeat its own ones only where there are several samples, and its
-    graph would depend on their number.
+    """A decoder that is given its positions.
+
+    By itself it would repeat them only where there are several samples, and its graph would depend on their
+    number.
     """
 
     def tell(_: nn.Module, arguments: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -182,7 +187,7 @@ def _with_positions(module: nn.Module) -> nn.Module:
 
 
 def _quiet(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Options with every dropout off unless it is asked for."""
+    """Options with every dropout off, unless the user sets it."""
     return {**dict.fromkeys(names, 0.0), **options}
 
 

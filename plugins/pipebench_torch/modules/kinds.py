@@ -122,7 +122,7 @@ def _pool(call: OperatorCall, pool: Callable[..., Tensor]) -> Tensor:
 
 
 def _dropout(call: OperatorCall) -> Tensor:
-    """The mask of a sample depends on its number only, so that every cut of the model drops the same."""
+    """Dropout whose mask depends on the sample's number only, so that every cut of the model drops the same."""
     (x,) = call.inputs
     seed = sum(map(ord, call.operator.name))
     draw = torch.Generator()

@@ -69,7 +69,7 @@ def element_bytes(graph: OperatorGraph) -> int:
 
 
 def loss_of(output: Tensor, mini_batch: int) -> Tensor:
-    """What an output of the model adds to the loss: half its mean square, over the mini-batch."""
+    """The share of an output of the model in the loss: half its mean square, over the mini-batch."""
     if output.dtype.is_complex or not output.dtype.is_floating_point:
         raise TypeError("a loss needs real numbers")
     elements = output.numel() // max(output.shape[0], 1)
@@ -81,8 +81,10 @@ def loss_of(output: Tensor, mini_batch: int) -> Tensor:
 
 
 def learnt_from(graph: OperatorGraph, tensor: int, value: Tensor) -> bool:
-    """Whether a tensor that comes from elsewhere gets a gradient: from another stage, or from what the graph says
-    stands before the model (an embedding that it leaves out).
+    """Whether a tensor that comes from elsewhere gets a gradient.
+
+    It does when it comes from another stage, or from what stands before the model (an embedding that the graph
+    omits).
     """
     return graph.tensors[tensor].gradient_bytes_per_sample > 0 and value.is_floating_point()
 

@@ -23,7 +23,7 @@ def subject(
     seed: int,
     device: torch.device,
 ) -> StageableModel:
-    """Operators of known kinds where there is a graph, else the module of this name, captured.
+    """The model to profile: operators of known kinds where there is a graph, else the named module, captured.
 
     Raises PipebenchError for a module that cannot be captured, UnsupportedProblem for a kind without an
     implementation.
@@ -53,7 +53,7 @@ def model_of(problem: Problem, seed: int, device: torch.device | None = None) ->
 
 
 def for_checking(model: StageableModel) -> StageableModel:
-    """The same model in float64, in which a wrong gradient cannot pass for rounding."""
+    """The same model in float64, where rounding cannot hide a wrong gradient."""
     if isinstance(model, SyntheticModel):
         return SyntheticModel(model.graph, model.seed, "fp64")
     assert isinstance(model, CapturedModel)

@@ -35,7 +35,11 @@ def _refusal(reason: str) -> UnsupportedProblem:
 
 
 def _chain(problem: Problem, plan: Plan) -> tuple[int, ...]:
-    """Each stage sends to one other at most; what it sends has a gradient, and nothing else orders stages."""
+    """The stages in the order of the chain.
+
+    Raises UnsupportedProblem where a stage sends to several others, where a sent tensor has no gradient, and where
+    anything else orders the stages.
+    """
     follows: dict[int, int] = {}
     tensors = problem.profile.graph.tensors
     for message in messages(problem.profile.graph, plan):

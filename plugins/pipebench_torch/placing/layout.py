@@ -14,9 +14,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """A plan on processes: rank r runs the r-th used device; the copies of the pipeline follow one another.
+    """A plan on processes: rank r runs the r-th used device. The copies of the pipeline follow one another.
 
-    samples: of one mini-batch, for each copy. rounds: mini-batches that follow one another without a break.
+    samples: of one mini-batch, for each copy.
+    rounds: mini-batches that follow one another without a break.
     """
 
     plan: Plan

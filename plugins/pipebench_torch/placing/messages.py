@@ -16,8 +16,10 @@ TOKEN = -1
 class Piece:
     """Samples `span` of a tensor (FORWARD) or of its gradient (BACKWARD), sent from one process to another.
 
-    sender, receiver: stages. sent, needed: the micro-batch of the sender that makes it, of the receiver that
-    waits for it. source, target: ranks.
+    sender, receiver: stages.
+    sent: the micro-batch of the sender that makes the piece.
+    needed: the micro-batch of the receiver that waits for it.
+    source, target: ranks.
     """
 
     tag: int

@@ -51,11 +51,11 @@ def _unroll(
 
 
 def delay_of(layout: Layout, orders: Sequence[list[Task]]) -> int:
-    """The fewest mini-batches by which weights must lag so that all stages can use the same version.
+    """The least delay in mini-batches with which all stages can use the same version of the weights.
 
-    Mini-batch t runs on the weights after t - delay updates; the update after mini-batch u can be made once the
-    last backward of u is done, which on every stage must be before the first forward of mini-batch u + 1 + delay
-    (Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.1: delay 1).
+    Mini-batch t runs on the weights after t - delay updates. The update of mini-batch u needs the last backward of
+    u. On every stage that must be before the first forward of mini-batch u + 1 + delay (Narayanan et al.,
+    Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.1: delay 1).
     """
     delay = 0
     for tasks in orders:

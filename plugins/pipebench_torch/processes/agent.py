@@ -79,7 +79,10 @@ def _run(folder: Path, start: Start, meeting: Meeting) -> NodeEnding:
 
 
 def _agent(folder: Path, start: Start, port: int, left_s: float) -> LocalElasticAgent:
-    """torchrun's own, with the static rendezvous: node ranks are given, nothing is started a second time."""
+    """torchrun's own agent with the static rendezvous.
+
+    Node ranks are given, and nothing is started a second time.
+    """
     node = start.node
     meeting_point = RendezvousParameters(
         backend="static",
@@ -106,8 +109,9 @@ def _agent(folder: Path, start: Start, port: int, left_s: float) -> LocalElastic
 
 
 class _Watch(threading.Thread):
-    """Kills the processes when the run has to end and torchrun's agent does not see why. reason: `late` when the
-    time is over, `other` when another node failed, else empty.
+    """Kills the processes when the run has to end and torchrun's agent does not see why.
+
+    reason: `late` when the time is over, `other` when another node failed, else empty.
     """
 
     def __init__(self, folder: Path, start: Start, meeting: Meeting, agent: LocalElasticAgent) -> None:
@@ -123,7 +127,7 @@ class _Watch(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Look again and again."""
+        """Watch until the processes have ended."""
         others = self.begin.node.count > 1
         until = self.begin.deadline_s
         told = False
@@ -132,7 +136,7 @@ class _Watch(threading.Thread):
             if os.getppid() != self.begin.parent:
                 self._kill()
                 os._exit(1)
-            if others and not told and self.meeting.failed():
+            if others and not told and self.meeting.has_failed():
                 told = True
                 until = min(until, time.monotonic() + GRACE_S)  # time for its own processes to say why they stop
             if time.monotonic() >= until:
@@ -158,7 +162,7 @@ class _Watch(threading.Thread):
 
 
 def _first_codes(failures: Mapping[int, Any]) -> tuple[tuple[int, int], ...]:
-    """Exit codes by rank without those of processes that were ended because others had failed."""
+    """Exit codes by rank, without processes that were ended because others had failed."""
     codes = [(rank, failure.exitcode) for rank, failure in failures.items()]
     own = [(rank, code) for rank, code in codes if code != -signal.SIGTERM]
     return tuple(own or codes[:1])

@@ -45,8 +45,12 @@ GRACE_S = 3.0
 
 
 class Start(Value, frozen=True, kw_only=True):
-    """What the agent of a node is told. command: of each process. deadline_s: of time.monotonic(). parent: the
-    process that started it. facts: what must be the same on all nodes.
+    """What the agent of a node is told.
+
+    command: of each process.
+    deadline_s: of time.monotonic().
+    parent: the process that started the agent.
+    facts: what must be the same on all nodes.
     """
 
     node: RunNode
@@ -57,8 +61,11 @@ class Start(Value, frozen=True, kw_only=True):
 
 
 class NodeEnding(Value, frozen=True, kw_only=True):
-    """How the processes of a node ended. late: at the time limit. codes: rank and exit code (negative: signal) of
-    those that failed of themselves, the first first.
+    """How the processes of a node ended.
+
+    late: they met the time limit.
+    codes: rank and exit code (negative: signal) of the processes that failed of themselves, in the order of
+        failure.
     """
 
     well: bool = False
@@ -67,10 +74,13 @@ class NodeEnding(Value, frozen=True, kw_only=True):
 
 
 class Job(Value, frozen=True, kw_only=True):
-    """A plan with its problem and schedule. device, backend: decided, never `auto`. end_s: when to give up, in
-    seconds from the start of the process. data_bytes: most private memory of a process beyond what it starts with
-    (0: no limit). verify: compare with a single process. chain: the stages in order where
-    torch.distributed.pipelining runs them, else empty.
+    """A plan with its problem and schedule, for one run.
+
+    device, backend: as decided, never `auto`.
+    end_s: when to give up, in seconds from the start of the process.
+    data_bytes: most private memory of a process beyond what it starts with (0: no limit).
+    verify: compare with a single process.
+    chain: the stages in order where torch.distributed.pipelining runs them, else empty.
     """
 
     planned: PlannedProblem
@@ -85,7 +95,12 @@ class Job(Value, frozen=True, kw_only=True):
 
 
 class TaskTimes(Value, frozen=True, kw_only=True):
-    """One run of one process, ns of the monotonic clock; tasks in the order of the lane. sent, got: by tag."""
+    """One run of one process, in ns of the monotonic clock.
+
+    begun, ended: the whole run.
+    begin, end: tasks in the order of the lane.
+    sent, got: messages by tag.
+    """
 
     begun: int
     ended: int
@@ -96,9 +111,15 @@ class TaskTimes(Value, frozen=True, kw_only=True):
 
 
 class Difference(Value, frozen=True, kw_only=True):
-    """Gradients against those of a single process. exact: parameters equal bit by bit. worst: the largest
-    difference, relative to the largest gradient of its parameter. kind: what it was compared with. numbers: the
-    format that was computed in. rounding: the distance from 1 to the next number.
+    """Gradients compared with those of a single process.
+
+    parameters: how many were compared.
+    exact: how many are equal bit by bit.
+    worst: the largest difference, relative to the largest gradient of its parameter.
+    name: the parameter with the largest difference.
+    kind: what it was compared with.
+    numbers: the number format of the computation.
+    rounding: the distance from 1 to the next number.
     """
 
     parameters: int
@@ -111,8 +132,10 @@ class Difference(Value, frozen=True, kw_only=True):
 
 
 class ProcessReport(Value, frozen=True, kw_only=True):
-    """What one process measured. memory: bytes during and after each task, above those at the start.
-    clock_error_ns: by how much its instants may be off those of rank 0.
+    """What one process measured.
+
+    memory: bytes during and after each task, above those at the start.
+    clock_error_ns: largest error of its instants against those of rank 0.
     """
 
     rank: int
@@ -127,7 +150,10 @@ class ProcessReport(Value, frozen=True, kw_only=True):
 
 
 class Failure(Value, frozen=True, kw_only=True):
-    """Why a process gave up. kind: `memory`, `unsupported`, `port`, `peer` (another one is gone) or `other`."""
+    """Why a process gave up.
+
+    kind: `memory`, `unsupported`, `port`, `peer` (another process is gone) or `other`.
+    """
 
     kind: str
     message: str
@@ -135,14 +161,17 @@ class Failure(Value, frozen=True, kw_only=True):
 
 
 def write(path: Path, value: Value) -> None:
-    """Write a value so that a reader never sees half of it."""
+    """Write a value in one step, so that no reader sees half of it."""
     draft = path.with_suffix(".draft")
     draft.write_bytes(msgspec.msgpack.encode(value))
     draft.rename(path)
 
 
 def give_up(folder: Path, rank: int, failure: Failure) -> None:
-    """Say why a process gives up. One that only lost another waits, so that the other is the first to end."""
+    """Write down why this process gives up.
+
+    A process that only lost another one waits, so that the other is the first to end.
+    """
     write(folder / ERROR.format(rank), failure)
     if failure.kind == "peer":
         time.sleep(GRACE_S)
@@ -158,7 +187,7 @@ def read_report(folder: Path, rank: int, kind: type[V]) -> V:
 
 
 def read_failure(folder: Path, rank: int | str) -> Failure | None:
-    """Why a process (or `node-N`, a node) gave up, None when it did not say."""
+    """Why a process (or `node-N`, a node) gave up; None when it did not say."""
     path = folder / ERROR.format(rank)
     return msgspec.msgpack.decode(path.read_bytes(), type=Failure) if path.exists() else None
 

@@ -37,7 +37,7 @@ class RanksFailed(PipebenchError):
 
 
 def failure_of_rank(folder: Path, world: int, node: RunNode, ended: Sequence[NodeEnding]) -> PipebenchError:
-    """The process that failed of itself, not one that only lost another."""
+    """The failure of the process that failed of itself, and not of one that only lost another."""
     for each in range(node.count):
         failure = read_failure(folder, f"node-{each}")
         if failure is not None:
@@ -57,7 +57,7 @@ def failure_of_rank(folder: Path, world: int, node: RunNode, ended: Sequence[Nod
 
 
 def failure_at_limit(folder: Path, world: int) -> PipebenchError:
-    """The process that hangs is one that is not waiting for another."""
+    """The failure at the time limit: the process that hangs is one that does not wait for another."""
     doing = [_doing(folder, rank) for rank in range(world)]
     running = [rank for rank in range(world) if not (folder / REPORT.format(rank)).exists()] or list(range(world))
     busy = [rank for rank in running if not doing[rank].startswith("waiting")] or running
@@ -136,10 +136,13 @@ def run_ranks(
     node: RunNode | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the processes of this node to their end. deadline_s: of time.monotonic(). folder: what the processes of
-    all nodes leave is there afterwards. facts: must be the same on all nodes.
+    """Run the processes of this node to their end.
 
-    Raises PortTaken, and RanksFailed that names the process and why; no process is left in any case.
+    deadline_s: of time.monotonic().
+    folder: holds afterwards what the processes of all nodes left.
+    facts: what must be the same on all nodes.
+
+    Raises PortTaken, and RanksFailed with the process and its reason. No process is left in any case.
     """
     node = node or RunNode(processes=(world,))
     start = Start(
@@ -172,7 +175,7 @@ def run_ranks(
 
 
 def _stop(agent: "subprocess.Popen[bytes]", folder: Path) -> None:
-    """Kill what is left, children of the processes included, and wait for it."""
+    """Kill the processes that are left, with their children, and wait for them."""
     if agent.poll() is None:
         agent.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

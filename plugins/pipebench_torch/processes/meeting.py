@@ -24,8 +24,9 @@ IPV6 = Path("/proc/net/if_inet6")
 
 
 def address_towards(host: str) -> str:
-    """The own address from which packets to a host leave, an IPv4 one where there is one; empty when there is no
-    way to it. Nothing is sent.
+    """The own address from which packets to a host leave, IPv4 where there is one; empty without a route.
+
+    Sends nothing.
     """
     with contextlib.suppress(OSError):
         found = socket.getaddrinfo(host, ANY_PORT, type=socket.SOCK_DGRAM)
@@ -37,8 +38,9 @@ def address_towards(host: str) -> str:
 
 
 def interface_of(address: str) -> str:
-    """The interface that has this address, empty when none has it (and outside Linux, where it is not known how to
-    ask). Of several IPv4 addresses of an interface its first is known, the one that gloo takes.
+    """The interface that has this address; empty when none has it, and outside Linux.
+
+    Of several IPv4 addresses of an interface only the first is known, which is the one that gloo takes.
     """
     if sys.platform != "linux":
         return ""
@@ -76,10 +78,13 @@ class NodeFailed(Exception):
 
 
 class Meeting:
-    """The store, as one node sees it."""
+    """The store on node 0, as one node uses it."""
 
     def __init__(self, node: RunNode, deadline_s: float) -> None:
-        """Open it, or find it. Raises NodeFailed when the port is in use or node 0 does not answer."""
+        """Open the store on node 0, or connect to it from another node.
+
+        Raises NodeFailed when the port is in use or node 0 does not answer.
+        """
         self.node = node
         where = node.where
         left = timedelta(seconds=max(1.0, deadline_s - time.monotonic()))
@@ -96,7 +101,7 @@ class Meeting:
         self.port = self.store.port
 
     def agree(self, facts: Mapping[str, str], deadline_s: float) -> None:
-        """Wait for all nodes. Raises NodeFailed when one does not come or would run something else."""
+        """Wait for all nodes. Raises NodeFailed when one does not come, or would run something else."""
         node = self.node
         if self.store.add(f"came/{node.rank}", 1) > 1:
             raise NodeFailed("other", f"two nodes say that they are node {node.rank}")
@@ -123,7 +128,7 @@ class Meeting:
         return interface_of(address_towards(self.store.get("address/1").decode()))
 
     def _of(self, other: int, what: str, deadline_s: float) -> bytes:
-        """What another node says. Raises NodeFailed when it does not in time."""
+        """Read what another node wrote. Raises NodeFailed at the time limit."""
         try:
             left = timedelta(seconds=max(0.1, deadline_s - time.monotonic()))
             self.store.wait([f"{what}/{other}"], left)
@@ -145,15 +150,15 @@ class Meeting:
             return False
         return True
 
-    def failed(self) -> bool:
-        """Whether another node said so, or node 0 is gone."""
+    def has_failed(self) -> bool:
+        """Whether another node reported a failure, or node 0 is gone."""
         try:
             return bool(self.store.check(["failed"]))
         except RuntimeError:
             return True
 
     def share(self, folder: Path) -> None:
-        """Give the others what the processes of this node left, and take theirs, but of nodes that are gone."""
+        """Exchange the files that the processes left with the other nodes; skip nodes that are gone."""
         with contextlib.suppress(RuntimeError):
             mine = {path.name: path.read_bytes() for name in LEFT for path in folder.glob(name)}
             self.store.set(f"left/{self.node.rank}", msgspec.msgpack.encode(mine))

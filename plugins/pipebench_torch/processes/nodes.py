@@ -87,8 +87,9 @@ def node_of(options: LaunchOptions, world: int) -> RunNode:
 
 
 def device_and_backend(device: str, backend: str, processes: int) -> tuple[str, str]:
-    """Device and backend of the processes of this node, from those that were asked for, which may be `auto`; a
-    CUDA device is looked for only when it may be used.
+    """The device and backend of the processes of this node; the requested ones may be `auto`.
+
+    A CUDA device is looked for only when it may be used.
 
     Raises PipebenchError for a card that is not there, and for a backend that the devices do not have.
     """
@@ -111,7 +112,7 @@ def device_and_backend(device: str, backend: str, processes: int) -> tuple[str, 
 
 
 def memory_limits(problem: Problem, options: ExecutorOptions, layout: Layout, node: RunNode) -> tuple[int, ...]:
-    """Private memory of each process: that of its device, or else an equal share of what this machine has left."""
+    """Private memory of each process: that of its device, or else an equal share of this machine's free memory."""
     share = _available_bytes() // len(node.ranks)
     held = [problem.cluster.type_of(layout.device_of(rank)).memory_bytes for rank in range(layout.world)]
     return tuple(min(share, each) if options.limit_memory else share for each in held)

@@ -30,8 +30,10 @@ def limit_data(more_bytes: int) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process at once: a thread of the backend that wants the interpreter while it is taken down aborts
-    the process (`terminate called without an active exception`), though all its work is done.
+    """End this process at once.
+
+    A thread of the backend may want the interpreter while that shuts down. It then aborts the process (`terminate
+    called without an active exception`), though all work is done.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -50,7 +52,10 @@ MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "a
 
 
 def do_work(folder: Path, work: Callable[[int, int, Status], None]) -> int:
-    """Do the work of this rank, given as its rank, its number on this node and its status; the exit code."""
+    """Do the work of this rank and return the exit code.
+
+    The work is called with its rank, its number on this node and its status.
+    """
     rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     status = Status(folder / STATUS.format(rank))
     status.say("starting")

@@ -12,7 +12,7 @@ from pipebench_torch.profiling.companions import READY, Company
 
 
 def main(file: Path) -> int:
-    """Run passes of the size that was said last, until no more is said."""
+    """Run passes of the size read last from the input, until the input ends."""
     import torch
 
     from pipebench_torch.machine import machine_of

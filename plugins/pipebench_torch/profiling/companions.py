@@ -20,8 +20,10 @@ LEAVE_S = 10.0
 
 
 class Company(Value, frozen=True, kw_only=True):
-    """What such a process is told. graph: None where the model is captured by its name. place: which one it is,
-    from 1 (0 measures).
+    """What a companion process is told.
+
+    graph: None where the model is captured by its name.
+    place: number of the companion, from 1 (0 measures).
     """
 
     graph: OperatorGraph | None
@@ -34,13 +36,13 @@ class Company(Value, frozen=True, kw_only=True):
 
 
 class Companions:
-    """The processes; `turn_to` before each size."""
+    """The companion processes. Call `turn_to` before each size."""
 
     def __init__(self, processes: list["subprocess.Popen[bytes]"], errors: list[Path]) -> None:
         self._processes, self._errors = processes, errors
 
     def turn_to(self, samples: int) -> None:
-        """Return when all of them run passes of so many samples. Raises PipebenchError when one has ended."""
+        """Wait until all companions run passes of this many samples. Raises PipebenchError when one has ended."""
         for process in self._processes:
             assert process.stdin is not None
             try:
@@ -57,7 +59,7 @@ class Companions:
 
 @contextmanager
 def companions(each: list[Company]) -> Iterator[Companions]:
-    """Start them, and leave none: they end when their standard input does, however this process ends."""
+    """Start the companions, and end them. They end with their standard input, however this process ends."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipebench-")))
         processes, errors = [], []

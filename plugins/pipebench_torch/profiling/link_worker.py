@@ -34,7 +34,7 @@ def _measure(folder: Path, rank: int, local: int, status: Status) -> None:
     within = tuple(wire.alone(pair) for pair in pairs_within(job.processes))
     between = tuple(wire.alone(pair) for pair in pairs_between(job.processes))
     together = wire.abreast(pairs_abreast(job.processes))
-    devices = wire.gathered((machine.name(), job.memory_bytes, job.sharing), "all ranks")
+    devices = wire.gather((machine.name(), job.memory_bytes, job.sharing), "all ranks")
     if rank == 0:
         names, memory_bytes, sharing = zip(*devices, strict=True)
         report = LinkReport(

@@ -24,9 +24,13 @@ ALONE = 0.95
 
 
 class LinkReport(Value, frozen=True, kw_only=True):
-    """Seconds one way, of each pair by size: the median of half a round trip. within, between: pairs of one node
-    and of two. together: bytes/s that the devices of a node send to another at once (0: not measured). names,
-    memory_bytes: of the device of each rank. source: how it was measured, and when.
+    """Seconds one way of each pair, by size: the median of half a round trip.
+
+    within: pairs of one node.
+    between: pairs of two nodes.
+    together: bytes/s that the devices of a node send to another node at once (0: not measured).
+    names, memory_bytes: of the device of each rank.
+    source: how and when it was measured.
     """
 
     within: tuple[tuple[float, ...], ...] = ()
@@ -40,7 +44,10 @@ class LinkReport(Value, frozen=True, kw_only=True):
 def link_levels(
     report: LinkReport, sizes: Sequence[int], processes: Sequence[int], backend: str
 ) -> Iterator[LinkLevel]:
-    """From the innermost: a node with several processes, and several nodes. processes: of each node."""
+    """The link levels, innermost first: a node with several processes, and several nodes.
+
+    processes: of each node.
+    """
     world, many = sum(processes), len(processes) > 1
     if report.within:
         latency_s, rate = fit_link(sizes, report.within)
@@ -62,7 +69,7 @@ def link_levels(
 def fit_link(sizes: Sequence[int], pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
     """Latency (s) and bandwidth (bytes/s) of the median pair: a line through its times, each weighted by 1 / time.
 
-    Relative errors count alike, so that small messages decide the latency and large ones the bandwidth. Where
+    Relative errors count alike, so that small messages decide the latency and large ones the bandwidth. Where the
     times do not lie on a line, the latency is at least half of the shortest time, which is mostly latency.
     """
     rows = sorted(pairs, key=sum)
@@ -84,8 +91,12 @@ def fit_link(sizes: Sequence[int], pairs: Iterable[Sequence[float]]) -> tuple[fl
 
 
 class LinkJob(Value, frozen=True, kw_only=True):
-    """What each process of a node is told: bytes of the messages, processes of each node; how many share a device
-    of this one, and the bytes of its memory that each has.
+    """What each process of a node is told.
+
+    processes: of each node.
+    sharing: how many processes share a device of this node.
+    memory_bytes: each process's share of the device's memory.
+    sizes: bytes of the messages.
     """
 
     backend: str
@@ -98,11 +109,12 @@ class LinkJob(Value, frozen=True, kw_only=True):
 
 
 def links(context: Context) -> Cluster:
-    """A cluster of processes: a level for those of one machine, one for machines. Of each level some pairs are
-    measured, and the median one stands for all; where the devices of a machine hold each other up on the way to
-    another one, what they send together is the level's shared bandwidth (of the first two machines; not where one
-    of them has one device). Processes that share cards send through the host, over gloo, and have a share of a
-    card's memory.
+    """A cluster of processes: one link level for processes of one machine, one for machines.
+
+    Some pairs of each level are measured, and the median pair stands for all. Where the devices of a machine slow
+    each other down on the way to another machine, the bytes that they send together are the level's shared
+    bandwidth. It is measured on the first two machines, and not where one of them has one device. Processes that
+    share cards send through the host, over gloo, and have a share of a card's memory.
 
     Raises PipebenchError: torch is not installed, fewer than two devices, no CUDA device, a process failed, nodes
     that do not come or measure something else.

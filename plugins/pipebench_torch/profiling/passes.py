@@ -19,7 +19,7 @@ Forward = Callable[[], Sequence[Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Weights with the gradients that are added to, inputs, and the model in one piece."""
+    """What a pass needs: weights with gradients that each pass adds to, inputs, and the model in one piece."""
 
     model: StageableModel
     samples: int
@@ -28,13 +28,13 @@ class Passes:
     entire: Forward
     clock: Clock
 
-    def timed(self) -> TimedPass:
-        """One that is still to be run."""
+    def timed_pass(self) -> TimedPass:
+        """A pass that times each operator, not run yet."""
         self._forget()
         return TimedPass(self.model, self.weights, self.inputs, self.samples, self.clock)
 
     def whole(self) -> tuple[float, float]:
-        """Run the forward and one backward through all of it; their seconds."""
+        """Run the forward and backward of the whole model. Returns the seconds of both."""
         self._forget()
         begin = self.clock.mark()
         outputs = self.entire()
@@ -47,7 +47,7 @@ class Passes:
         return self.clock.seconds([begin, end])[0], self.clock.seconds([begin_backward, marks])[0]
 
     def _forget(self) -> None:
-        """Gradients of inputs are handed on, not added up."""
+        """Drop the gradients of inputs: they are handed on, not added up."""
         for value in self.inputs.values():
             value.grad = None
 
@@ -73,7 +73,7 @@ def passes_of(model: StageableModel, samples: int, device: torch.device) -> Pass
 def whole_of(
     model: StageableModel, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int
 ) -> Forward:
-    """The operators one after the other without a look at the clock."""
+    """The operators one after the other, without marks between them."""
     return lambda: walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
 
 
@@ -84,7 +84,8 @@ MOST_PASSES = 200
 class PassTimes:
     """Seconds by operator, means over the middle half of the passes, and their relative spread.
 
-    saved, workspace: bytes by operator. whole: seconds of the whole model's forward and backward, measured apart.
+    saved, workspace: bytes by operator.
+    whole: seconds of the whole model's forward and backward, measured apart.
     """
 
     forward: list[float]
@@ -105,7 +106,7 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
     """
     ready = passes_of(model, samples, device)
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
-    ready.timed().run(storages)
+    ready.timed_pass().run(storages)
     passes: list[TimedPass] = []
     wholes: list[tuple[float, float]] = []
     number, until_s = 0, 0.0
@@ -113,7 +114,7 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
     while number < least or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
         if number == warmup:
             until_s = time.monotonic() + options.least_s
-        one = ready.timed()
+        one = ready.timed_pass()
         one.run()
         spent = ready.whole()
         if number >= warmup:

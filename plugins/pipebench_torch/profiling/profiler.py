@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class SizeTimes(Value, frozen=True, kw_only=True):
-    """What was measured at one size. spread: relative. whole: seconds of the model's forward and backward."""
+    """What was measured at one size.
+
+    spread: relative.
+    whole: seconds of the model's forward and backward.
+    """
 
     forward: tuple[float, ...]
     backward: tuple[float, ...]
@@ -44,7 +48,7 @@ class ScratchFile(Value, frozen=True, kw_only=True):
 
 
 class Scratch:
-    """The sizes that were measured, by size; in a file where there is one."""
+    """The measurements by size, kept in a file where there is one."""
 
     def __init__(self, file: str, key: str) -> None:
         self._file, self._key = Path(file) if file else None, key
@@ -74,7 +78,7 @@ PACKAGES = ("torch", "torchvision", "transformers")
 
 
 def versions(device: str) -> dict[str, str]:
-    """By name; torchvision and transformers where they are in use. device: `cpu` or `cuda`."""
+    """Versions by name; torchvision and transformers where they are in use. device: `cpu` or `cuda`."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         if package == "torch" or package in sys.modules:
@@ -96,7 +100,7 @@ def _of_cards() -> list[tuple[str, str]]:
 
 
 def driver_version() -> str:
-    """Of the NVIDIA driver, empty where there is none."""
+    """The version of the NVIDIA driver; empty where there is none."""
     try:
         text = DRIVER.read_text()
     except OSError:
@@ -193,7 +197,7 @@ def _device_name(device: str) -> str:
 def _measure_sizes(
     model: "StageableModel", company: list[Company], device: str, context: Context
 ) -> dict[int, SizeTimes]:
-    """By size; what the scratch file of the same run holds is not measured again."""
+    """Measure every size that the scratch file of the same run does not hold yet."""
     import torch
 
     from pipebench_torch.profiling.passes import measure

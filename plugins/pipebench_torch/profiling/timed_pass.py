@@ -14,7 +14,7 @@ from pipebench_torch.modules.models import StageableModel
 
 
 class Clock:
-    """Marks are cheap and are read once the work is done, so that a card is never waited for in between."""
+    """Marks instants and reads them once the work is done, so that nothing waits for a card in between."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -37,12 +37,14 @@ class Clock:
 
 
 class SavedStorages:
-    """Each storage once, charged to the first operator that keeps it. saved, workspace: bytes by operator; the
-    latter is what an operator takes for a while, in either direction, above what there is before it or after.
+    """Bytes of storages. Each storage counts once, for the first operator that keeps it.
+
+    saved: bytes by operator that stay until the backward.
+    workspace: bytes by operator that it takes for a while, in either direction, above those before and after it.
     """
 
     def __init__(self, operators: int, weights: Iterable[Tensor], device: torch.device) -> None:
-        """weights: kept anyway."""
+        """weights: storages that are kept in any case and do not count."""
         self.saved = [0] * operators
         self.workspace = [0] * operators
         self._seen = {weight.untyped_storage().data_ptr() for weight in weights}
@@ -51,7 +53,9 @@ class SavedStorages:
         self._running: tuple[int, int] | None = None
 
     def watch(self, operator: int, work: Callable[[], dict[int, Tensor]]) -> dict[int, Tensor]:
-        """What the work makes; what autograd keeps of it is counted, and on a card what it needs for a while."""
+        """Count what autograd keeps of the tensors made by the work, and on a card what the work needs for a
+        while.
+        """
         self.turn_to(operator)
         with torch.autograd.graph.saved_tensors_hooks(lambda tensor: self._keep(operator, tensor), lambda t: t):
             made = work()
@@ -59,8 +63,9 @@ class SavedStorages:
         return made
 
     def turn_to(self, operator: int | None) -> None:
-        """An operator's part of a direction begins (None: of nobody), and that of the one before it ends. The
-        allocator of a card tells its peak without waiting for the card.
+        """End the part of the operator before, and begin that of this operator (None: of no operator).
+
+        The allocator of a card tells its peak without waiting for the card.
         """
         if not self._cuda:
             return
@@ -101,7 +106,10 @@ class TimedPass:
         self.backward = [0.0] * len(model.graph.operators)
 
     def run(self, storages: SavedStorages | None = None) -> None:
-        """Both directions. storages: count what is kept, in place of a time that means something."""
+        """Run forward and backward.
+
+        storages: count the bytes that are kept; the times then mean nothing.
+        """
         self._storages = storages
         outputs = self._forward()
         given = [gradient_of(value, self._samples) for value in outputs]
@@ -120,9 +128,10 @@ class TimedPass:
             self.backward[operator] += seconds
 
     def _forward(self) -> list[Tensor]:
-        """The model's outputs that have a gradient.
+        """Run the forward. Returns the outputs that have a gradient.
 
-        An operator's part begins where the one before it was done with: freeing what nobody reads any more counts.
+        An operator's part begins where the one before it has ended. Freeing tensors that nobody reads any more
+        counts.
         """
         storages = self._storages
         marks = [self._clock.mark()]
@@ -147,8 +156,9 @@ class TimedPass:
         return outputs
 
     def _watch(self, operator: int, steps: list[Any]) -> None:
-        """Look at the clock before autograd's first step of the operator. A step has one owner: the operator that
-        made it, not one that hands its input on.
+        """Mark the instant before autograd's first step of the operator.
+
+        A step belongs to the operator that made it, not to one that hands its input on.
         """
         for step in steps:
             if step is not None and step not in self._steps:
@@ -166,7 +176,7 @@ def walk(
     inputs: Mapping[int, Tensor],
     run: Callable[[int, dict[int, Tensor]], dict[int, Tensor]],
 ) -> list[Tensor]:
-    """Run every operator; the outputs that have a gradient. Tensors go when their last reader has run."""
+    """Run every operator. Returns the outputs that have a gradient. A tensor is dropped after its last reader."""
     values = dict(inputs)
     left = Counter({tensor: len(readers) for tensor, readers in enumerate(graph.consumers)})
     for operator in graph.topological:

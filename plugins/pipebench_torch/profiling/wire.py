@@ -16,8 +16,9 @@ MOST_PAIRS = 12
 
 
 def pairs_within(processes: Sequence[int]) -> list[Pair]:
-    """Ranks of one node, in turn of each: neighbours first, so that every device is among them. processes: of each
-    node, whose ranks follow one another.
+    """Ranks of one node, for each node in turn. Neighbours come first, so that every device is among them.
+
+    processes: of each node; ranks follow one another.
     """
     every = [
         [(first + place, first + place + apart) for apart in range(1, count) for place in range(count - apart)]
@@ -27,8 +28,9 @@ def pairs_within(processes: Sequence[int]) -> list[Pair]:
 
 
 def pairs_between(processes: Sequence[int]) -> list[Pair]:
-    """Ranks of two nodes, in turn of each two: neighbours first, so that every node is among them; each time with
-    other devices at both ends.
+    """Ranks of two nodes, for each two nodes in turn. Neighbours come first, so that every node is among them.
+
+    Each pair has other devices at both ends.
     """
     firsts = _firsts(processes)
     nodes = sorted(combinations(range(len(processes)), 2), key=lambda pair: pair[1] - pair[0])
@@ -44,7 +46,7 @@ def pairs_between(processes: Sequence[int]) -> list[Pair]:
 
 
 def pairs_abreast(processes: Sequence[int]) -> list[Pair]:
-    """Each rank of the first node with one of the second, to send at once; none where that is one pair."""
+    """Each rank of the first node with one of the second, to send at once; empty where there would be one pair."""
     count = min(processes[:2]) if len(processes) > 1 else 0
     return [(place, processes[0] + place) for place in range(count)] if count > 1 else []
 
@@ -66,14 +68,17 @@ STREAMS, STREAM_S, LONG_S = 3, 0.3, 5.0
 
 
 class Wire:
-    """Sends there and back. All ranks call `alone`, `abreast` and `gathered` in the same order."""
+    """Sends there and back. All ranks call `alone`, `abreast` and `gather` in the same order."""
 
     def __init__(self, sizes: Sequence[int], rank: int, machine: Machine, status: Status) -> None:
         """sizes: bytes of the messages, ascending."""
         self.sizes, self.rank, self.machine, self.status = sizes, rank, machine, status
 
-    def gathered(self, own: Any, whom: str) -> list[Any]:
-        """What every rank says, in every rank. whom: who is waited for."""
+    def gather(self, own: Any, whom: str) -> list[Any]:
+        """The values of all ranks, in every rank.
+
+        whom: who is waited for, for the status.
+        """
         import torch.distributed as dist
 
         self.status.say(f"waiting for {whom}")
@@ -88,11 +93,12 @@ class Wire:
             self.status.say(f"measuring ranks {pair[0]} and {pair[1]}")
             self._round_trip(self._buffer(self.sizes[0]), pair)  # connects the two
             own = [self._one_way(pair, size) for size in self.sizes]
-        return tuple(self.gathered(own, f"ranks {pair[0]} and {pair[1]}")[pair[0]])
+        return tuple(self.gather(own, f"ranks {pair[0]} and {pair[1]}")[pair[0]])
 
     def abreast(self, pairs: Sequence[Pair]) -> float:
-        """Bytes/s that all of them send one way at once, in messages of the largest size: all bytes over the time
-        of the slowest, the median of some streams; 0 without pairs.
+        """Bytes/s that all pairs send one way at once, in messages of the largest size; 0 without pairs.
+
+        It is all bytes over the time of the slowest pair, the median of some streams.
         """
         if not pairs:
             return 0.0
@@ -100,12 +106,12 @@ class Wire:
         size, whom, rates = self.sizes[-1], f"{len(pairs)} pairs that send at once", list[float]()
         if own:
             self._round_trip(self._buffer(size), own)
-        alone = self.gathered(own and self._round_trip(self._buffer(size), own), whom)
+        alone = self.gather(own and self._round_trip(self._buffer(size), own), whom)
         count = max(FEWEST, min(MOST, ceil(2 * STREAM_S / max(alone[first] for first, _ in pairs))))
         for _ in range(STREAMS):
             if own:
                 self.status.say(f"measuring {len(pairs)} pairs at once")
-            took = self.gathered(own and self._stream(own, size, count), whom)
+            took = self.gather(own and self._stream(own, size, count), whom)
             slowest = max(took[first] for first, _ in pairs)
             rates.append(len(pairs) * count * size / slowest)
             if slowest > LONG_S:
@@ -113,7 +119,7 @@ class Wire:
         return float(median(rates))
 
     def _stream(self, pair: Pair, size: int, count: int) -> float:
-        """Seconds until the second of a pair says that it has all messages of the first."""
+        """Seconds until the second rank of a pair confirms all messages of the first."""
         buffer = self._buffer(size)
         start = time.perf_counter()
         for _ in range(count):
@@ -121,18 +127,18 @@ class Wire:
                 self._send(buffer, pair[1])
             else:
                 self._receive(buffer, pair[0])
-        self._told(0, (pair[1], pair[0]))
+        self._first_value(0, (pair[1], pair[0]))
         return time.perf_counter() - start
 
     def _one_way(self, pair: Pair, size: int) -> float:
         """Half of the median round trip."""
         buffer = self._buffer(size)
         first = self._round_trip(buffer, pair)
-        count = self._told(max(FEWEST, min(MOST, int(ENOUGH_S / max(first, 1e-9)))), pair)
+        count = self._first_value(max(FEWEST, min(MOST, int(ENOUGH_S / max(first, 1e-9)))), pair)
         return float(median(self._round_trip(buffer, pair) for _ in range(count))) / 2
 
-    def _told(self, value: int, pair: Pair) -> int:
-        """The value of the first of a pair, in both."""
+    def _first_value(self, value: int, pair: Pair) -> int:
+        """The first rank's value, in both ranks of a pair."""
         import torch
 
         box = torch.tensor([value], device=self.machine.device)

@@ -15,7 +15,11 @@ ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class ClockComparison:
-    """At an instant of this clock: ns to add to it to get that of rank 0, and by how much that may be wrong."""
+    """The clock of rank 0 at an instant of this clock.
+
+    offset_ns: to add to this clock.
+    error_ns: the largest error of the offset.
+    """
 
     at_ns: int
     offset_ns: int
@@ -31,8 +35,9 @@ class Clocks:
         self._group = dist.new_group(backend="gloo") if self._apart and backend != "gloo" else None
 
     def compare(self) -> ClockComparison:
-        """By the shortest of some round trips, of which each way takes an unknown part (Cristian, Probabilistic
-        clock synchronization, Distributed Computing 3, 1989).
+        """Compare by the shortest of some round trips; each way takes an unknown part of it.
+
+        Source: Cristian, Probabilistic clock synchronization, Distributed Computing 3, 1989.
         """
         found = ClockComparison(time.monotonic_ns(), 0, 0)
         if not self._apart:
@@ -64,9 +69,10 @@ def _answer(other: int, group: Any) -> None:
 
 
 def by_rank_0(tasks: TaskTimes, before: ClockComparison, after: ClockComparison) -> TaskTimes:
-    """A run by the clock of rank 0, from comparisons before and after it: quartz and what corrects it run up to
-    some 100 ppm apart, a millisecond in ten seconds, and evenly for so long. Where they differ by less than may be
-    wrong with them, the better one holds throughout.
+    """A run by the clock of rank 0, from comparisons before and after it.
+
+    Two clocks drift apart by up to some 100 ppm (a millisecond in ten seconds), evenly for so long. Where the two
+    comparisons differ by less than their errors, the better one holds for the whole run.
     """
     passed = max(1, after.at_ns - before.at_ns)
     gained = after.offset_ns - before.offset_ns

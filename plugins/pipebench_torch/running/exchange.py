@@ -62,8 +62,12 @@ def broadcast_value(value: int, machine: Machine) -> int:
 
 
 def start_together(machine: Machine, offset_ns: int) -> None:
-    """Return at one instant in all processes, which leave a barrier milliseconds apart: whoever left it late would
-    seem to compute slowly. The processor is kept awake meanwhile. offset_ns: from this clock to that of rank 0.
+    """Return at the same instant in all processes.
+
+    Processes leave a barrier milliseconds apart, and one that left it late would seem to compute slowly. The
+    processor is kept awake meanwhile.
+
+    offset_ns: from this clock to that of rank 0.
     """
     dist.barrier()
     instant = broadcast_value(time.monotonic_ns() + offset_ns + LEAD_NS, machine)
@@ -78,7 +82,10 @@ would cost the latency of a ring each.
 
 
 def add_replicas(gradients: dict[str, Tensor], names: Sequence[str], group: Any, machine: Machine) -> None:
-    """Replace the gradients of some weights by their sums over the replicas, which all give them in this order."""
+    """Replace the gradients of some weights by their sums over the replicas.
+
+    All replicas list the weights in this order.
+    """
     for bucket in _buckets(gradients, names):
         flat = torch.cat([gradients[name].reshape(-1) for name in bucket])
         ready = machine.sending(flat)
@@ -89,7 +96,7 @@ def add_replicas(gradients: dict[str, Tensor], names: Sequence[str], group: Any,
 
 
 def _buckets(gradients: dict[str, Tensor], names: Sequence[str]) -> Iterator[list[str]]:
-    """Names in their order, cut where the bytes or the kind of number would not go into one message."""
+    """Names in their order, cut where bytes or number formats do not fit into one message."""
     bucket: list[str] = []
     held = 0
     for name in names:
@@ -110,11 +117,13 @@ Room = Callable[[Piece], Tensor]
 
 @dataclass
 class Exchange:
-    """One process's messages of one run.
+    """The messages of one process in one run.
 
-    A pair of processes has a channel each way, on which messages keep the sender's order: gloo finds them by tag,
-    NCCL knows no tags and takes them in the order in which both sides post them. incoming: by channel, what will
-    be sent to this process. groups: the channel's process group where the backend needs one of its own.
+    Each pair of processes has a channel each way, on which messages keep the sender's order. gloo finds a message
+    by its tag. NCCL knows no tags and takes messages in the order in which both sides post them.
+
+    incoming: by channel, what will be sent to this process.
+    groups: the process group of a channel, where the backend needs one of its own.
     """
 
     machine: Machine
@@ -134,7 +143,7 @@ class Exchange:
             self._place.update({piece.tag: place for place, piece in enumerate(pieces)})
 
     def expect(self, pieces: Iterable[Piece]) -> None:
-        """Post the receives up to these pieces, each channel in its order."""
+        """Post the receives up to these pieces, in the order of each channel."""
         for piece in pieces:
             if piece.local:
                 continue

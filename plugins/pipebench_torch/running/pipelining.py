@@ -21,7 +21,7 @@ class ChainRunner(Runner):
     """A Runner that leaves the order, the messages and the backward to torch.distributed.pipelining.
 
     Its runtime numbers micro-batches in the order in which the last stage runs them: number n is micro-batch
-    labels[n]. Of messages it says nothing, so records have none.
+    labels[n]. It does not report messages, so records have none.
     """
 
     labels: list[int]
@@ -68,7 +68,7 @@ class ChainRunner(Runner):
         self._add_reductions(record)
         return record
 
-    def timed(self, task: Task, work: Callable[[], Any]) -> Any:
+    def run_task(self, task: Task, work: Callable[[], Any]) -> Any:
         """Run one task of the schedule and record it."""
         stage, micro_batch, kind = task
         name = f"{kind} of stage {stage}, micro-batch {micro_batch}"
@@ -86,7 +86,7 @@ class ChainRunner(Runner):
         return made
 
     def _add_reductions(self, record: Record) -> None:
-        """A stage without replicas adds no gradients up: its task R takes no time."""
+        """Add a task R of no time for each stage without replicas, which has no gradients to sum."""
         for position, task in enumerate(self.tasks):
             if task[2] == "R":
                 _, _, end = record.tasks[position - 1]
@@ -106,12 +106,12 @@ class ChainRunner(Runner):
 
 
 def _loss(output: Tensor, _: Tensor) -> Tensor:
-    """The last stage already makes the loss."""
+    """The loss for the runtime: the last stage has made it already."""
     return output
 
 
 class _Module(nn.Module):  # type: ignore[misc]
-    """One stage: tensors of the stage before it to those of the stage after it, or to the loss."""
+    """One stage as a module: from tensors of the stage before it to those of the stage after it, or the loss."""
 
     def __init__(self, runner: ChainRunner, run: StageRun, last: bool) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _Module(nn.Module):  # type: ignore[misc]
         self.micro_batch = 0
 
     def forward(self, *received: Tensor) -> Any:
-        """The micro-batch that was set."""
+        """Run the micro-batch that was set."""
         if self.run_.stage.recompute == "stage":
             return checkpoint(self._compute, *received, use_reentrant=False)
         return self._compute(*received)
@@ -139,12 +139,14 @@ class _Module(nn.Module):  # type: ignore[misc]
 
 
 def _detachable(value: Tensor) -> Tensor:
-    """Not a view: after a split backward the runtime detaches outputs in place, which views do not allow."""
+    """A tensor that is no view: after a split backward the runtime detaches outputs in place, which views do not
+    allow.
+    """
     return value.clone() if value._is_view() or value.is_leaf else value
 
 
 class _Part(PipelineStage):  # type: ignore[misc]
-    """A stage that says when it computes."""
+    """A stage of the runtime that records when it computes."""
 
     def __init__(self, runner: ChainRunner, position: int, run: StageRun) -> None:
         last = position == len(runner.chain) - 1
@@ -166,35 +168,37 @@ class _Part(PipelineStage):  # type: ignore[misc]
         self._runner, self._stage = runner, runner.chain[position]
 
     def _get_init_p2p_neighbors_ops(self) -> list[Any]:
-        """Not to this process itself: torch 2.11 sends so where a stage and the next one share it, gloo cannot."""
+        """Leave out sends to this process itself: torch 2.11 has them where two neighbours share it, and gloo
+        cannot.
+        """
         own = self._runner.rank
         return [each for each in super()._get_init_p2p_neighbors_ops() if each.group_peer != own]
 
     def forward_one_chunk(self, fwd_chunk_id: int, *args: Any, **kwargs: Any) -> Any:
-        """F."""
+        """Task F."""
         self.submod.micro_batch = self._runner.labels[fwd_chunk_id]
-        return self._timed(
+        return self._run_task(
             "F", fwd_chunk_id, lambda: PipelineStage.forward_one_chunk(self, fwd_chunk_id, *args, **kwargs)
         )
 
     def backward_one_chunk(
         self, bwd_chunk_id: int, loss: Any = None, full_backward: bool = True, last_backward: bool = False
     ) -> Any:
-        """B, or I of a split backward."""
+        """Task B, or I of a split backward."""
         self.submod.micro_batch = self._runner.labels[bwd_chunk_id]
         kind = "B" if full_backward else "I"
         more = {"loss": loss, "full_backward": full_backward, "last_backward": last_backward}
-        return self._timed(
+        return self._run_task(
             kind, bwd_chunk_id, lambda: PipelineStage.backward_one_chunk(self, bwd_chunk_id, **more)
         )
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> Any:
-        """W."""
-        return self._timed(
+        """Task W."""
+        return self._run_task(
             "W",
             bwd_chunk_id,
             lambda: PipelineStage.backward_weight_one_chunk(self, bwd_chunk_id, last_backward=last_backward),
         )
 
-    def _timed(self, kind: str, number: int, work: Callable[[], Any]) -> Any:
-        return self._runner.timed((self._stage, self._runner.labels[number], kind), work)
+    def _run_task(self, kind: str, number: int, work: Callable[[], Any]) -> Any:
+        return self._runner.run_task((self._stage, self._runner.labels[number], kind), work)

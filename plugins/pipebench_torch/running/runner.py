@@ -24,7 +24,12 @@ RATE = 0.5
 
 @dataclass
 class Record:
-    """Marks of one run: begin and end of each task, of sends and receives by tag; bytes at task boundaries."""
+    """Marks of one run.
+
+    tasks: each task with its begin and end.
+    sent, got: messages by tag.
+    memory: bytes at task boundaries.
+    """
 
     begun: Any = None
     tasks: list[tuple[Task, Any, Any]] = field(default_factory=list)
@@ -59,7 +64,10 @@ class Runner:
         self._exchange: Exchange | None = None
 
     def prepare(self, order_of: Mapping[int, Sequence[Task]]) -> None:
-        """Weights, inputs and the order in which each other process sends. order_of: the tasks of every rank."""
+        """Make weights and inputs, and find the order in which each other process sends.
+
+        order_of: the tasks of every rank.
+        """
         for stage in self.stages.values():
             weights = {name: self.model.weight(name) for name in stage.parameters}
             stage.versions = {0: {n: w.to(self.machine.device).requires_grad_() for n, w in weights.items()}}
@@ -70,21 +78,23 @@ class Runner:
         incoming: dict[int, list[Piece]] = defaultdict(list)
         for source, tasks in order_of.items():
             for task in tasks:
-                incoming[source] += [p for p in self._made(source, task) if p.target == self.rank and not p.local]
+                incoming[source] += [
+                    p for p in self._pieces_from(source, task) if p.target == self.rank and not p.local
+                ]
         self._incoming = dict(incoming)
 
-    def _made(self, rank: int, task: Task) -> list[Piece]:
+    def _pieces_from(self, rank: int, task: Task) -> list[Piece]:
         stage, micro_batch, kind = task
         letter = "B" if kind in "BI" else kind
         return self.traffic.made_by.get((rank, stage, micro_batch, letter), [])
 
-    def _needed(self, task: Task) -> list[Piece]:
+    def _pieces_for(self, task: Task) -> list[Piece]:
         stage, micro_batch, kind = task
         letter = "B" if kind in "BI" else kind
         return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
 
     def held_bytes(self) -> int:
-        """Weights and inputs, which stay from run to run; gradients and later versions are dropped."""
+        """Bytes of weights and inputs, which stay from run to run. Drops gradients and later versions."""
         self._forget()
         kept = [weight for stage in self.stages.values() for weight in stage.versions[0].values()]
         return sum(tensor.numel() * tensor.element_size() for tensor in (*kept, *self._inputs.values()))
@@ -102,7 +112,7 @@ class Runner:
         record = Record()
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
-        waits = [[] if task[2] in "WR" else self._needed(task) for task in self.tasks]
+        waits = [[] if task[2] in "WR" else self._pieces_for(task) for task in self.tasks]
         if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
             for pieces in waits[: self.ahead]:
                 exchange.expect(pieces)
@@ -145,7 +155,7 @@ class Runner:
         if kind in "WR":
             return
         span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
-        for piece in self._made(self.rank, task):
+        for piece in self._pieces_from(self.rank, task):
             if piece.tensor == TOKEN:
                 exchange.give(piece, torch.zeros(1, device=self.machine.device))
             else:
@@ -181,7 +191,10 @@ class Runner:
             add_replicas(held, run.parameters, self.replicas[stage], self.machine)
 
     def _update(self, run: StageRun, stage: int, round_: int) -> None:
-        """Version round + 1 from the newest one; versions that no later mini-batch uses are dropped."""
+        """Make version round + 1 of the weights from the newest one.
+
+        Drops versions that no later mini-batch uses.
+        """
         self._reduce(run, round_, stage)
         newest = run.versions[round_]
         with torch.no_grad():
@@ -211,7 +224,10 @@ def _samples_of(value: Tensor, piece: Piece, span: Span) -> Tensor:
 
 
 def _assemble_tensors(received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
-    """The tensors of a task from their pieces: joined along the samples, gradients of several readers added."""
+    """The tensors of a task from their pieces.
+
+    Pieces are joined along the samples; gradients of several readers are added.
+    """
     parts: dict[int, dict[int, list[tuple[int, Tensor]]]] = {}
     for piece, value in received:
         if piece.tensor != TOKEN:

@@ -27,7 +27,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> ProcessRepor
     model = model_of(job.planned.problem, job.seed, machine.device)
     status.say("comparing clocks with rank 0")
     session = Session(job, model.graph, rank, machine, status, Clocks(job.backend))
-    difference = session.checked(model) if job.verify else None
+    difference = session.check_gradients(model) if job.verify else None
     runner, layout = session.runner(model), session.layout
     runner.run()
     held = runner.held_bytes()
@@ -35,7 +35,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> ProcessRepor
     watched = runner.run(watch_memory=True)
     if job.device == "cpu":
         keep_freed_memory()
-    runs, clock_error_ns = session.measured(runner)
+    runs, clock_error_ns = session.measure(runner)
     return ProcessReport(
         rank=rank,
         runs=runs,
@@ -84,31 +84,33 @@ class Session:
         runner.prepare(self.order_of)
         return runner
 
-    def measured(self, runner: Runner) -> tuple[tuple[TaskTimes, ...], int]:
-        """The mini-batches that count, by the clock of rank 0, and by how many ns they may be off it."""
+    def measure(self, runner: Runner) -> tuple[tuple[TaskTimes, ...], int]:
+        """Measure the mini-batches that count. Returns their times by the clock of rank 0, and the error of that
+        clock in ns.
+        """
         before = self.clocks.compare()
         runner.offset_ns = before.offset_ns
-        runs = self._counted(runner)
+        runs = self._counted_runs(runner)
         after = self.clocks.compare()
         return tuple(by_rank_0(run, before, after) for run in runs), max(before.error_ns, after.error_ns)
 
-    def _counted(self, runner: Runner) -> tuple[TaskTimes, ...]:
-        """Of a flush each, or one run of many."""
+    def _counted_runs(self, runner: Runner) -> tuple[TaskTimes, ...]:
+        """The runs that count: one flush each, or one run of many mini-batches."""
         if self.layout.rounds > 1:
-            return (self._timed(runner),)
+            return (self._time_run(runner),)
         options = self.job.options
         for _ in range(options.warmup):
             runner.run()
-        first = self._timed(runner)
+        first = self._time_run(runner)
         enough = min(MOST_RUNS, ceil(options.least_s * 1e9 / max(1, first.ended - first.begun)))
         wanted = broadcast_value(max(options.iterations, enough), self.machine)
-        return (first, *(self._timed(runner) for _ in range(wanted - 1)))
+        return (first, *(self._time_run(runner) for _ in range(wanted - 1)))
 
-    def _timed(self, runner: Runner) -> TaskTimes:
+    def _time_run(self, runner: Runner) -> TaskTimes:
         return _task_times(self.machine, runner.run())
 
-    def checked(self, model: StageableModel) -> Difference | None:
-        """Gradients against those of a single process, in fine numbers; what rank 0 finds."""
+    def check_gradients(self, model: StageableModel) -> Difference | None:
+        """Compare gradients in float64 with those of a single process. Rank 0 returns the difference."""
         job = self.job
         with full_precision():
             runner = self.runner(for_checking(model))
@@ -123,7 +125,7 @@ class Session:
 
 
 def _kind(job: Job) -> type[Runner]:
-    """Who runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
+    """The class that runs the tasks. torch.distributed.pipelining takes as long to import as torch itself."""
     if not job.chain:
         return Runner
     from pipebench_torch.running.pipelining import ChainRunner

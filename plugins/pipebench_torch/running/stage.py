@@ -17,7 +17,8 @@ from pipebench_torch.placing.messages import TOKEN, Traffic
 class Live:
     """A micro-batch between its forward and its backward.
 
-    outputs: tensors whose gradients come from other stages. loss: of the model's outputs among them.
+    outputs: tensors whose gradients come from other stages.
+    loss: of the model's outputs among them.
     """
 
     inputs: dict[int, Tensor]
@@ -28,7 +29,7 @@ class Live:
 
 
 class StageRun:
-    """The operators of one stage with their weights; weights by version, the latest last."""
+    """The operators of one stage and their weights, by version; the latest version is the last."""
 
     def __init__(
         self, model: StageableModel, problem: Problem, plan: Plan, position: int, traffic: Traffic
@@ -57,9 +58,9 @@ class StageRun:
         self.gradients: dict[int, dict[str, Tensor]] = {}
         self.live: dict[int, Live] = {}
         self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
-        self._checkpointed = self._recomputed(problem)
+        self._checkpointed = self._recomputed_operators(problem)
 
-    def _recomputed(self, problem: Problem) -> frozenset[int]:
+    def _recomputed_operators(self, problem: Problem) -> frozenset[int]:
         graph, found = self.model.graph, set()
         costs = problem.profile.on(problem.cluster.devices[self.stage.devices[0]]).operators
         for name, choice in zip(self.stage.operators, self.stage.choice, strict=False):
@@ -70,7 +71,7 @@ class StageRun:
     def forward(
         self, micro_batch: int, inputs: dict[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> dict[int, Tensor]:
-        """Run the forward and keep what the backward needs; the tensors that others wait for."""
+        """Run the forward and keep what the backward needs. Returns the tensors that others wait for."""
         for tensor, value in inputs.items():
             if learnt_from(self.model.graph, tensor, value):
                 value.requires_grad_()
@@ -83,7 +84,7 @@ class StageRun:
     def compute(
         self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> tuple[dict[int, Tensor], Tensor | None]:
-        """What is sent, and what the model's outputs here add to the loss."""
+        """Run the operators. Returns the tensors to send, and the loss of the model's outputs in this stage."""
         values, weights = dict(inputs), self.versions[version]
         for operator in self.operators:
             if operator in self._checkpointed:
@@ -113,7 +114,7 @@ class StageRun:
     def backward(
         self, micro_batch: int, received: dict[int, Tensor], kind: str, round_: int, groups: Sequence[int]
     ) -> dict[int, Tensor]:
-        """B, or I and W: gradients of the stage's inputs to send, those of its weights added to the round's."""
+        """Run B, or I and W. Returns the gradients to send, and adds those of the weights to the round's."""
         if kind == "W":
             outputs, gradients, live = self._pending.pop(micro_batch)
             if outputs and self.parameters:

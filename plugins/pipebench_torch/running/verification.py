@@ -83,7 +83,9 @@ def _loss(
 
 
 def compare_gradients(model: StageableModel, runner: Runner, mini_batch: int) -> Difference | None:
-    """What rank 0 finds; None elsewhere. A parameter that several stages use counts as the sum of its parts.
+    """Compare with a single process; rank 0 returns the difference, the others None.
+
+    A parameter that several stages use counts as the sum of its parts.
 
     model: for the single process, in host memory.
     """

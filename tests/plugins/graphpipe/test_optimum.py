@@ -13,7 +13,7 @@ from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.series_parallel import decompose
 from pipebench_pipedream.planner import plan as pipedream
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, smallest_bottleneck, work_of
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel
 
@@ -111,7 +111,7 @@ def test_on_a_long_chain_it_agrees_with_pipedream(seed: int, memory: int) -> Non
     edges = [*pairwise(range(40)), *((i, i + 4) for i in range(0, 36, 5))]
     problem = pinned(problem_on(rng, 40, edges, 8, memory), micro_batch=rng.choice((2, 4)))
     try:
-        other = pipedream(problem, Context(options=PipeDreamOptions())).claimed_native
+        other = pipedream(problem, Context(options=PipeDreamPlannerOptions())).claimed_native
     except InfeasibleProblem:
         other = None
     assert bottleneck_ns(problem) == other

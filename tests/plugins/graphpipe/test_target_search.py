@@ -82,7 +82,7 @@ def test_partitions_of_more_replicas(seed: int) -> None:
     search = searched(seed)
     best = search.smallest(4, MEMORY)
     assert best is not None
-    found = search.spread(best, MEMORY)
+    found = search.replicated_partitions(best, MEMORY)
     assert found
     for partition in found:
         fewest = min(partition.costs.replicas[stage.choice] for stage in partition.stages)
@@ -90,7 +90,7 @@ def test_partitions_of_more_replicas(seed: int) -> None:
         assert partition.bottleneck_ns >= best.bottleneck_ns
         assert sorted(o for stage in partition.stages for o in stage.operators) == list(range(12))
     assert [stage.choice for stage in found[-1].stages] == [2]
-    assert search.spread(found[-1], MEMORY)[-1:] != found[-1:]
+    assert search.replicated_partitions(found[-1], MEMORY)[-1:] != found[-1:]
 
 
 def test_partitions_of_more_replicas_can_be_better(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import pytest
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench_graphpipe import candidates
-from pipebench_graphpipe import candidates as rivals
 from pipebench_graphpipe.assembly import fits, with_in_flight, with_longer_warm_up
 from pipebench_graphpipe.candidates import PartitionCandidate
 from pipebench_graphpipe.planner import plan
@@ -77,9 +76,9 @@ def test_near_copies_of_one_plan_are_not_all_that_is_tried() -> None:
 
 def test_rivals_that_do_not_fit_are_left_out() -> None:
     problem = chain()
-    roomy = list(rivals.rival_plans(problem, context(), 10**6))
+    roomy = list(candidates.rival_plans(problem, context(), 10**6))
     assert roomy
-    tight = list(rivals.rival_plans(problem, context(), 4 * SAVED))
+    tight = list(candidates.rival_plans(problem, context(), 4 * SAVED))
     assert len(tight) < len(roomy)
     assert all(fits(problem, made, 4 * SAVED) for made, _ in tight)
     assert all(time == time_ns(problem, made) for made, time in roomy)

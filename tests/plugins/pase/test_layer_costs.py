@@ -15,7 +15,7 @@ BATCH, R = 8, 10.0
 def cost(graph: OperatorGraph, split: dict[str, int]) -> float:
     """Of the last operator, the others whole."""
     splits = {op.name: {} for op in graph.operators[:-1]} | {graph.operators[-1].name: split}
-    tables = Pricing(graph, BATCH, CostMachine(1.0, R)).given(splits)
+    tables = Pricing(graph, BATCH, CostMachine(1.0, R)).fixed_tables(splits)
     return float(tables.costs.vertices[-1][0])
 
 

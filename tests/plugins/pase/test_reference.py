@@ -76,7 +76,7 @@ def test_each_tensor_between_two_operators_may_count() -> None:
     splits["encoder.0.attention.unstack"] = {"batch": 2, "sequence": 2}
     splits["encoder.0.attention.scores"] = {"batch": 2, "keys": 2}
     last, each = (
-        Pricing(graph, 128, CostMachine(1e13, 5000.0), parallel).given(splits).costs.of(zeros)
+        Pricing(graph, 128, CostMachine(1e13, 5000.0), parallel).fixed_tables(splits).costs.of(zeros)
         for parallel in ("last", "each")
     )
     # The key arrives as it is cut; of the query, which the prototype forgets, half the positions are missing.

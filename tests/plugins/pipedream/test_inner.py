@@ -10,7 +10,7 @@ from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
 from pipebench_pipedream.inner import stage_problem
 from pipebench_pipedream.planner import plan
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.builders import cluster
 from tests.models.zoo import model
 from tests.plugins.running import context, scheduled, time_ns
@@ -43,8 +43,8 @@ def language_model(devices: int, pipeline: int | None = 2) -> Problem:
 
 def test_split_stages_are_valid_and_faster() -> None:
     given = language_model(4)
-    plain = plan(given, context(PipeDreamOptions()))
-    inside = plan(given, context(PipeDreamOptions(inner="pase")))
+    plain = plan(given, context(PipeDreamPlannerOptions()))
+    inside = plan(given, context(PipeDreamPlannerOptions(inner="pase")))
     assert any(any(split) for stage in inside.plan.stages for split in stage.sharding)
     assert time_ns(given, inside.plan) < time_ns(given, plain.plan)
     assert check_schedule(given, inside.plan, scheduled(given, inside.plan)).status == "valid"
@@ -54,8 +54,8 @@ def test_split_stages_are_valid_and_faster() -> None:
 
 def test_without_gain_the_plan_stays() -> None:
     given = msgspec.structs.replace(language_model(2), pins=Pins(pipeline=2))
-    plain = plan(given, context(PipeDreamOptions()))
-    inside = plan(given, context(PipeDreamOptions(inner="pase")))
+    plain = plan(given, context(PipeDreamPlannerOptions()))
+    inside = plan(given, context(PipeDreamPlannerOptions(inner="pase")))
     assert inside.plan == plain.plan
     assert inside.notices[-1].startswith("0 of 0")
 
@@ -79,11 +79,11 @@ def test_a_stage_is_a_problem_of_its_own() -> None:
 def test_pinned_replicas_and_own_models_are_refused() -> None:
     pinned = msgspec.structs.replace(language_model(4), pins=Pins(data_parallel=2))
     with pytest.raises(UnsupportedProblem, match="2 replicas are pinned"):
-        plan(pinned, context(PipeDreamOptions(inner="pase")))
+        plan(pinned, context(PipeDreamPlannerOptions(inner="pase")))
     with pytest.raises(UnsupportedProblem, match="for cost=suite"):
-        plan(language_model(4), context(PipeDreamOptions(inner="pase", cost="paper")))
+        plan(language_model(4), context(PipeDreamPlannerOptions(inner="pase", cost="paper")))
 
 
 def test_plans_of_the_inner_planner_have_one_stage() -> None:
     with pytest.raises(UnsupportedProblem, match="returned 2 stages for one"):
-        plan(language_model(4), context(PipeDreamOptions(inner="uniform")))
+        plan(language_model(4), context(PipeDreamPlannerOptions(inner="uniform")))

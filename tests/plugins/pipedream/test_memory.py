@@ -15,7 +15,7 @@ from pipebench_pipedream.intervals import IntervalCosts, MemoryReading
 from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.planner import replica_choices
-from pipebench_pipedream.plugin import PipeDreamOptions, pipebench_planners
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions, pipebench_planners
 from tests.builders import chain_problem, cluster
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
 from tests.plugins.running import context, scheduled
@@ -97,7 +97,7 @@ def test_three_stages_by_hand() -> None:
 def test_a_row_says_which_reading_it_is() -> None:
     problem = chain_problem([5] * 3, [5] * 3, cluster(3))
     for reading in READINGS:
-        notices = pipedream(problem, context(PipeDreamOptions(memory=reading))).notices
+        notices = pipedream(problem, context(PipeDreamPlannerOptions(memory=reading))).notices
         assert sum(f"`{reading}`" in notice for notice in notices) == 1
 
 
@@ -111,15 +111,15 @@ def test_sync_has_one_reading() -> None:
     problem = chain_problem([5] * 3, [5] * 3, cluster(3), mode="sync")
     for reading in ("p", "released"):
         with pytest.raises(UnsupportedProblem, match=reading):
-            pipedream(problem, context(PipeDreamOptions(memory=reading)))
-    assert not any("estimate" in n for n in pipedream(problem, context(PipeDreamOptions())).notices)
+            pipedream(problem, context(PipeDreamPlannerOptions(memory=reading)))
+    assert not any("estimate" in n for n in pipedream(problem, context(PipeDreamPlannerOptions())).notices)
 
 
 def test_what_cannot_be_scheduled_keeps_its_claim() -> None:
     """The released estimate takes the last stage as free: 14 bytes for the first, which in truth needs 38."""
     problem = chain_problem([5] * 2, [5] * 2, cluster(2, 30), weights=[10] * 2, saved=[4] * 2, activations=[0] * 3)
     with pytest.raises(InfeasibleProblem, match="estimate is too low") as raised:
-        pipedream(problem, context(PipeDreamOptions(memory="released")))
+        pipedream(problem, context(PipeDreamPlannerOptions(memory="released")))
     assert raised.value.claimed_s == pytest.approx(10e-9)
 
 
@@ -158,7 +158,7 @@ def test_periods_on_the_measured_resnet50(
     problem = measured(devices, gigabytes)
     for reading, expected in (("decreasing", decreasing), ("released", released)):
         try:
-            plan = pipedream(problem, context(PipeDreamOptions(memory=reading))).plan  # type: ignore[arg-type]
+            plan = pipedream(problem, context(PipeDreamPlannerOptions(memory=reading))).plan  # type: ignore[arg-type]
         except InfeasibleProblem:
             assert expected is None
         else:

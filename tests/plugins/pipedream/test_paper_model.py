@@ -13,7 +13,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.planner import plan as pipedream
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context
 
@@ -21,7 +21,7 @@ DEVICES = 4
 
 
 def run(problem: Problem, **options: Any) -> PlanResult:
-    return pipedream(problem, context(msgspec.convert(options, PipeDreamOptions)))
+    return pipedream(problem, context(msgspec.convert(options, PipeDreamPlannerOptions)))
 
 
 def random_dag(seed: int, memory: int = 10**15) -> Problem:

@@ -9,7 +9,7 @@ from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_pipedream.planner import plan as pipedream
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.builders import cluster, dag_problem
 from tests.plugins.pipedream.brute_force import random_problem
 from tests.plugins.running import context, scheduled, time_ns
@@ -18,7 +18,7 @@ MODES: tuple[RegimeMode, ...] = ("sync", "async")
 
 
 def run(problem: Problem, **options: str) -> PlanResult:
-    return pipedream(problem, context(PipeDreamOptions(**options)))  # type: ignore[arg-type]
+    return pipedream(problem, context(PipeDreamPlannerOptions(**options)))  # type: ignore[arg-type]
 
 
 def pinned(problem: Problem, **pins: object) -> Problem:
@@ -89,7 +89,7 @@ def test_both_forms_claim_the_same_and_work_is_counted_exactly(mode: RegimeMode)
     problem = pinned(several_sizes(1, mode), micro_batch=4)
     counted = []
     for form in ("k", "bs", "k"):
-        called = context(PipeDreamOptions(form=form))
+        called = context(PipeDreamPlannerOptions(form=form))
         result = pipedream(problem, called)
         counted.append((result.claimed_native, result.claimed_s, dict(called.counters)))
     assert counted[0] == counted[2]
@@ -198,7 +198,7 @@ def test_sizes_that_cannot_win_are_left_out() -> None:
     # The same time at every size: four micro-batches or more cannot beat the mini-batch as one, two might.
     on = cluster(2)
     problem = dag_problem([9] * 3, [9] * 3, [(0, (1,), 1)], on, mini_batch=8, micro_batches=(1, 2, 4, 8))
-    called = context(PipeDreamOptions())
+    called = context(PipeDreamPlannerOptions())
     assert pipedream(problem, called).plan.stages[0].micro_batch == 8
     assert called.counters["sizes_left_out"] == 2
 
@@ -206,10 +206,10 @@ def test_sizes_that_cannot_win_are_left_out() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_without_services_the_closed_form_chooses(mode: RegimeMode) -> None:
     problem = several_sizes(2, mode)
-    result = pipedream(problem, Context(options=PipeDreamOptions()))
+    result = pipedream(problem, Context(options=PipeDreamPlannerOptions()))
     assert check_plan(problem, result.plan).status == "valid"
 
 
 def test_a_passed_deadline_stops_the_search() -> None:
     with pytest.raises(DeadlineReached):
-        pipedream(several_sizes(2, "sync"), Context(options=PipeDreamOptions(), deadline_s=0.0))
+        pipedream(several_sizes(2, "sync"), Context(options=PipeDreamPlannerOptions(), deadline_s=0.0))

@@ -13,7 +13,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench_pipedream.paper_costs import join_branches, operator_units
 from pipebench_pipedream.planner import plan as pipedream
-from pipebench_pipedream.plugin import PipeDreamOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from pipebench_pipedream.states import states_of
 from tests.plugins.pipedream.released_table import NESTED, ROWS
 from tests.plugins.pipedream.shared_problems import NO_LIMIT, shared_problem
@@ -31,7 +31,7 @@ def run(problem: Problem, mode: str = "", **options: Any) -> PlanResult:
         "idle": "idle" in flags,
         **options,
     }
-    return pipedream(problem, context(msgspec.convert(chosen, PipeDreamOptions)))
+    return pipedream(problem, context(msgspec.convert(chosen, PipeDreamPlannerOptions)))
 
 
 def memory_of(mode: str) -> int:

@@ -14,7 +14,7 @@ from pipebench.domain.graph import Operator, OperatorGraph, Tensor
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
 from pipebench_piper.planner import plan as piper
-from pipebench_piper.plugin import PiperOptions
+from pipebench_piper.plugin import PiperPlannerOptions
 from tests.altered import altered
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled
@@ -144,9 +144,9 @@ def test_exact_choice_is_the_optimum(seed: int) -> None:
     expected = brute_force(problem)
     if expected == float("inf"):
         with pytest.raises(InfeasibleProblem):
-            piper(problem, context(PiperOptions()))
+            piper(problem, context(PiperPlannerOptions()))
         return
-    found = piper(problem, context(PiperOptions()))
+    found = piper(problem, context(PiperPlannerOptions()))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert check_plan(problem, found.plan).status == "valid"
 
@@ -159,9 +159,9 @@ def test_exact_choice_is_the_optimum_where_every_stage_holds_more(seed: int, wor
     with altered(world, state_bytes=30, live_bytes=20, update_ns=7_000_000_000):
         if expected == float("inf"):
             with pytest.raises(InfeasibleProblem):
-                piper(problem, context(PiperOptions()))
+                piper(problem, context(PiperPlannerOptions()))
             return
-        found = piper(problem, context(PiperOptions()))
+        found = piper(problem, context(PiperPlannerOptions()))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert found.claimed_native is not None
     update = 7.0 if world == "all" else 0.0
@@ -186,7 +186,7 @@ def test_plans_and_schedules_are_valid(seed: int) -> None:
         mini_batch=chance.choice([4, 6, 12]),
     )
     for asked in (problem, msgspec.structs.replace(problem, pins=Pins(micro_batch=2))):
-        found = piper(asked, context(PiperOptions(memory="suite")))
+        found = piper(asked, context(PiperPlannerOptions(memory="suite")))
         assert check_plan(asked, found.plan).status == "valid"
         assert check_pins(asked, found.plan).status == "valid"
         verdict = check_schedule(asked, found.plan, scheduled(asked, found.plan))
@@ -199,12 +199,12 @@ def wide(pins: Pins | None = None) -> Problem:
 
 def test_two_to_the_31_downsets() -> None:
     with pytest.raises(UnsupportedProblem, match="40001 counted so far") as caught:
-        piper(wide(), context(PiperOptions()))
+        piper(wide(), context(PiperPlannerOptions()))
     assert "piper[states=linear]" in str(caught.value)
-    found = piper(wide(), context(PiperOptions(states="linear")))
+    found = piper(wide(), context(PiperPlannerOptions(states="linear")))
     assert check_plan(wide(), found.plan).status == "valid"
 
 
 def test_a_degree_that_does_not_divide_the_batch() -> None:
     with pytest.raises(UnsupportedProblem, match="pinned to 4, which does not divide the 6 micro-batches"):
-        piper(wide(Pins(data_parallel=4)), context(PiperOptions(states="linear")))
+        piper(wide(Pins(data_parallel=4)), context(PiperPlannerOptions(states="linear")))

@@ -53,7 +53,7 @@ def test_joined_blocks_fit(problem: Problem, recipe: Recipe) -> None:
     blocks = blocks_of(problem, recipe)
     for members in blocks.members:
         if len(members) > 1:
-            group = costs.joined([costs.atom(atom) for atom in members])
+            group = costs.union([costs.atom(atom) for atom in members])
             assert costs.memory(group, *crossing(blocks.atoms, set(members))) <= recipe.limit_bytes
 
 

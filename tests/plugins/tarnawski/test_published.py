@@ -7,7 +7,7 @@ from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.problem import Problem, Regime
 from pipebench.formats.profiles.files import read_profile
 from pipebench_tarnawski.planner import plan as tarnawski
-from pipebench_tarnawski.plugin import TarnawskiOptions
+from pipebench_tarnawski.plugin import TarnawskiPlannerOptions
 from tests.plugins.running import context
 from tests.shared_data import shared_data
 
@@ -48,7 +48,7 @@ def problem(name: str, accelerators: int, cpus: int = 1) -> Problem:
 @pytest.mark.parametrize(("name", "accelerators", "linearize", "printed"), ROWS)
 def test_largest_load(name: str, accelerators: int, linearize: bool, printed: str) -> None:
     asked = problem(name, accelerators)
-    ctx = context(TarnawskiOptions(linearize=linearize))
+    ctx = context(TarnawskiPlannerOptions(linearize=linearize))
     found = tarnawski(asked, ctx)
     assert found.claimed_native is not None
     assert f"{found.claimed_native:.6g}" == printed

@@ -17,7 +17,6 @@ import torch.distributed as dist
 from pipebench_torch.machine import CudaMachine
 from pipebench_torch.profiling import link_worker
 from pipebench_torch.running import exchange, session, worker
-from pipebench_torch.running import exchange as channels
 
 CARDS = 4
 CONNECT_S = 20.0
@@ -112,7 +111,7 @@ def main(folder: Path, links: bool) -> int:
     def as_gloo(backend: str, timeout: Any, device_id: Any = None) -> None:
         assert (device_id is None) == (backend == "gloo")
         if backend == "nccl":
-            exchange.dist = channels.dist = Wire()
+            exchange.dist = Wire()
         start("gloo", timeout=timeout)
 
     dist.init_process_group = as_gloo

@@ -17,7 +17,7 @@ if os.environ["RANK"] == "2":
         os.kill(os.getpid(), signal.SIGKILL)
         return []
 
-    Wire.gathered = dies  # type: ignore[method-assign]
+    Wire.gather = dies  # type: ignore[method-assign]
 
 if __name__ == "__main__":
     sys.exit(main(Path(sys.argv[-1])))

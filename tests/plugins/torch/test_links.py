@@ -17,7 +17,7 @@ from pipebench.hooks.context import Context, LinkRequest
 from pipebench_torch.machine import Machine
 from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.processes.launch import RanksFailed
-from pipebench_torch.profiling import links as measured_links
+from pipebench_torch.profiling import links as link_measurement
 from pipebench_torch.profiling.links import SIZES, LinkReport, fit_link, link_levels, links
 from pipebench_torch.profiling.wire import MOST_PAIRS, Pair, Wire, pairs_abreast, pairs_between, pairs_within
 
@@ -112,12 +112,12 @@ def test_processes_of_this_machine() -> None:
 def test_processes_on_cards_of_their_own_and_on_one(
     cards: int, backend: str, source: str, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = measured_links.run_ranks
+    start = link_measurement.run_ranks
 
     def other(command: list[str], *rest: object) -> None:
         start([sys.executable, str(WORKER), command[-1], "links"], *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measured_links, "run_ranks", other)
+    monkeypatch.setattr(link_measurement, "run_ranks", other)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=1000))
@@ -136,7 +136,7 @@ class MadeWire(Wire):
         super().__init__(SIZES, 1, Machine(), SimpleNamespace(say=lambda doing: None))  # type: ignore[arg-type]
         self.round_trip_s, self.streams_s, self.counts = round_trip_s, streams_s, list[int]()
 
-    def gathered(self, own: Any, whom: str) -> list[Any]:
+    def gather(self, own: Any, whom: str) -> list[Any]:
         assert whom == "2 pairs that send at once"
         first, second = self.streams_s[len(self.counts) - 1] if self.counts else (own, own)
         return [first, second, 9e9, 9e9]  # what the receiving ends say does not count
@@ -164,12 +164,12 @@ def test_what_is_sent_at_once_takes_as_long_as_the_slowest() -> None:
 
 def test_a_process_that_dies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the ones that were being measured when they lost it."""
-    start = measured_links.run_ranks
+    start = link_measurement.run_ranks
 
     def other(command: list[str], *rest: object) -> None:
         start([sys.executable, str(DIES), *command[1:]], *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measured_links, "run_ranks", other)
+    monkeypatch.setattr(link_measurement, "run_ranks", other)
     with pytest.raises(RanksFailed, match=r"rank 2 was killed by SIGKILL .* while waiting for ranks 0 and 1"):
         links(Context(options=ProfilerOptions(timeout_s=60.0), request=LinkRequest(devices=3, device="cpu")))
 

@@ -53,7 +53,7 @@ def test_regions_compute_what_the_module_computes(dtype: torch.dtype, group: str
     kinds = {operator.kind for operator in model.graph.operators}
     assert not any("wrap_with" in kind or "assert" in kind for kind in kinds)
     ready = passes_of(model, 3, torch.device("cpu"))
-    ready.timed().run()
+    ready.timed_pass().run()
     own = {name: weight.grad.clone() for name, weight in ready.weights.items() if weight.grad is not None}
     ready.whole()
     assert set(own) == {"first.weight", "first.bias", "second.weight", "second.bias"}
@@ -123,7 +123,7 @@ class Changing(nn.Module):
 def test_outputs_may_be_made_in_regions(only: bool) -> None:
     model = captured(lambda: Head(only), torch.float32)
     ready = passes_of(model, 3, torch.device("cpu"))
-    ready.timed().run()
+    ready.timed_pass().run()
     own = {name: weight.grad.clone() for name, weight in ready.weights.items() if weight.grad is not None}
     ready.whole()
     assert own["second.weight"].abs().sum() > 0
@@ -134,7 +134,7 @@ def test_nothing_is_kept_or_sent_back_where_there_are_no_gradients() -> None:
     model = captured(Teacher, torch.float32, group="node")
     ready = passes_of(model, 3, torch.device("cpu"))
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), torch.device("cpu"))
-    ready.timed().run(storages)
+    ready.timed_pass().run(storages)
     kept = dict(zip((operator.name for operator in model.graph.operators), storages.saved, strict=True))
     assert kept == {"linear": 3 * WIDTH * 4, "linear_1": 0, "tanh": 0, "sigmoid_1": 0, "add": 0}
     sent = {tensor.name: tensor.gradient_bytes_per_sample for tensor in model.graph.tensors}
@@ -157,7 +157,7 @@ def test_a_graph_that_names_formats_is_checked_in_float64_throughout() -> None:
     gradients = []
     for model in (checked, fine):
         ready = passes_of(model, 3, torch.device("cpu"))
-        ready.timed().run()
+        ready.timed_pass().run()
         gradients.append({name: weight.grad for name, weight in ready.weights.items()})
     for name, gradient in gradients[0].items():
         assert gradient is not None

@@ -66,10 +66,10 @@ def runs(took_s: list[float], monkeypatch: pytest.MonkeyPatch, rounds: int = 1, 
         done.append(1)
         return TaskTimes(begun=0, ended=round(took * 1e9), begin=(), end=(), sent={}, got={})
 
-    session._timed = timed
+    session._time_run = timed
     session.clocks = SimpleNamespace(compare=lambda: ClockComparison(0, 0, 0))
     monkeypatch.setattr("pipebench_torch.running.session.broadcast_value", lambda value, machine: value)
-    counted, _ = session.measured(SimpleNamespace(run=lambda: timed(None)))
+    counted, _ = session.measure(SimpleNamespace(run=lambda: timed(None)))
     return len(done), len(counted)
 
 

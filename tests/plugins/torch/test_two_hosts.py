@@ -18,7 +18,6 @@ from pipebench.domain.document import PlannedProblem
 from pipebench.domain.plan import Plan
 from pipebench.formats.documents import read_document, write_document
 from pipebench_torch.processes import meeting
-from pipebench_torch.processes import meeting as interface
 from pipebench_torch.processes.meeting import Meeting, address_towards, interface_of
 from pipebench_torch.processes.nodes import RunNode
 from tests.plugins.torch.small import diamond, problem_of, stages
@@ -141,7 +140,7 @@ def test_the_interface_of_an_ipv6_address(tmp_path: Path, monkeypatch: pytest.Mo
         "fe800000000000000000000000000001 02 40 20 80     eth0\n"
         "fd980000000000000000000000000002 03 40 00 80     ib0\n"
     )
-    monkeypatch.setattr(interface, "IPV6", file)
+    monkeypatch.setattr(meeting, "IPV6", file)
     if sys.platform == "linux":
         assert interface_of("fd98::2") == "ib0"
         assert interface_of("fe80::1%eth0") == "eth0"

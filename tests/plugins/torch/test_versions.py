@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from pipebench_torch.profiling import profiler as made_with
+from pipebench_torch.profiling import profiler
 from pipebench_torch.profiling.profiler import driver_version, versions
 
 CLOSED = """NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024
@@ -27,14 +27,14 @@ def test_driver(text: str | None, told: str, tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "version"
     if text is not None:
         file.write_text(text)
-    monkeypatch.setattr(made_with, "DRIVER", file)
+    monkeypatch.setattr(profiler, "DRIVER", file)
     assert driver_version() == told
 
 
 def test_a_card_adds_its_libraries_and_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "version"
     file.write_text(CLOSED)
-    monkeypatch.setattr(made_with, "DRIVER", file)
+    monkeypatch.setattr(profiler, "DRIVER", file)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 91100)
     added = versions("cuda").items() - versions("cpu").items()
