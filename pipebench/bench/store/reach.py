@@ -202,7 +202,7 @@ class _ModuleWalk:
         return names
 
     def _definitions_named(
-        self, path: str, what: Imported, codes: Mapping[str, PythonCode]
+        self, path: str, what: ImportedName, codes: Mapping[str, PythonCode]
     ) -> Iterator[tuple[str, str]]:
         """The definitions that an imported name may stand for; all of a module that is imported itself."""
         target = _absolute(self.files[path][0], path, what)
