@@ -1,4 +1,4 @@
-"""The messages of a plan: which tensors cross between stages, and how long they and all-reduces take."""
+"""The messages of a plan: which tensors cross between stages, and which link levels they and rings meet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
