@@ -71,7 +71,8 @@ def kernel(function: F) -> F:
     try:
         compiled: Any = numba.njit(cache=True)(function)
         index = compiled._cache._cache_file
-        index._source_stamp = (index._source_stamp, stamp(function.__module__))
+        # numba looks at the version before it reads the rest, which may name classes that are gone.
+        index._version = f"{index._version} {stamp(function.__module__)}"
     except (RuntimeError, AttributeError):
         compiled = numba.njit(function)
     return cast(F, compiled)

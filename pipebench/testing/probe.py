@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -190,17 +190,22 @@ WORK = "pipebench.testing.probe:make_calls"
 
 
 def make_calls(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
-    """Answer the calls in `given`, in order; a call beyond its `most_s` ends the process with SIGALRM."""
+    """Answer the calls in `given`, in order; a call beyond its `most_s` ends the process with SIGALRM.
+
+    given: an empty folder, in which each component works so that files of others are not taken for its own, and
+    the calls.
+    """
     fresh_randomness()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    for call in msgspec.msgpack.decode(given, type=tuple[Call, ...]):
+    empty_folder, calls = msgspec.msgpack.decode(given, type=tuple[str, tuple[Call, ...]])
+    for call in calls:
         signal.setitimer(signal.ITIMER_REAL, call.most_s)
-        answer = _answer(host, call)
+        answer = _answer(host, call, empty_folder)
         signal.setitimer(signal.ITIMER_REAL, 0)
         send(msgspec.msgpack.encode(answer))
 
 
-def _answer(host: Host, call: Call) -> Answer:
+def _answer(host: Host, call: Call, empty_folder: str) -> Answer:
     try:
         component, options, work = _component_of(host, call)
     except KeyboardInterrupt:
@@ -215,7 +220,7 @@ def _answer(host: Host, call: Call) -> Answer:
     context.request = _request(call)
     ending: Ending = "returned"
     reason, returned = "", None
-    with CompilationWatch() as compilation, observe(call.kill_worker) as seen:
+    with chdir(empty_folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
             returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included

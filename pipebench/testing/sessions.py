@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -35,14 +36,15 @@ def answers(calls: Sequence[Call]) -> dict[str, Answer]:
 
 
 def _run(calls: Sequence[Call]) -> ChildExit:
-    errand = Errand(
-        work=WORK,
-        given=msgspec.msgpack.encode(calls),
-        folder=errand_folder(),
-        environment=dict(os.environ),
-        memory_bytes=SEARCH_MEMORY_BYTES,
-    )
-    return isolation().run(errand, time.monotonic() + sum(call.most_s for call in calls))
+    with TemporaryDirectory(prefix="pipebench-kit-", ignore_cleanup_errors=True) as empty_folder:
+        errand = Errand(
+            work=WORK,
+            given=msgspec.msgpack.encode((empty_folder, calls)),
+            folder=errand_folder(),
+            environment=dict(os.environ),
+            memory_bytes=SEARCH_MEMORY_BYTES,
+        )
+        return isolation().run(errand, time.monotonic() + sum(call.most_s for call in calls))
 
 
 def _decode_answers(ended: ChildExit) -> list[Answer]:

@@ -27,6 +27,24 @@ def twice(x: int) -> int:
 """
 RUN = "from mine.outer import outer; print(outer(10), sum(outer.stats.cache_hits.values()))"
 
+TUPLED = """
+from typing import NamedTuple
+from pipebench.algorithms.jit import kernel
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+@kernel
+def total(pair: Pair) -> int:
+    return pair.a + pair.b
+
+def outer(x: int) -> int:
+    return total(Pair(x, 1))
+
+outer.stats = total.stats
+"""
+
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
@@ -62,3 +80,11 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(package: 
     (package / "inner.py").write_text(INNER)
     (package / "constants.py").write_text("AMOUNT = 5\n")
     assert run(package) == "25 0"
+
+
+def test_a_kernel_of_a_class_that_is_gone_is_compiled_again(package: Path) -> None:
+    (package / "outer.py").write_text(TUPLED)
+    assert run(package) == "11 0"
+    assert run(package) == "11 1"
+    (package / "outer.py").write_text(TUPLED.replace("Pair", "Couple"))
+    assert run(package) == "11 0"

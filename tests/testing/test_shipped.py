@@ -1,5 +1,8 @@
 """Every plugin that ships passes the kit."""
 
+import threading
+from pathlib import Path
+
 import pytest
 
 from pipebench.hooks.discovery import installed_entry_points, provider_of
@@ -27,3 +30,25 @@ def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:
 def test_an_optimum_that_ships_is_tried_out(host: Host) -> None:
     report = check_plugin(host, "contiguous-exact", only=("optimality", "claims"))
     assert [outcome.status for outcome in report.outcomes] == ["passed", "passed"]
+
+
+def test_what_others_write_beside_the_command_is_not_the_planners(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not ended.wait(0.001):
+            Path(f"{number}.txt").touch()
+            number += 1
+
+    other = threading.Thread(target=write)
+    other.start()
+    try:
+        report = check_plugin(host, "uniform", only=("state",))
+    finally:
+        ended.set()
+        other.join()
+    assert [outcome.status for outcome in report.outcomes] == ["passed"]
