@@ -38,8 +38,10 @@ class CompilationWatch:
     def __init__(self) -> None:
         self.seconds = 0.0
         """Wall seconds during which at least one kernel was being compiled."""
+        self.cpu_seconds = 0.0
+        """CPU seconds of this process meanwhile: fewer where others use the machine."""
         self._depth = 0
-        self._began_s = 0.0
+        self._began = 0.0, 0.0
 
     @property
     def running(self) -> bool:
@@ -68,10 +70,11 @@ class CompilationWatch:
 
     def _start(self) -> None:
         if self._depth == 0:
-            self._began_s = time.perf_counter()
+            self._began = time.perf_counter(), time.process_time()
         self._depth += 1
 
     def _end(self) -> None:
         self._depth -= 1
         if self._depth == 0:
-            self.seconds += time.perf_counter() - self._began_s
+            self.seconds += time.perf_counter() - self._began[0]
+            self.cpu_seconds += time.process_time() - self._began[1]

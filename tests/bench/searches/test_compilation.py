@@ -19,6 +19,7 @@ def test_nested_compilations_count_once() -> None:
     with event.trigger_event("numba:compile"):
         time.sleep(0.1)
     assert 0.2 <= watch.seconds <= time.perf_counter() - began - 0.4
+    assert watch.cpu_seconds < 0.2
     assert not watch.running
 
 
