@@ -137,15 +137,16 @@ class LineReader(Generic[LineValue]):
             line = line[: found.start()] + b"}"
             if _checksum(line) != found[1]:
                 return Unread("it was changed after it was written")
-        elif self._checked and not last:
-            return Unread("it has no checksum, other than the lines before it")
         try:
-            return self._decoder.decode(line)
+            value = self._decoder.decode(line)
         except msgspec.ValidationError as error:
             newer = "; it may come from a newer pipebench" if "unknown field" in str(error) else ""
             return Unread(f"{error}{newer}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Unread(str(error), torn=last)
+        if found is None and self._checked:
+            return Unread("it has no checksum, other than the lines before it")
+        return value
 
     def _tell_damaged(self, reason: str) -> None:
         self._damaged += 1

@@ -13,7 +13,7 @@ import msgspec
 
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
-from pipebench.bench.store.lines import LineReader, Unread
+from pipebench.bench.store.lines import LineReader, Unread, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
 from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.errors import PipebenchError
@@ -171,7 +171,7 @@ def _files(store: Store, rows: list[StoredRow]) -> Iterator[tuple[str, bytes]]:
             yield f"{OBJECTS}/{name}", _verified_bytes(store, kind, identity)
         except PipebenchError as error:
             store.notices.append(f"left out: {error.message}")
-    yield ROWS, b"".join(msgspec.json.encode(stored) + b"\n" for stored in rows)
+    yield ROWS, b"".join(with_checksum(msgspec.json.encode(stored) + b"\n") for stored in rows)
     yield MANIFEST, read_file(store.path / MANIFEST)
 
 

@@ -127,7 +127,8 @@ def test_a_torn_end_is_left_alone_unless_it_may_be_cut(file: File) -> None:
     assert "6 bytes are left out" in file.notices[0]
     assert file.path.read_bytes() == before
     with open(file.path, "ab") as opened:
-        opened.write(b'er":5}\n')  # its writer was not dead, only not done
+        whole = one_line.with_checksum(b'{"number":5}\n')
+        opened.write(whole.removeprefix(b'{"numb'))  # its writer was not dead, only not done
     assert lines.read(cut=False) == [Entry(number=5)]
 
 
@@ -148,7 +149,7 @@ def test_a_damaged_line_in_the_middle_is_named_and_skipped(file: File, damaged: 
     with open(file.path, "ab") as opened:
         opened.write(damaged)
     with open(file.path, "ab") as opened:
-        opened.write(b'{"number":3}\n')
+        opened.write(one_line.with_checksum(b'{"number":3}\n'))
     before = file.path.read_bytes()
     assert file.open().read(cut=True) == [*entries(2), Entry(number=3)]
     assert len(file.notices) == 1
@@ -156,6 +157,31 @@ def test_a_damaged_line_in_the_middle_is_named_and_skipped(file: File, damaged: 
     assert reason.lower() in file.notices[0].lower()
     assert file.path.read_bytes() == before
     assert list(file.path.parent.glob("torn-*.txt")) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        ((b'"number":0', b'"number":7'), "it was changed after it was written"),
+        ((b'"checksum":"', b'"checksum":"0'), "unknown field"),
+    ],
+)
+def test_a_changed_line_is_named_and_skipped(file: File, edit: tuple[bytes, bytes], reason: str) -> None:
+    file.fill(entries(3))
+    file.path.write_bytes(file.path.read_bytes().replace(*edit, 1))
+    assert file.open().read(cut=True) == entries(3)[1:]
+    assert "line 1 is damaged" in file.notices[0]
+    assert reason in file.notices[0]
+
+
+def test_lines_of_an_older_store_have_no_checksum_and_none_may_follow_one_that_has(file: File) -> None:
+    file.path.write_bytes(b'{"number":1}\n')
+    assert file.open().read(cut=True) == [Entry(number=1)]
+    file.fill(entries(1))
+    with open(file.path, "ab") as opened:
+        opened.write(b'{"number":2}\n')
+    assert file.open().read(cut=True) == [Entry(number=1), *entries(1)]
+    assert "line 3 is damaged and skipped: it has no checksum" in file.notices[0]
 
 
 def test_a_last_line_of_another_type_is_no_torn_line(file: File) -> None:
@@ -234,7 +260,7 @@ def test_each_line_is_on_the_disk_before_append_returns(file: File, monkeypatch:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
     lines.append(Entry(number=1))
-    assert synced == [len(msgspec.json.encode(Entry(number=1))) + 1]
+    assert synced == [len(one_line.with_checksum(msgspec.json.encode(Entry(number=1)) + b"\n"))]
 
 
 def test_what_cannot_be_read_back_is_not_written(file: File) -> None:
