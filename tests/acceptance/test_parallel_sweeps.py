@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from pipebench.bench.sweeps import backends
+from tests.cli.command_line import CommandLine
+
 SUITE = """
 name = "sixteen"
 summary = "sixteen cells"
@@ -90,11 +93,15 @@ def test_two_workers_of_a_dask_cluster(folder: Path, serial: list[dict[str, Any]
     assert all(row["parallel"] for row in json.loads(done.stdout)["rows"])
 
 
-def test_a_dask_address_nobody_listens_on_is_one_line(folder: Path) -> None:
+def test_a_dask_address_nobody_listens_on_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("distributed")
+    monkeypatch.setattr(backends, "CONNECT_S", 0.5)  # a user waits longer for a cluster
     store = folder / "unused"
-    done = compare(folder, "--scheduler-address", "tcp://127.0.0.1:9", "--out", str(store))
-    assert done.returncode == 2
-    (line,) = [line for line in done.stderr.splitlines() if not line.endswith("to run")]
+    suite = ("--suite", str(folder / "sixteen.toml"))
+    done = CommandLine(capsys)("compare", *suite, "--scheduler-address", "tcp://127.0.0.1:9", "--out", str(store))
+    assert done.code == 2
+    (line,) = [line for line in done.err.splitlines() if not line.endswith("to run")]
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in line
     assert (store / "rows.jsonl").read_bytes() == b""
