@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -99,7 +100,8 @@ def _run(command: list[str], world: int, folder: str, deadline_s: float) -> dict
 
 
 def _become(command: list[str], output: Path) -> None:
-    """Run a command of Python in this process, which ends with it."""
+    """Run a command of Python in this process, which ends with its exit code."""
+    code: Any = 1
     try:
         os.setsid()
         printed = os.open(output, os.O_WRONLY | os.O_CREAT)
@@ -111,8 +113,14 @@ def _become(command: list[str], output: Path) -> None:
         else:
             sys.argv = command
             runpy.run_path(command[0], run_name="__main__")
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
     finally:
-        os._exit(1)
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1)
 
 
 def _watch(ranks: dict[int, int], deadline_s: float) -> dict[str, Any]:
