@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import get_args
 
+from pipebench.algorithms.jit import start_compiler
 from pipebench.bench.searches.calibration import calibrate
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.clock import ProcessClock
@@ -84,6 +85,7 @@ def _prepare() -> Host:
     host = Host()
     for slot in ("planners", "schedulers", "executors"):
         host.slot(slot)
+    start_compiler()
     calibrate()
     gc.collect()
     gc.freeze()
