@@ -11,7 +11,7 @@ from pipebench.domain.placement import PlacementKind, placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
-from pipebench.domain.result import PlanResult
+from pipebench.domain.result import ProgramResult
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
@@ -49,7 +49,7 @@ KINDS: dict[str, Any] = {
     "problem": Problem,
     "plan": PlannedProblem,
     "bare-plan": Plan,
-    "result": PlanResult,
+    "result": ProgramResult,
     "schedule": Schedule,
     "trace": Trace,
     "verdict": Verdict,

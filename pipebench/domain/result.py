@@ -36,3 +36,17 @@ class PlanResult(Value, frozen=True, kw_only=True):
         for name in ("claimed_s", "claimed_native", "lower_bound_s"):
             number = getattr(self, name)
             require(number is None or math.isfinite(number), f"{name} is {number}, it must be finite")
+
+
+class ProgramResult(PlanResult, frozen=True, kw_only=True):
+    """What a program returns: a PlanResult, and the work that it counted.
+
+    counters: name to a count, exact from run to run (states expanded, nodes, …).
+    """
+
+    counters: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, amount in self.counters.items():
+            require(amount >= 0, f"counter {name!r} is {amount}, a count is not negative")
