@@ -153,6 +153,7 @@ def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:
     finally:
         if timer is not None:
             timer.cancel()
+            timer.join()
         _kill_group(process)
         process.wait()
     if late.is_set():

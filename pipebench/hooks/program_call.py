@@ -13,9 +13,9 @@ from pipebench.hooks.context import Context
 
 THREADS = 1
 """Search times are those of one thread."""
-THREAD_LIMITS = tuple(
-    f"{library}_NUM_THREADS"
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM", "BLIS")
+THREAD_LIMITS = (
+    *(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "BLIS")),
+    "VECLIB_MAXIMUM_THREADS",
 )
 """Variables with which libraries let themselves be limited."""
 
