@@ -126,8 +126,8 @@ def test_every_field_is_in_the_reference_with_its_meaning(name: str) -> None:
     kind = DOCUMENTED[name]
     page = (REFERENCE / "documents.md").read_text()
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
-    rows = {row[0].strip("`"): row[-1] for row in cells}
+    cells = [re.split(r"(?<!\\)\|", line) for line in section.splitlines() if line.startswith("| `")]
+    rows = {row[1].strip(" `"): row[4].strip() for row in cells}
     inherited = {
         field.name for base in kind.__bases__ if base is PlanResult for field in msgspec.structs.fields(base)
     }
