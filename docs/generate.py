@@ -214,7 +214,7 @@ where it has one, its schedule. Output that is wrong costs the row, and the reas
 document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
-plan before, with the termination `limit`. What the program leaves running is killed with it.
+plan before, with the termination `limit`. What the program leaves running in its group is killed with it.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
 """

@@ -72,18 +72,27 @@ def run_program(program: Program, problem: Problem, context: Context) -> PlanRes
 def split_command(command: str) -> list[str]:
     """The words of a command, split as a shell does. The first word names an existing program.
 
-    A command that is wholly in quotes is what stands between them, unless a program has that name.
     Raises PipebenchError for an empty command and for a program that is missing or not executable.
+    """
+    words = command_words(command)
+    if not words or not words[0]:
+        raise PipebenchError("cmd: names no program", "write cmd:./planner")
+    if shutil.which(words[0]) is None:
+        raise PipebenchError(f"cmd:{command}: {_why_not(words[0])}", _remedy(words[0]))
+    return words
+
+
+def command_words(command: str) -> list[str]:
+    """The words of a command, whether or not there is such a program.
+
+    A command that is wholly in quotes is what stands between them, unless a program has that name.
+    Raises PipebenchError for quotes that do not match and for a NUL.
     """
     if "\0" in command:
         raise PipebenchError(f"cmd:{command!r}: a command cannot hold a NUL")
     words = _split(command)
     if len(words) == 1 and len(words[0].split()) > 1 and shutil.which(words[0]) is None:
-        words = _split(words[0])
-    if not words or not words[0]:
-        raise PipebenchError("cmd: names no program", "write cmd:./planner")
-    if shutil.which(words[0]) is None:
-        raise PipebenchError(f"cmd:{command}: {_why_not(words[0])}", _remedy(words[0]))
+        return _split(words[0])
     return words
 
 
