@@ -28,7 +28,13 @@ from pipebench.hooks.descriptors import (
 )
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import INFEASIBLE_EXIT, OUTPUT_KINDS, UNSUPPORTED_EXIT
+from pipebench.hooks.program import (
+    INFEASIBLE_EXIT,
+    MAX_FILE_BYTES,
+    MAX_OUTPUT_BYTES,
+    OUTPUT_KINDS,
+    UNSUPPORTED_EXIT,
+)
 from pipebench.hooks.program_call import VARIABLES
 from pipebench.hooks.reproduction import Reproduction
 from pipebench.hooks.syntax import describe_options
@@ -208,13 +214,15 @@ brackets right behind the command. A bracket in quotes, behind a space or withou
 command reaches to the next comma outside quotes. Paths in it are taken from the folder in which it is typed; the
 program may run in another. [An example](../how-to/any-language.md).
 """
-RESULT = """
+RESULT = f"""
 A `result` says most: what the planner claims and has proven, its counters and notices, how the search ended and,
 where it has one, its schedule. Output that is wrong costs the row, and the reason names the path inside the
 document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
-plan before, with the termination `limit`. What the program leaves running in its group is killed with it.
+plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
+{MAX_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MAX_FILE_BYTES} bytes, the output
+included, ends the program.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
 """

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shlex
 import shutil
 import signal
@@ -25,6 +26,8 @@ INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 OUTPUT_KINDS = ("result", "bare-plan", "plan")
 """Kinds of documents that a program may write."""
 MAX_OUTPUT_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 2**30
+"""Of each file that a program writes, its output among them: to print without end does not fill the disk."""
 MAX_REASON_BYTES = 2**16
 
 
@@ -116,11 +119,15 @@ def _start(
     program: Program, given: IO[bytes], output: IO[bytes], errors: IO[bytes], environment: dict[str, str]
 ) -> "subprocess.Popen[bytes]":
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             program.words, stdin=given, stdout=output, stderr=errors, env=environment, start_new_session=True
         )
     except OSError as error:
         raise PipebenchError(f"cmd:{program.name}: {error.strerror or error}") from None
+    if sys.platform == "linux":  # elsewhere only a process limits itself
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    return process
 
 
 def _why_not(program: str) -> str:
@@ -178,6 +185,8 @@ def _pass_on(errors: IO[bytes]) -> None:
 def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -> ProgramResult:
     last = _tail(errors).decode(errors="replace").strip().splitlines()
     reason = last[-1][:200] if last else f"exit code {code}"
+    if code == -signal.SIGXFSZ:
+        reason = f"it wrote a file of more than {MAX_FILE_BYTES} bytes"
     if code == INFEASIBLE_EXIT:
         raise InfeasibleProblem(reason)
     if code == UNSUPPORTED_EXIT:

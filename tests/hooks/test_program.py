@@ -17,6 +17,7 @@ from pipebench.domain.errors import InfeasibleProblem, PipebenchError, PluginNot
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
 from pipebench.domain.schedule import FiniteSchedule, Lane
+from pipebench.hooks import program
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.hooks.program import find_program, split_command
 from pipebench.hooks.program import run_program as run_found
@@ -243,8 +244,8 @@ def test_a_command_runs_in_another_folder_than_it_was_typed_in(
     programs = [find_program(command) for command in commands]
     assert find_program("./run.sh away").words[1] == "away", "a word that names no file is a word"
     os.chdir(away)
-    for program in programs:
-        assert run_found(program, PROBLEM, Context(options=None)).plan == PLAN
+    for found in programs:
+        assert run_found(found, PROBLEM, Context(options=None)).plan == PLAN
 
 
 def test_a_command_in_quotes_is_what_stands_between_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,3 +262,12 @@ def test_the_problem_of_a_program_is_the_whole_problem(tmp_path: Path) -> None:
     plan = printing(encode("bare-plan", PLAN), tmp_path)
     run_program(f"sh -c 'cat > {kept}; {plan}'", problem, Context(options=None))
     assert kept.read_bytes() == encode("problem", problem)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_output_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MAX_FILE_BYTES", 2**20)
+    began = time.monotonic()
+    with pytest.raises(PipebenchError, match="it wrote a file of more than 1048576 bytes"):
+        run_program("yes", PROBLEM, Context(options=None, deadline_s=began + 60))
+    assert time.monotonic() - began < 50
