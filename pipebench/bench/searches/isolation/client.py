@@ -36,12 +36,12 @@ from pipebench.bench.searches.isolation.wire import (
 )
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.discovery import SUITE
+from pipebench.hooks.program_call import THREAD_LIMITS, THREADS
 
 START_S, END_S = 60.0, 10.0
 CALIBRATION_S = 60.0
 KEPT_OUTPUT_BYTES = 4096
 MAX_REPORT_BYTES = 2**30
-ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM", "BLIS")
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
     "from pipebench.bench.searches.isolation.server import main; main()"
@@ -109,7 +109,7 @@ class Isolation:
             self._server = subprocess.Popen(
                 [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | kernels | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
+                env=os.environ | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,
