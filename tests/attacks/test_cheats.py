@@ -129,7 +129,7 @@ class Comparison:
 def compare(folder: Path, planners: Sequence[str], *more: str, plugins: Path | None = None) -> Comparison:
     """Run the command as a user does, in the folder of the planners."""
     listed = ",".join(name if "-" in name else f"./{name}.py" for name in planners)
-    command = [sys.executable, "-m", "pipebench", "compare", "--planners", listed, *WORKLOAD, "--json", "--fresh"]
+    command = [sys.executable, "-m", "pipebench", "compare", "--planners", listed, *WORKLOAD, "--json"]
     path = [str(folder), *([str(plugins)] if plugins else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return Comparison(
         subprocess.run(
@@ -219,23 +219,19 @@ def same(found: Mapping[str, Any], alone: Mapping[str, Any], columns: Sequence[s
     return {name: (found[name], alone[name]) for name in columns if found[name] != alone[name]}
 
 
-@pytest.mark.parametrize("cheats", [CLOCKS, MEMORIES], ids=["clocks", "memories"])
-def test_no_cheat_hides_its_work(folder: Path, cheats: tuple[str, ...]) -> None:
-    assert unpaid(folder, cheats) == {}
+def test_thirty_cheats_pay_and_two_honest_planners_do_not_notice(folder: Path) -> None:
+    alone = compare(folder, (BUSY, QUICK))
+    cheats = (*CLOCKS, *MEMORIES, *ON_THE_SERVER)
+    beside = compare(folder, (BUSY, *cheats, QUICK))
+    for name in (BUSY, QUICK):
+        assert same(beside.rows[name], alone.rows[name], QUALITY) == {}
+    assert 0.5 < beside.credit_s(BUSY) / alone.credit_s(BUSY) < 2
+    assert unpaid(folder, tuple(dict(_suspects(beside, cheats)))) == {}
 
 
 @pytest.mark.usefixtures("accomplice")
 def test_no_cheat_leaves_its_work_to_others(folder: Path) -> None:
     assert unpaid(folder, OTHERS_WORK) == {}
-
-
-def test_honest_rows_are_the_same_beside_thirty_cheats(folder: Path) -> None:
-    alone = compare(folder, (BUSY, QUICK))
-    beside = compare(folder, (BUSY, *CLOCKS, *MEMORIES, *ON_THE_SERVER, QUICK))
-    for name in (BUSY, QUICK):
-        assert same(beside.rows[name], alone.rows[name], QUALITY) == {}
-    assert 0.5 < beside.credit_s(BUSY) / alone.credit_s(BUSY) < 2
-    assert dict(_suspects(beside, ON_THE_SERVER)) == {}
 
 
 def test_no_planner_claims_what_cannot_be(folder: Path) -> None:

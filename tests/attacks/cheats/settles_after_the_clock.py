@@ -1,7 +1,7 @@
-"""It tries: its plan holds an object that searches when the suite looks at it, after the clock has stopped."""
+"""It tries: its plan is an object that searches when the suite looks at it, after the clock has stopped."""
 
 import msgspec
-from real_work import operator_names, plan_of, search
+from real_work import plan_of, search
 
 
 class Later:
@@ -11,11 +11,10 @@ class Later:
         self.problem = problem
 
     def tolist(self):
-        return list(plan_of(self.problem, search(self.problem)).plan.stages[0].operators)
+        return plan_of(self.problem, search(self.problem)).plan
 
 
 def plan(problem, context):
     result = plan_of(problem, 0)
-    if len(operator_names(problem)) > 8:
-        msgspec.structs.force_setattr(result.plan.stages[0], "operators", Later(problem))
+    msgspec.structs.force_setattr(result, "plan", Later(problem))
     return result
