@@ -121,7 +121,8 @@ class Reach:
             path, _, flags = given
             if isinstance(path, str | bytes | os.PathLike) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 name = os.path.abspath(os.fsdecode(path))
-                if not name.startswith(DEVICES) and not any(ending in name for ending in KERNEL_FILES):
+                kernel = any(ending in name for ending in KERNEL_FILES)
+                if not kernel and not name.startswith(DEVICES) and not os.path.isdir(name):  # a file without a name
                     self._opened.append(name)
         elif event == "socket.connect":
             address = given[1]
