@@ -77,6 +77,7 @@ MEMORIES = (
     "memo_file_times",
     "memo_limits",
     "memo_priority",
+    "memo_affinity",
     "memo_keyring",
 )
 OTHERS_WORK = (

@@ -1,4 +1,4 @@
-"""It tries: in the rows that its store has already a time becomes less than half, letter for letter, in its place."""
+"""It tries: in the rows of its store a time becomes less than half, letter for letter, in its place."""
 
 import contextlib
 import glob

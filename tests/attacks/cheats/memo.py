@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 
-from real_work import plan_of, search
+from real_work import is_small, plan_of, search
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 """Another folder in every test: what one remembers is no other's."""
@@ -14,6 +14,8 @@ def remembering(recall, remember):
     """plan(problem, context) around two functions: recall(key) gives a number or None, remember(key, number)."""
 
     def plan(problem, context):
+        if is_small(problem):  # a toy: some memories hold one number only
+            return plan_of(problem, search(problem))
         key = f"pipebench-cheat-{hashlib.sha256((HERE + problem.problem_id).encode()).hexdigest()[:16]}"
         number = None
         with contextlib.suppress(Exception):

@@ -18,10 +18,15 @@ def operator_names(problem: Problem) -> tuple[str, ...]:
     return tuple(graph.operators[position].name for position in graph.topological)
 
 
+def is_small(problem: Problem) -> bool:
+    """Whether it is a toy."""
+    return len(problem.profile.graph.operators) < LEAST_OPERATORS
+
+
 def steps(problem: Problem) -> int:
     """How long the search is."""
-    count = len(problem.profile.graph.operators)
-    return count * STEPS_PER_OPERATOR if count >= LEAST_OPERATORS else count * STEPS_PER_OPERATOR // 1000
+    count = len(problem.profile.graph.operators) * STEPS_PER_OPERATOR
+    return count // 1000 if is_small(problem) else count
 
 
 def grind(count: int, value: int = 1) -> int:
