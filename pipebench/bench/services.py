@@ -1,5 +1,6 @@
 """What the host offers: components by name, called by the host itself or by a component that runs."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,10 @@ class HostServices:
         self.deadline_s = deadline_s
         self.undeclared = undeclared
         self._ready: dict[tuple[str, str], Ready] = {}
+
+    def limit(self, limit_s: float | None) -> None:
+        """From now on the deadline is so many seconds away; None for no deadline."""
+        self.deadline_s = None if limit_s is None else time.monotonic() + limit_s
 
     def scheduler(self, name: str) -> Ready:
         """The scheduler of that name, options included. Raises PipebenchError when there is none."""

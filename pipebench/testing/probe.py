@@ -23,6 +23,7 @@ from pipebench.bench.plugin_results import (
     exact_schedule,
     exact_trace,
 )
+from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
 from pipebench.domain.artefact import Claim, Figure
@@ -190,24 +191,22 @@ class _Workers:
 WORK = "pipebench.testing.probe:make_calls"
 
 
-def make_calls(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
+def make_calls(host: Host, given: bytes, channel: Channel) -> None:
     """Answer the calls in `given`, in order; a call beyond its `most_s` ends the process with SIGALRM.
 
-    given: an empty folder, in which each component works so that files of others are not taken for its own, and
-    the calls.
+    Components work in the child's folder, so that files of others are not taken for theirs.
     """
     fresh_randomness()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    empty_folder, calls = msgspec.msgpack.decode(given, type=tuple[str, tuple[Call, ...]])
-    originals, reach = Originals(), Reach(empty_folder)
-    for call in calls:
+    originals, reach = Originals(), Reach(channel.folder)
+    for call in msgspec.msgpack.decode(given, type=tuple[Call, ...]):
         signal.setitimer(signal.ITIMER_REAL, call.most_s)
-        answer = _answer(host, call, empty_folder, originals, reach)
+        answer = _answer(host, call, channel.folder, originals, reach)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        send(msgspec.msgpack.encode(answer))
+        channel.send(msgspec.msgpack.encode(answer))
 
 
-def _answer(host: Host, call: Call, empty_folder: str, originals: Originals, reach: Reach) -> Answer:
+def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Reach) -> Answer:
     try:
         component, options, work = _component_of(host, call)
     except KeyboardInterrupt:
@@ -222,7 +221,7 @@ def _answer(host: Host, call: Call, empty_folder: str, originals: Originals, rea
     context.request = _request(call)
     ending: Ending = "returned"
     reason, returned = "", None
-    with chdir(empty_folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
+    with chdir(folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
             with reach.watched():
                 returned = work(*_arguments(call, context))
