@@ -122,7 +122,8 @@ class Reach:
             if isinstance(path, str | bytes | os.PathLike) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 name = os.path.abspath(os.fsdecode(path))
                 kernel = any(ending in name for ending in KERNEL_FILES)
-                if not kernel and not name.startswith(DEVICES) and not os.path.isdir(name):  # a file without a name
+                nameless = os.path.isdir(name)  # a temporary file in it, gone when it is closed
+                if not kernel and not nameless and not name.startswith(DEVICES):
                     self._opened.append(name)
         elif event == "socket.connect":
             address = given[1]

@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipebench.bench.searches.isolation.calls import refuse_calls
+from pipebench.bench.searches.isolation.mounts import mount_read_only
+
 # linux/landlock.h; the system calls have these numbers on every architecture
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG = 1
@@ -72,8 +75,12 @@ def confine(writable: Iterable[str], network: bool = False) -> None:
     """
     if sys.platform != "linux":
         return
-    own = () if network else _own_shared_memory() if _leave_network() else ()
-    _forbid_writing_elsewhere((*writable, *own))
+    folders = list(writable)
+    if not network and _leave_network():
+        mount_read_only(folders)
+        folders += _own_shared_memory()
+    _forbid_writing_elsewhere(folders)
+    refuse_calls(network)
 
 
 @cache
