@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 import pipebench
+from pipebench.bench.searches.isolation.clock import witness
+from pipebench.bench.searches.isolation.confinement import can_leave_network, can_refuse_calls, landlock_version
 from tests.attacks.cheats.real_work import grind
 from tests.hooks.distributions import install
 
@@ -60,7 +62,6 @@ CLOCKS = (
     "collector_hook",
     "scheduler_tricks",
     "after_the_answer",
-    "precomputed",
 )
 MEMORIES = (
     "memo_module",
@@ -105,6 +106,23 @@ IMPOSSIBLE = (
 """What no honest planner returns: the row fails."""
 BOASTS = ("claims_nanoseconds",)
 """What is told beside the score and never moves it."""
+
+
+BROUGHT_ALONG = "precomputed"
+"""Work before the problem is known is not the search's; the cold time shows it."""
+FILES = ("tmp", "home", "cwd", "own_folder", "kernel_cache", "dev_shm", "shared_memory")
+MARKS = ("memo_limits", "memo_priority", "memo_keyring", "memo_sysv", "offload_http", "offload_socket_file")
+
+
+def permitted(cheats: Sequence[str]) -> tuple[str, ...]:
+    """Those cheats against which the kernel of this machine offers the means. SECURITY.md tells of the others."""
+    impossible: set[str] = set()
+    impossible |= set() if landlock_version() else {f"memo_{place}" for place in FILES} | {*ON_THE_SERVER}
+    impossible |= set() if landlock_version() >= 6 else {"stops_server"}
+    impossible |= set() if can_refuse_calls() else {*MARKS}
+    impossible |= set() if can_leave_network() else {"memo_file_times"}
+    impossible |= set() if witness() == "perf" else {"child_signal_ignored", "child_signal_ignored_often"}
+    return tuple(name for name in cheats if name not in impossible)
 
 
 class Comparison:
@@ -222,7 +240,7 @@ def same(found: Mapping[str, Any], alone: Mapping[str, Any], columns: Sequence[s
 
 def test_thirty_cheats_pay_and_two_honest_planners_do_not_notice(folder: Path) -> None:
     alone = compare(folder, (BUSY, QUICK))
-    cheats = (*CLOCKS, *MEMORIES, *ON_THE_SERVER)
+    cheats = permitted((*CLOCKS, *MEMORIES, *ON_THE_SERVER))
     beside = compare(folder, (BUSY, *cheats, QUICK))
     for name in (BUSY, QUICK):
         assert same(beside.rows[name], alone.rows[name], QUALITY) == {}
@@ -232,7 +250,12 @@ def test_thirty_cheats_pay_and_two_honest_planners_do_not_notice(folder: Path) -
 
 @pytest.mark.usefixtures("accomplice")
 def test_no_cheat_leaves_its_work_to_others(folder: Path) -> None:
-    assert unpaid(folder, OTHERS_WORK) == {}
+    assert unpaid(folder, permitted(OTHERS_WORK)) == {}
+
+
+def test_the_cold_time_shows_what_was_done_before_the_problem(folder: Path) -> None:
+    table = compare(folder, (BUSY, BROUGHT_ALONG))
+    assert table.failed(BROUGHT_ALONG) or table.rows[BROUGHT_ALONG]["search_cold_s"] >= OWED * table.credit_s(BUSY)
 
 
 def test_no_planner_claims_what_cannot_be(folder: Path) -> None:

@@ -39,10 +39,14 @@ MACHINES = {
     "x86_64": Machine(
         0xC000003E,
         {
+            "shmget": 29,
             "socket": 41,
+            "semget": 64,
+            "msgget": 68,
             "setpriority": 141,
             "sched_setparam": 142,
             "sched_setscheduler": 144,
+            "mq_open": 240,
             "add_key": 248,
             "request_key": 249,
             "keyctl": 250,
@@ -58,6 +62,10 @@ MACHINES = {
             "sched_setparam": 118,
             "sched_setscheduler": 119,
             "setpriority": 140,
+            "mq_open": 180,
+            "msgget": 186,
+            "semget": 190,
+            "shmget": 194,
             "socket": 198,
             "add_key": 217,
             "request_key": 218,
@@ -94,17 +102,27 @@ OF_OTHERS = (
 """The first argument, or the second, is the process; 0 is the caller."""
 ASKING_OTHERS = (Refusal("socket", "is", 0, UNIX_SOCKETS), Refusal("socket", "is", 0, HOST_SOCKETS))
 """Sockets that lead to other processes of the machine without its network. Pairs of sockets are another call."""
+SHARED = (
+    Refusal("socket", "is", 0, socket.AF_INET),
+    Refusal("socket", "is", 0, socket.AF_INET6),
+    Refusal("shmget"),
+    Refusal("semget"),
+    Refusal("msgget"),
+    Refusal("mq_open"),
+)
+"""What namespaces of its own make harmless, and what is refused to a process without them."""
 
 
-def refuse_calls(network: bool) -> bool:
-    """Refuse them to this process, and all that it starts, for good. network: whether it keeps all sockets.
+def refuse_calls(network: bool, apart: bool) -> bool:
+    """Refuse them to this process, and all that it starts, for good.
 
-    Returns whether the kernel permits it.
+    network: whether it keeps all sockets and the machine's shared memory. apart: whether it has namespaces of its
+    own. Returns whether the kernel permits it.
     """
     machine = MACHINES.get(platform.machine())
     if sys.platform != "linux" or machine is None or sys.byteorder != "little":
         return False
-    refused = OF_OTHERS if network else (*OF_OTHERS, *ASKING_OTHERS)
+    refused = (*OF_OTHERS, *(() if network else ASKING_OTHERS), *(() if network or apart else SHARED))
     program = b"".join(_filter(machine, refused))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
