@@ -7,11 +7,13 @@ import ctypes
 import gc
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import get_args
@@ -78,12 +80,19 @@ def _keep_cores(cores: set[int]) -> None:
 def _prepare() -> Host:
     """Import what most searches need, and look at each plugin's descriptors; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
+    import numpy as np
 
+    from pipebench import algorithms, bounds, check, costs, simulation
+    from pipebench.algorithms.jit import assign
     from pipebench.bench.searches import perform, toys
 
     assert perform
+    for package in (algorithms, bounds, check, costs, simulation):
+        for module in pkgutil.iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
     for mode in get_args(RegimeMode):
         toys.toys(mode)
+    assign(np.zeros(1), np.ones(1))  # the first kernel costs numba a third of a second
     host = Host()
     for slot in ("planners", "schedulers", "executors"):
         host.slot(slot)
@@ -104,8 +113,8 @@ def _watch(
             command = b"" if control in ready else commands.recv(1)
             if command in (HAND_OVER, CALIBRATE):
                 beside = calibrate() if command == CALIBRATE else {}
-                clock.start()
-                commands.sendall(frame(json.dumps(beside).encode()))
+                told = {"calibration_cpu_s": beside, "prepare_cpu_s": clock.start()}
+                commands.sendall(frame(json.dumps(told).encode()))
             elif command == READ_CLOCK:
                 clock.read()
                 commands.sendall(frame(b"{}"))
@@ -124,13 +133,13 @@ def _watch(
     if orphaned:
         raise BrokenWire("the parent is gone")
     scale = 1 if sys.platform == "darwin" else 1024
-    told = {
+    ending = {
         "code": os.waitstatus_to_exitcode(status),
         "peak_bytes": usage.ru_maxrss * scale,
         "cpu_s": clock.stop(),
         "outliving": outliving,
     }
-    commands.sendall(frame(json.dumps(told).encode()))
+    commands.sendall(frame(json.dumps(ending).encode()))
 
 
 def _outliving(clock: ProcessClock) -> int:
