@@ -55,10 +55,10 @@ def pipebench_planners():
 '''
 
 WORK = """
+import contextlib
 import os
 import random
 import socket
-import tempfile
 import threading
 import time
 
@@ -219,10 +219,11 @@ def memo(problem, context):
     return honest(problem, context)
 
 def files(problem, context):
-    kept = os.path.join(tempfile.gettempdir(), "faulty-" + problem.problem_id)
+    kept = os.path.join(os.path.dirname(__file__), "faulty-" + problem.problem_id)
     if not os.path.exists(kept):
-        with open(kept, "w") as file:
-            file.write(str(number_of(problem)))
+        number = number_of(problem)
+        with contextlib.suppress(OSError), open(kept, "w") as file:
+            file.write(str(number))
     return honest(problem, context)
 
 def files_times(problem, context):

@@ -25,7 +25,7 @@ def files(interview: Interview) -> None:
     def wrong() -> Iterator[str]:
         for answer in _everything(interview):
             if answer.written:
-                yield f"{answer.name}: it wrote {_listed(answer.written)}, where other searches can read it"
+                yield f"{answer.name}: it writes {_listed(answer.written)}; another search could read that"
 
     first_failure(wrong())
     _forgets(interview, "elsewhere", "in another process")
