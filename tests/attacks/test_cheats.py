@@ -5,6 +5,7 @@ credited with is what each of them owes.
 """
 
 import json
+import math
 import os
 import shutil
 import socketserver
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere times
 
 SOURCES = Path(__file__).parent / "cheats"
 WORKLOAD = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
-BUSY, QUICK = "honest_busy", "honest_quick"
+BUSY, BUSY_TOO, QUICK = "honest_busy", "honest_busy_too", "honest_quick"
 QUALITY = (
     "status",
     "plan_id",
@@ -46,7 +47,7 @@ QUALITY = (
 SCORE = ("simulated_s", "estimated_s", "bound_s", "gap", "throughput", "bubble", "memory_bytes")
 OWED = 0.9
 TRIES = 3
-"""A cheat hides its work every time. A busy machine takes a tenth of the time away now and then."""
+"""A cheat hides its work every time. On a busy machine the same work takes half as long again now and then."""
 
 CLOCKS = (
     "clocks_replaced",
@@ -168,6 +169,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """A copy of the planners: some of them write beside their source. What they leave elsewhere is removed."""
     copy = tmp_path / "planners"
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(copy / f"{BUSY}.py", copy / f"{BUSY_TOO}.py")
     yield copy
     kernels = Path(pipebench.__file__).parent / "algorithms" / "__pycache__"
     caches = (Path.home() / ".cache", kernels, *(os.environ.get(name) for name in ("NUMBA_CACHE_DIR",)))
@@ -209,28 +211,31 @@ def accomplice(folder: Path) -> Iterator[None]:
         server.server_close()
 
 
-def unpaid(folder: Path, cheats: Sequence[str]) -> dict[str, str]:
+def unpaid(folder: Path, cheats: Sequence[str], first: Comparison | None = None) -> dict[str, str]:
     """The cheats that get away with less than they owe, and what each was credited with.
 
-    A cheat under suspicion is run again beside the honest planner; it must get away every time.
+    first: a comparison that has been made. A cheat under suspicion is run again, beside the honest ones, and gets
+    away only if the most that it was ever credited with is less than the least of an honest one.
     """
-    suspects: dict[str, str] = dict.fromkeys(cheats, "")
+    suspects, owed_s = tuple(cheats), math.inf
+    paid_s = dict.fromkeys(cheats, 0.0)
     for _ in range(TRIES):
-        if suspects:
-            table = compare(folder, (BUSY, *suspects, QUICK))
-            suspects = dict(_suspects(table, tuple(suspects)))
-    return suspects
+        table = first or compare(folder, (BUSY, *suspects, BUSY_TOO, QUICK))
+        first = None
+        owed_s = min(owed_s, table.credit_s(BUSY), table.credit_s(BUSY_TOO))
+        paid_s |= {name: max(paid_s[name], _paid_s(table, name)) for name in suspects}
+        suspects = tuple(name for name in suspects if not paid_s[name] >= OWED * owed_s)
+        if not suspects:
+            break
+    return {name: f"{paid_s[name]:.4f} s of {owed_s:.4f} s" for name in suspects}
 
 
-def _suspects(table: Comparison, cheats: Sequence[str]) -> Iterator[tuple[str, str]]:
-    owed = table.credit_s(BUSY)
-    for name in cheats:
-        row = table.rows[name]
-        if table.failed(name) or (name == "after_the_answer" and "the work is done" not in row["output"]):
-            continue
-        credit = table.credit_s(name)
-        if not credit >= OWED * owed or not row["search_cold_s"] >= 0:
-            yield name, f"{credit:.4f} s of {owed:.4f} s, first {row['search_cold_s']:.4f} s"
+def _paid_s(table: Comparison, name: str) -> float:
+    """What a cheat was credited with; without limit where its row failed, or its work was never done."""
+    row = table.rows[name]
+    if table.failed(name) or (name == "after_the_answer" and "the work is done" not in row["output"]):
+        return math.inf
+    return table.credit_s(name) if row["search_cold_s"] >= 0 else 0.0
 
 
 def same(found: Mapping[str, Any], alone: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
@@ -241,11 +246,11 @@ def same(found: Mapping[str, Any], alone: Mapping[str, Any], columns: Sequence[s
 def test_thirty_cheats_pay_and_two_honest_planners_do_not_notice(folder: Path) -> None:
     alone = compare(folder, (BUSY, QUICK))
     cheats = permitted((*CLOCKS, *MEMORIES, *ON_THE_SERVER))
-    beside = compare(folder, (BUSY, *cheats, QUICK))
+    beside = compare(folder, (BUSY, *cheats, BUSY_TOO, QUICK))
     for name in (BUSY, QUICK):
         assert same(beside.rows[name], alone.rows[name], QUALITY) == {}
     assert 0.5 < beside.credit_s(BUSY) / alone.credit_s(BUSY) < 2
-    assert unpaid(folder, tuple(dict(_suspects(beside, cheats)))) == {}
+    assert unpaid(folder, cheats, beside) == {}
 
 
 @pytest.mark.usefixtures("accomplice")
@@ -277,7 +282,7 @@ def test_no_plugin_reaches_the_judge(folder: Path, module: str) -> None:
     honest = BUSY if name == "cheat-clocks" else QUICK
     assert table.failed(name) or same(table.rows[name], alone.rows[honest], SCORE) == {}
     if name == "cheat-clocks":
-        assert dict(_suspects(table, (name,))) == {}
+        assert unpaid(folder, (name,)) == {}
 
 
 def test_no_executor_is_the_simulator(folder: Path) -> None:

@@ -7,7 +7,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 
-STEPS_PER_OPERATOR = 8_000
+STEPS_PER_OPERATOR = 6_000
 LEAST_OPERATORS = 40
 """Smaller problems get a thousandth of the steps."""
 
