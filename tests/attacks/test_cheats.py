@@ -275,14 +275,14 @@ def test_no_plugin_reaches_the_judge(folder: Path, module: str) -> None:
     alone = compare(folder, (BUSY, QUICK))
     install(folder, module.replace("_", "-"), (SOURCES / f"{module}.py").read_text())
     name = module.replace("_", "-")
-    table = compare(folder, (BUSY, QUICK, name))
+    table = compare(folder, (BUSY, BUSY_TOO, QUICK, name))
     for honest in (BUSY, QUICK):
         assert same(table.rows[honest], alone.rows[honest], QUALITY) == {}
     assert 0.5 < table.credit_s(BUSY) / alone.credit_s(BUSY) < 2
     honest = BUSY if name == "cheat-clocks" else QUICK
     assert table.failed(name) or same(table.rows[name], alone.rows[honest], SCORE) == {}
     if name == "cheat-clocks":
-        assert unpaid(folder, (name,)) == {}
+        assert unpaid(folder, (name,), table) == {}
 
 
 def test_no_executor_is_the_simulator(folder: Path) -> None:
