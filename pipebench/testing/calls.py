@@ -53,6 +53,10 @@ class Answer(Value, frozen=True, kw_only=True):
     reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
     counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
+    spent_s: CPU seconds of its process until then, children that were waited for included.
+    replaced: functions of clocks and suite that are no longer the originals. written: files that it wrote and that
+    are not its own or are still there. reached: addresses that it connected to. unreaped: children that ended and
+    were not waited for.
     workers: processes that it started, as seen while it ran. undeclared: names that it asked its context for and
     does not declare to call. flaws: of an artefact. cells: what an artefact runs, the small part of it.
     """
@@ -71,6 +75,11 @@ class Answer(Value, frozen=True, kw_only=True):
     wall_s: float = 0.0
     cpu_s: float = 0.0
     compile_s: float = 0.0
+    spent_s: float = 0.0
+    replaced: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
+    unreaped: int = 0
     printed: str = ""
     left: tuple[str, ...] = ()
     workers: int = 0

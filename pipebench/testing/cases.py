@@ -137,9 +137,15 @@ def starved_chain(mode: RegimeMode) -> Problem:
     return with_memory(chain(mode), STARVED_BYTES)
 
 
-def large(mode: RegimeMode) -> Problem:
-    """Sixty operators in three branches on eight devices: a search has something to do."""
-    us = [100 + 37 * op % 411 for op in range(62)]
+LARGE_OPERATORS = 62
+
+
+def large(mode: RegimeMode, more_us: Sequence[int] = (0,) * LARGE_OPERATORS) -> Problem:
+    """Sixty operators in three branches on eight devices: a search has something to do.
+
+    more_us: for each operator, so that two problems differ.
+    """
+    us = [100 + 37 * op % 411 + more_us[op] for op in range(LARGE_OPERATORS)]
     edges = [(0, 1, 90_000), (0, 21, 80_000), (0, 41, 70_000)]
     edges += [(op, op + 1, 40_000 + 10_000 * (op % 7)) for op in range(1, 61) if op % 20]
     edges += [(20, 61, 60_000), (40, 61, 60_000), (60, 61, 60_000)]

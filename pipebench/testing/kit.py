@@ -16,6 +16,7 @@ from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import discovery, metadata
 from pipebench.testing.executors import executor_checks
 from pipebench.testing.planners.behaviour import calls, counters, deadline, determinism, options, silence, state
+from pipebench.testing.planners.effort import clocks, files, memo, offload
 from pipebench.testing.planners.honesty import capabilities, case, claims, infeasible, memory_edge, pins
 from pipebench.testing.planners.optimality import optimality
 from pipebench.testing.planners.questions import Interview
@@ -74,6 +75,10 @@ CHECKS: dict[str, Callable[[Interview], None]] = {
     "optimality": optimality,
     "silence": silence,
     "state": state,
+    "clocks": clocks,
+    "files": files,
+    "memo": memo,
+    "offload": offload,
     "options": options,
 }
 

@@ -37,6 +37,7 @@ from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
 from pipebench.testing.calls import Answer, Call, Ending
+from pipebench.testing.footprint import Originals, Reach, spent_cpu_s, unreaped
 
 
 def exact_cells(name: str, made: Any) -> tuple[Cell, ...]:
@@ -79,6 +80,10 @@ class Observation:
         self.wall_s = 0.0
         self.cpu_s = 0.0
         self.workers = 0
+        self.unreaped = 0
+
+
+_monotonic_s = time.monotonic  # before a component can replace it
 
 
 @contextmanager
@@ -92,11 +97,11 @@ def observe(kill_worker: bool) -> Iterator[Observation]:
     with TemporaryFile() as output:
         os.dup2(output.fileno(), 1)
         watch.start()
-        began, spent = time.monotonic(), _cpu_s()
+        began, spent = _monotonic_s(), spent_cpu_s()
         try:
             yield seen
         finally:
-            seen.wall_s, seen.cpu_s = time.monotonic() - began, _cpu_s() - spent
+            seen.wall_s, seen.cpu_s = _monotonic_s() - began, spent_cpu_s() - spent
             seen.workers = watch.stop()
             sys.stdout.flush()
             os.dup2(kept, 1)
@@ -104,11 +109,7 @@ def observe(kill_worker: bool) -> Iterator[Observation]:
             output.seek(0)
             seen.printed = output.read(KEPT_LETTERS).decode(errors="replace")
             seen.left = _differences(before)
-
-
-def _cpu_s() -> float:
-    """Of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+            seen.unreaped = unreaped(children)
 
 
 def fresh_randomness() -> None:
@@ -147,8 +148,8 @@ def _differences(before: dict[str, object]) -> tuple[str, ...]:
     found = [f"{name} changed" for name, value in before.items() if after[name] != value]
     threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     found += [f"thread {thread.name!r} still runs" for thread in threads if not thread.daemon]
-    ended = time.monotonic() + WORKERS_END_S
-    while (alive := _alive()) and time.monotonic() < ended:
+    ended = _monotonic_s() + WORKERS_END_S
+    while (alive := _alive()) and _monotonic_s() < ended:
         time.sleep(0.02)
     found += [f"{len(alive)} process(es) still run"] if alive else []
     return tuple(found)
@@ -205,14 +206,15 @@ def make_calls(host: Host, given: bytes, channel: Channel) -> None:
     """
     fresh_randomness()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    originals, reach = Originals(), Reach(channel.folder)
     for call in msgspec.msgpack.decode(given, type=tuple[Call, ...]):
         signal.setitimer(signal.ITIMER_REAL, call.most_s)
-        answer = _answer(host, call, channel.folder)
+        answer = _answer(host, call, channel.folder, originals, reach)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(msgspec.msgpack.encode(answer))
 
 
-def _answer(host: Host, call: Call, folder: str) -> Answer:
+def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Reach) -> Answer:
     try:
         component, options, work = _component_of(host, call)
     except KeyboardInterrupt:
@@ -229,7 +231,8 @@ def _answer(host: Host, call: Call, folder: str) -> Answer:
     reason, returned = "", None
     with chdir(folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
-            returned = work(*_arguments(call, context))
+            with reach.watched():
+                returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included
             ending, reason = _ending(error), _text(error)
     told: dict[str, Any] = {}
@@ -250,6 +253,11 @@ def _answer(host: Host, call: Call, folder: str) -> Answer:
         wall_s=seen.wall_s,
         cpu_s=seen.cpu_s,
         compile_s=compilation.seconds,
+        spent_s=spent_cpu_s(),
+        replaced=originals.replaced(),
+        written=reach.written(),
+        reached=reach.reached(),
+        unreaped=seen.unreaped,
         printed=seen.printed,
         left=seen.left + _changed_inputs(call),
         workers=seen.workers,

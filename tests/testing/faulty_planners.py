@@ -17,6 +17,7 @@ FAULTS = (
     "capabilities", "claims", "optimality", "calls", "silence", "state", "state-left", "crash", "slow-deadline",
     "scheduler", "claims-high",
     "deadline-infeasible", "optimality-outside",
+    "busy", "clocks", "files", "files-times", "memo", "offload", "offload-daemon", "offload-server",
 )
 
 class Options(Value, frozen=True, kw_only=True):
@@ -54,8 +55,10 @@ def pipebench_planners():
 '''
 
 WORK = """
+import contextlib
 import os
 import random
+import socket
 import threading
 import time
 
@@ -192,6 +195,77 @@ def state(problem, context):
 
 def state_left(problem, context):
     os.environ["FAULTY"] = "1"
+    return honest(problem, context)
+
+NUMBERS = {}
+
+def number_of(problem):
+    number = 1
+    for _ in range(1_500_000 if len(problem.profile.graph.operators) > 40 else 10):
+        number = number * 5 % 1_000_003
+    return number
+
+def busy(problem, context):
+    number_of(problem)
+    return honest(problem, context)
+
+def clocks(problem, context):
+    time.process_time = lambda: 0.0
+    return honest(problem, context)
+
+def memo(problem, context):
+    if problem.problem_id not in NUMBERS:
+        NUMBERS[problem.problem_id] = number_of(problem)
+    return honest(problem, context)
+
+def files(problem, context):
+    kept = os.path.join(os.path.dirname(__file__), "faulty-" + problem.problem_id)
+    if not os.path.exists(kept):
+        number = number_of(problem)
+        with contextlib.suppress(OSError), open(kept, "w") as file:
+            file.write(str(number))
+    return honest(problem, context)
+
+def files_times(problem, context):
+    mark = int(problem.problem_id.encode().hex()[-6:], 16)
+    if os.stat(__file__).st_mtime != mark:
+        number_of(problem)
+        if CALLS:
+            os.utime(__file__, (mark, mark))
+    CALLS.append(1)
+    return honest(problem, context)
+
+def offload(problem, context):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, str(number_of(problem)).encode())
+        os._exit(0)
+    os.close(writing)
+    os.read(reading, 64)
+    os.close(reading)
+    return honest(problem, context)
+
+def offload_daemon(problem, context):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(writing, str(number_of(problem)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    os.read(reading, 64)
+    os.close(reading)
+    return honest(problem, context)
+
+def offload_server(problem, context):
+    with socket.socket() as asked:
+        asked.settimeout(0.1)
+        try:
+            asked.connect(("127.0.0.1", 9))
+        except OSError:
+            pass
     return honest(problem, context)
 """
 

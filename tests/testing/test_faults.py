@@ -27,6 +27,14 @@ PLANNERS = {
     "faulty-silence": {"silence"},
     "faulty-state": {"state"},
     "faulty-state-left": {"state"},
+    "faulty-busy": set(),
+    "faulty-clocks": {"clocks"},
+    "faulty-files": {"files"},
+    "faulty-files-times": {"files"},
+    "faulty-memo": {"memo"},
+    "faulty-offload": {"offload"},
+    "faulty-offload-daemon": {"offload"},
+    "faulty-offload-server": {"offload"},
     "faulty-options": {"options"},
     "faulty-options-unexplained": {"options"},
     "faulty_discovery": {"discovery"},
@@ -70,7 +78,7 @@ OTHERS = {
 def test_the_fault_of_a_planner_is_named(faulty_host: Host, name: str) -> None:
     report = check_plugin(faulty_host, name)
     assert {o.check: o.reason for o in report.outcomes if o.status == "failed"}.keys() == PLANNERS[name]
-    assert len(report.outcomes) == 20
+    assert len(report.outcomes) == 24
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -16,6 +16,7 @@ from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
 from pipebench.testing import cases
 from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.testing.planners.repeats import LIMIT_S, Repeats
 from pipebench.testing.sessions import answers
 from pipebench.testing.targets import CheckTarget
 
@@ -48,6 +49,8 @@ class Interview:
         self.host, self.subject, self.planner = host, subject, subject.component
         self.modes = self.planner.capabilities.regimes
         self.services = HostServices(host)
+        mode = self.modes[0]
+        self.repeats = Repeats(lambda name, given: self.question(mode, name, given, LIMIT_S).call, mode)
 
     def _prefix(self) -> list[Question]:
         """What both processes are asked first, so that they differ in nothing but chance."""

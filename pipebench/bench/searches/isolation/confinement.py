@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipebench.bench.searches.isolation.calls import refuse_calls
+from pipebench.bench.searches.isolation.mounts import mount_read_only
+
 # linux/landlock.h; the system calls have these numbers on every architecture
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG = 1
@@ -72,8 +75,13 @@ def confine(writable: Iterable[str], network: bool = False) -> None:
     """
     if sys.platform != "linux":
         return
-    own = () if network else _own_shared_memory() if _leave_network() else ()
-    _forbid_writing_elsewhere((*writable, *own))
+    folders = list(writable)
+    apart = not network and _leave_network()
+    if apart:
+        mount_read_only(folders)
+        folders += _own_shared_memory()
+    _forbid_writing_elsewhere(folders)
+    refuse_calls(network, apart)
 
 
 @cache
@@ -86,7 +94,7 @@ def landlock_version() -> int:
 
 def describe() -> str:
     """What holds for children here, in a few words."""
-    network = "off" if can_leave_network() else "on"
+    network = "off" if can_leave_network() or can_refuse_calls() else "on"
     return f"writing: {'own folder' if landlock_version() else 'anywhere'}; network: {network}"
 
 
@@ -98,6 +106,17 @@ def can_leave_network() -> bool:
     child = os.fork()
     if child == 0:
         os._exit(0 if _leave_network() else 1)  # of this child, so that nothing is flushed twice
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@cache
+def can_refuse_calls() -> bool:
+    """Whether a process here may have a filter of system calls; tried in a child."""
+    if sys.platform != "linux":
+        return False
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if refuse_calls(network=False, apart=False) else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

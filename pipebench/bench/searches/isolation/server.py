@@ -45,10 +45,12 @@ def serve(control: socket.socket) -> None:
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
     host = _prepare()
+    cores = _cores()
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:
             payload, descriptors = receive_with_descriptors(control, DESCRIPTORS)
+            _keep_cores(cores)
             commands = socket.socket(fileno=descriptors.pop())
             gate, opener = os.pipe()
             child = os.fork()
@@ -64,6 +66,16 @@ def serve(control: socket.socket) -> None:
                 os.close(descriptor)
             with commands:
                 _watch(control, commands, wakeups, child, clock)
+
+
+def _cores() -> set[int]:
+    return os.sched_getaffinity(0) if sys.platform == "linux" else set()
+
+
+def _keep_cores(cores: set[int]) -> None:
+    """A child may have changed on which cores this process runs; the next child would inherit that."""
+    if sys.platform == "linux" and os.sched_getaffinity(0) != cores:
+        os.sched_setaffinity(0, cores)
 
 
 def _prepare() -> Host:
