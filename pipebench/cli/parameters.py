@@ -10,6 +10,7 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
+    from pipebench.hooks.trust import Trust
 
 
 LONGEST_S = 1e8
@@ -53,6 +54,19 @@ def one_backend(jobs: int | None, backend: str | None, scheduler_address: str | 
     if backend == "loky" and jobs is None:
         return Where(jobs=os.cpu_count() or 1)
     return Where(jobs=jobs or 1)
+
+
+trust_option = click.option(
+    "--trust", is_flag=True, help="Run what files name besides installed components; it is printed first."
+)
+
+
+def trust_in_files(given: bool) -> "Trust":
+    """What the user says of names in files; each thing that runs is printed to stderr before."""
+    from pipebench.cli.terminal import say
+    from pipebench.hooks.trust import Trust
+
+    return Trust(given, lambda line: say(" ".join(line.split()), err=True))
 
 
 LAUNCH = (

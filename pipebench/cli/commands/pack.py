@@ -2,6 +2,7 @@
 
 import click
 
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode
 
 
@@ -17,6 +18,6 @@ def command(store: str, out: str) -> int:
 
     packed = pack(store, out)
     for notice in packed.notices:
-        click.echo(f"warning: {notice}", err=True)
-    click.echo(f"{out}: {packed.rows} rows, {packed.objects} objects, {packed.bytes / 1e6:.3g} MB")
+        say(f"warning: {notice}", err=True)
+    say(f"{out}: {packed.rows} rows, {packed.objects} objects, {packed.bytes / 1e6:.3g} MB")
     return ExitCode.OK

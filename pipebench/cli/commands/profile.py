@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import console, open_host
+from pipebench.cli.application import open_host
 from pipebench.cli.parameters import launch_options, with_launch
+from pipebench.cli.terminal import console, say
 from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
 from pipebench.domain.errors import PipebenchError
 
@@ -62,7 +63,7 @@ def command(
         cluster = measured_links(host, profiler, LinkRequest(links, device[0] if device else "cpu"))
         write_document(output, "cluster", cluster)
         for line in cluster_lines(cluster):
-            click.echo(line)
+            say(line)
         return 0
     assert model is not None
     known = known_devices(host, profiler)
@@ -81,7 +82,7 @@ def command(
     scratch.unlink(missing_ok=True)
     print_profile(console(), made)
     for note in made.provenance.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return 0
 
 

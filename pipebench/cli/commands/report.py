@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def command(results: str, output: Path, title: str | None) -> int:
         raise PipebenchError(f"cannot write a report to {str(output)!r}", f"end it in {' or '.join(ENDINGS)}")
     opened = open_results(results)
     for notice in opened.notices:
-        click.echo(f"warning: {notice}", err=True)
+        say(f"warning: {notice}", err=True)
     keys = {row.key for row in opened.rows if row.key} if opened.stored else set()
 
     def repeat(row: "Row") -> str:
@@ -63,7 +64,7 @@ def command(results: str, output: Path, title: str | None) -> int:
             open_host(), opened.rows, lambda row: plan_behind(opened, row), repeat, heading, source=results
         )
     write_file(output, text.encode())
-    click.echo(f"{output} written ({len(opened.rows)} rows)", err=True)
+    say(f"{output} written ({len(opened.rows)} rows)", err=True)
     return 0
 
 
