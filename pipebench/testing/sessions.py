@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -15,6 +14,7 @@ from pipebench.bench.searches.isolation.wire import BrokenWire, frames
 from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
+from pipebench.hooks.scratch import scratch_folder
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.probe import WORK
 from pipebench.testing.verdicts import first_failure
@@ -36,10 +36,10 @@ def answers(calls: Sequence[Call]) -> dict[str, Answer]:
 
 
 def _run(calls: Sequence[Call]) -> ChildExit:
-    with TemporaryDirectory(prefix="pipebench-kit-", ignore_cleanup_errors=True) as empty_folder:
+    with scratch_folder() as empty_folder:
         errand = Errand(
             work=WORK,
-            given=msgspec.msgpack.encode((empty_folder, calls)),
+            given=msgspec.msgpack.encode((str(empty_folder), calls)),
             folder=errand_folder(),
             environment=dict(os.environ),
             memory_bytes=SEARCH_MEMORY_BYTES,

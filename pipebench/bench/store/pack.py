@@ -18,6 +18,7 @@ from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT,
 from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.files import LARGEST_FILE_BYTES, read_file
+from pipebench.hooks.scratch import draft_beside, hold
 
 MOST_ENTRIES = 200_000
 MOST_TOTAL_BYTES = 2**32
@@ -124,7 +125,7 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")
     rows = store.rows()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    beside = draft_beside(target)
     with storing(target, "zip"):
         try:
             count = _write(beside, _files(store, rows))
@@ -139,7 +140,8 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
 def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write the zip, on the disk when this returns; the number of its files."""
     count = total = 0
-    with open(file, "wb") as opened:
+    with open(file, "xb") as opened:
+        hold(opened.fileno())
         with zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             for name, data in files:
                 count, total = count + 1, total + len(data)

@@ -79,7 +79,8 @@ def command(
     )
     made = profile_of(host, model, profiler, request)
     write_document(output, "profile", made)
-    scratch.unlink(missing_ok=True)
+    for left in (scratch, scratch.with_name(f"{scratch.name}.draft")):
+        left.unlink(missing_ok=True)
     print_profile(console(), made)
     for note in made.provenance.notes:
         say(f"note: {note}", err=True)

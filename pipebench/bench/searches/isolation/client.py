@@ -60,7 +60,7 @@ class Isolation:
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
+                [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONHASHSEED": "0"} | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
                 stdin=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ from pipebench.bench.searches.calibration import calibrate
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.wire import BrokenWire, frame, receive_with_descriptors
 from pipebench.hooks.manager import Host
+from pipebench.hooks.parent import end_with_parent, outlive_parent
 
 KILL = b"K"
 PR_SET_CHILD_SUBREAPER = 36
@@ -26,7 +27,9 @@ def serve(control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
+    end_with_parent(os.getppid())  # until the connection tells
     host = _prepare()
+    outlive_parent()
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:

@@ -90,16 +90,15 @@ def _option_names() -> dict[str, str]:
 
 
 def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Path | None, as_json: bool) -> int:
-    import tempfile
-
+    from pipebench.hooks.scratch import scratch_folder
     from pipebench.report.tracking.reports import against_report
     from pipebench.track.against.comparison import compare_sides
     from pipebench.track.against.installation import install_sides
 
     budget_s = choice.pop("budget")
-    with tempfile.TemporaryDirectory(prefix="pipebench-against-") as scratch:
+    with scratch_folder() as scratch:
         say("installing both …", err=True)
-        sides = install_sides(named, Path.cwd(), Path(scratch))
+        sides = install_sides(named, Path.cwd(), scratch)
         arguments = _arguments(choice, sides.distribution)
         say(f"{sides.after.name} against {sides.before.name}: running in turns …", err=True)
         found: Against = compare_sides(sides, arguments, Path.cwd(), budget_s, _print_pair)
