@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.plan_entrants import ready_plan
+from pipebench.bench.redaction import is_left_out
 from pipebench.bench.store.keys import TrialInputs
 from pipebench.bench.store.results import ObjectSource
 from pipebench.bench.store.stored_rows import StoredRow, workload_of
@@ -98,6 +99,9 @@ def rerun(
 
 
 def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, source: str) -> Trial:
+    if is_left_out(stored.row.planner) and stored.planner_kind != "plan":
+        hint = "pack --with-output keeps paths and command lines"
+        raise PipebenchError(f"a part of {stored.row.planner!r} was left out when the store was packed", hint)
     trust.require(_references(stored), source)
     problem, inputs = behind.problem(stored.row.problem_id), stored.inputs
     if stored.scheduler is not None:

@@ -1,7 +1,7 @@
 """Options and rules of option values that several commands share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import click
@@ -67,6 +67,26 @@ def trust_in_files(given: bool) -> "Trust":
     from pipebench.hooks.trust import Trust
 
     return Trust(given, lambda line: say(" ".join(line.split()), err=True))
+
+
+with_output_option = click.option(
+    "--with-output", is_flag=True, help="With absolute paths, whole command lines and printed output; lists them."
+)
+
+
+def tell_passed_on(found: Collection[str], target: object, with_output: bool) -> None:
+    """Before a file is written that is passed on: each thing that goes into it, or how much is left out."""
+    from pipebench.cli.terminal import say
+
+    if with_output:
+        for line in found:
+            say(f"{target} has the {' '.join(line.split())}", err=True)
+    elif found:
+        said = "1 thing stays" if len(found) == 1 else f"{len(found)} things stay"
+        say(
+            f"{said} here (paths, command lines, printed output): --with-output lists them and puts them in",
+            err=True,
+        )
 
 
 LAUNCH = (

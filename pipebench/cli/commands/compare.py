@@ -29,13 +29,15 @@ FORGOTTEN = ("--planners", "--html", "--out")
 
 
 def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store: "Store | None") -> None:
-    """Write the page. Raises PipebenchError when the file cannot be written."""
+    """Write the page, as it is passed on. Raises PipebenchError when the file cannot be written."""
+    from pipebench.bench.redaction import Redaction
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
 
-    typed = invocation().words
-    rows = [each.outcome.row for each in finished]
-    behind = {id(each.outcome.row): each for each in finished}
+    redaction = Redaction(each.outcome.row for each in finished)
+    rows = [redaction.row(each.outcome.row) for each in finished]
+    typed = tuple(map(redaction.text, invocation().words))
+    behind = {id(row): each for row, each in zip(rows, finished, strict=True)}
 
     def plans(row: "Row") -> "PlannedProblem | None":
         each = behind.get(id(row))
@@ -43,7 +45,7 @@ def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store:
 
     def repeat(row: "Row") -> str:
         if store is not None and row.key:
-            return shlex.join(["pipebench", "rerun", str(store.path), "--row", row.key[:12]])
+            return shlex.join(["pipebench", "rerun", redaction.text(str(store.path)), "--row", row.key[:12]])
         return shlex.join(["pipebench", *_without_options(typed, FORGOTTEN), "--planners", row.planner])
 
     command = shlex.join(["pipebench", *typed])
