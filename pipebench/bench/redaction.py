@@ -48,7 +48,7 @@ class Redaction:
                 shown = f"{short} ({number})"
             self._labels[planner] = shown
             if shown != planner and planner.startswith("cmd:"):
-                self.found[f"command line: {planner}"] = None
+                self.found[f"the command line {planner}"] = None
         return self._labels[planner]
 
     def text(self, text: str) -> str:
@@ -63,7 +63,7 @@ class Redaction:
         shown = self.label(row.planner)
         if row.output:
             what = f"{len(row.output)} letters, {_end_of(row.output)!r}"
-            self.found[f"printed by {shown}: {what}"] = None
+            self.found[f"what {shown} printed: {what}"] = None
         plain = self.strings(row)
         plain |= {"planner": shown, "output": "", "reason": self._reason(row)}
         return msgspec.convert(plain, Row)
@@ -85,7 +85,7 @@ class Redaction:
 
     def _short_path(self, match: re.Match[str]) -> str:
         path = match["quoted"] or match["plain"] or match["drive"]
-        self.found[f"path: {path}"] = None
+        self.found[f"the path {path}"] = None
         last = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
         quote = match["quote"] or ""
         return f"{quote}{LEFT_OUT}/{last}{quote}"
@@ -96,7 +96,7 @@ class Redaction:
         if row.status == "crashed" and row.planner.startswith("cmd:") and code is not None:
             behind = row.reason[code.end() :].strip(": ")
             if behind:
-                self.found[f"printed by {self.label(row.planner)}: {behind}"] = None
+                self.found[f"what {self.label(row.planner)} printed: {behind}"] = None
             return f"{self.label(row.planner)} failed with {code[0]}"
         return self.text(row.reason)
 

@@ -80,13 +80,10 @@ def tell_passed_on(found: Collection[str], target: object, with_output: bool) ->
 
     if with_output:
         for line in found:
-            say(f"{target} has the {' '.join(line.split())}", err=True)
+            say(f"{target} has {' '.join(line.split())}", err=True)
     elif found:
         said = "1 thing stays" if len(found) == 1 else f"{len(found)} things stay"
-        say(
-            f"{said} here (paths, command lines, printed output): --with-output lists them and puts them in",
-            err=True,
-        )
+        say(f"{said} here (paths, command lines, printed output): --with-output lists and adds them", err=True)
 
 
 LAUNCH = (

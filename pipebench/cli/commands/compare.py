@@ -41,7 +41,7 @@ def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store:
 
     def plans(row: "Row") -> "PlannedProblem | None":
         each = behind.get(id(row))
-        return _plan_of(each, store) if each is not None else None
+        return _plan_of(each, store, row.planner) if each is not None else None
 
     def repeat(row: "Row") -> str:
         if store is not None and row.key:
@@ -63,7 +63,8 @@ def checked_page_path(path: Path | None) -> Path | None:
     return path
 
 
-def _plan_of(each: "FinishedTrial", store: "Store | None") -> "PlannedProblem | None":
+def _plan_of(each: "FinishedTrial", store: "Store | None", planner: str) -> "PlannedProblem | None":
+    """planner: as it is shown."""
     from pipebench.domain.document import PlannedProblem
 
     row, plan, schedule = each.outcome.row, each.outcome.plan, each.outcome.schedule
@@ -76,7 +77,7 @@ def _plan_of(each: "FinishedTrial", store: "Store | None") -> "PlannedProblem | 
     if plan is None:
         return None
     return PlannedProblem(
-        problem=each.outcome.problem, plan=plan, schedule=schedule, scheduler=row.scheduler, planner=row.planner
+        problem=each.outcome.problem, plan=plan, schedule=schedule, scheduler=row.scheduler, planner=planner
     )
 
 
