@@ -77,6 +77,8 @@ class Redaction:
             reference = parse_reference(planner)
         except PipebenchError:
             reference = Reference(planner)
+        if reference.is_script and planner.startswith(("/", "~")):  # all of it is the path, spaces too
+            return self._short_path_of(planner)
         if not reference.is_program:
             return self.text(planner)
         name, more = _program(reference.name.removeprefix("cmd:"))
@@ -84,11 +86,13 @@ class Redaction:
         return f"{bare} {LEFT_OUT}" if more or reference.options else bare
 
     def _short_path(self, match: re.Match[str]) -> str:
-        path = match["quoted"] or match["plain"] or match["drive"]
-        self.found[f"the path {path}"] = None
-        last = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
         quote = match["quote"] or ""
-        return f"{quote}{LEFT_OUT}/{last}{quote}"
+        return quote + self._short_path_of(match["quoted"] or match["plain"] or match["drive"]) + quote
+
+    def _short_path_of(self, path: str) -> str:
+        self.found[f"the path {path}"] = None
+        last = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+        return f"{LEFT_OUT}/{last}"
 
     def _reason(self, row: Row) -> str:
         """Of a program that failed, the suite's own words alone: what it printed last stands behind them."""
