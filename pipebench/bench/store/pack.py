@@ -122,7 +122,7 @@ def pack(
     store_path: str | Path,
     zip_path: str | Path,
     with_output: bool = False,
-    tell: Callable[[Collection[str]], None] = len,
+    tell: Callable[[Collection[str]], object] = len,
 ) -> PackSummary:
     """Write a zip with the rows of a store and all objects that they refer to; scripts are included as text.
 

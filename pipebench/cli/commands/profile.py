@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 HELP = f"""Profile a model: one of `pipebench list models`; with the profiler {MEASURING_PROFILER} also
-package.module:function, and torchvision's and transformers' models by name, such as bert or
-torchvision:{EXAMPLE_MODEL}.
+./file.py:function or package.module:function, and torchvision's and transformers' models by name, such as
+bert or torchvision:{EXAMPLE_MODEL}.
 
 A measurement that is stopped goes on where it was when it is started again with the same output. Links are
 measured inside one machine, and with --nnodes also between machines.
