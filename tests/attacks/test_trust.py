@@ -148,6 +148,22 @@ def test_a_plan_file_imports_nothing(
     assert sys.path == before
 
 
+@pytest.mark.parametrize("command", [("execute",), ("export", "--to", "megatron"), ("compare", "--plans")])
+def test_the_scheduler_of_a_plan_file_names_no_code(
+    pipebench: CommandLine, tmp_path: Path, marker: Path, command: tuple[str, ...]
+) -> None:
+    from msgspec.structs import replace
+
+    from pipebench.formats.documents import read_plan, write_document
+
+    file = plan_with_model(tmp_path / "plan.json", "bert")
+    planned = replace(read_plan(file), scheduler=f"1f1b[via=cmd:touch {marker}]")
+    write_document(file, "plan", planned)
+    done = pipebench(*command, str(file))
+    assert done.code == 2
+    assert f"{file} would run here: the program touch {marker}" in done.err
+
+
 @pytest.mark.parametrize(
     ("model", "typed", "built"),
     [

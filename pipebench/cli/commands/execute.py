@@ -47,8 +47,9 @@ def command(
     from pipebench.hooks.trust import UntrustedName
     from pipebench.report.text.runs import execution_lines
 
-    planned = read_plan(plan)
-    trusted = trust_in_files(trust).models([planned.problem.profile.provenance.captured], plan)
+    trusting = trust_in_files(trust)
+    planned = read_plan(plan, trusting)
+    trusted = trusting.models([planned.problem.profile.provenance.captured], plan)
     try:
         done = execute_plan(open_host(), planned, with_launch(executor, launch), timeout, trusted)
     except UntrustedName as error:
