@@ -18,6 +18,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
+from pipebench.hooks.trust import Trust
 from pipebench.report.drawing import Drawing, Shape, drawings
 from pipebench.report.notebook import Comparison, NotebookOutcome
 
@@ -39,6 +40,7 @@ def compare(
     retry_failed: bool = False,
     jobs: int = 1,
     dask_address: str | None = None,
+    trust: bool = False,
     **workload: Unpack[SelectionKeywords],
 ) -> Comparison:
     """One row for each planner, workload, scheduler and round, as `pipebench compare` gives them.
@@ -47,6 +49,7 @@ def compare(
     plans: files whose plans are scored beside.
     store: a folder in which rows are kept and from which a comparison resumes.
     jobs, dask_address: run side by side.
+    trust: whether suites may name programs and Python files, and profiles a model to import; a warning says which.
 
     Raises PipebenchError for names, options and files that are wrong. What goes wrong in a trial is in its row.
     """
@@ -61,7 +64,9 @@ def compare(
         repeat=repeat,
         seed=seed,
     )
-    request = comparison_request(host, select(host, asked), settle(chosen_suites(asked), said), plans, rounds)
+    trusting = Trust(trust, lambda line: warnings.warn(line, stacklevel=2))
+    settings = settle(chosen_suites(asked), said, trusting)
+    request = comparison_request(host, select(host, asked), settings, plans, rounds, trusting)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
     todo = make_run_plan(host, trials(request), kept, fresh, retry_failed)

@@ -41,10 +41,15 @@ class Execution:
     notices: tuple[str, ...]
 
 
-def execute_plan(host: Host, planned: PlannedProblem, executor: str, timeout_s: float) -> Execution:
-    """Simulate the plan, then run it. Raises PipebenchError where the executor does."""
+def execute_plan(
+    host: Host, planned: PlannedProblem, executor: str, timeout_s: float, trusted: frozenset[str] = frozenset()
+) -> Execution:
+    """Simulate the plan, then run it. Raises PipebenchError where the executor does.
+
+    trusted: import paths out of the plan that the executor may import.
+    """
     problem, plan = planned.problem, planned.plan
-    services = HostServices(host, deadline_s=time.monotonic() + timeout_s)
+    services = HostServices(host, deadline_s=time.monotonic() + timeout_s, trusted=trusted)
     scheduler = planned.scheduler or scheduler_for(problem.regime.mode)
     schedule = planned.schedule or services.schedule(scheduler, problem, plan)
     simulated = services.simulate(problem, plan, schedule)

@@ -8,17 +8,21 @@ from msgspec.structs import replace
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.plan_entrants import ready_plan
+from pipebench.bench.redaction import is_left_out
 from pipebench.bench.store.keys import TrialInputs
 from pipebench.bench.store.results import ObjectSource
 from pipebench.bench.store.stored_rows import StoredRow, workload_of
 from pipebench.bench.sweeps.run_plan import inputs_of
 from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_reference
+from pipebench.hooks.syntax import Reference, parse_reference
+from pipebench.hooks.trust import Trust
 
 QUALITY = (
     "status",
@@ -63,8 +67,13 @@ class Rerun(Value, frozen=True, kw_only=True):
     search_ratio: float | None = None
 
 
-def rerun(host: Host, stored: StoredRow, behind: ObjectSource) -> Rerun:
-    """Run the trial of a row once more, on the problem that is kept with it."""
+def rerun(
+    host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust | None = None, source: str = "the store"
+) -> Rerun:
+    """Run the trial of a row once more, on the problem that is kept with it.
+
+    trust: left out, a row whose components are not installed ones is not runnable. source: where the row was read.
+    """
     row = stored.row
     about = Rerun(
         key=stored.key,
@@ -74,7 +83,7 @@ def rerun(host: Host, stored: StoredRow, behind: ObjectSource) -> Rerun:
         mark="not runnable",
     )
     try:
-        trial = _trial(host, stored, behind)
+        trial = _trial(host, stored, behind, trust or Trust(), source)
         inputs = inputs_of(host, trial)
     except PipebenchError as error:
         return replace(about, reason=str(error))
@@ -89,7 +98,11 @@ def rerun(host: Host, stored: StoredRow, behind: ObjectSource) -> Rerun:
     )
 
 
-def _trial(host: Host, stored: StoredRow, behind: ObjectSource) -> Trial:
+def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, source: str) -> Trial:
+    if is_left_out(stored.row.planner) and stored.planner_kind != "plan":
+        hint = "pack --with-output keeps paths and command lines"
+        raise PipebenchError(f"a part of {stored.row.planner!r} was left out when the store was packed", hint)
+    trust.require(_references(stored), source)
     problem, inputs = behind.problem(stored.row.problem_id), stored.inputs
     if stored.scheduler is not None:
         ready_scheduler(host, stored.scheduler)
@@ -106,20 +119,36 @@ def _trial(host: Host, stored: StoredRow, behind: ObjectSource) -> Trial:
         memory_bytes=inputs.memory_bytes,
         seed=inputs.seed,
         repetition=stored.row.repetition,
+        trusted=_models(stored, problem, trust, source),
     )
+
+
+def _references(stored: StoredRow) -> Iterator[Reference]:
+    """Every component that the row names and that is run again."""
+    if stored.planner_kind != "plan":
+        yield parse_reference(stored.row.planner)
+    if stored.scheduler is not None:
+        yield parse_reference(stored.scheduler)
+    yield from map(parse_reference, stored.executors)
+
+
+def _models(stored: StoredRow, problem: Problem, trust: Trust, source: str) -> frozenset[str]:
+    if all(name == SIMULATOR for name in stored.executors):
+        return frozenset()
+    return trust.models([problem.profile.provenance.captured], source)
 
 
 def _planner(host: Host, stored: StoredRow, behind: ObjectSource) -> Ready:
     """A script is taken from where it was: the text that is kept is to look at, never run."""
     if stored.planner_kind != "plan":
-        return ready_planner(host, parse_reference(stored.planner))
+        return ready_planner(host, parse_reference(stored.row.planner))
     row = stored.row
     if row.plan_id is None:
-        raise PipebenchError(f"the plan {stored.planner!r} is not kept")
+        raise PipebenchError(f"the plan {row.planner!r} is not kept")
     schedule = behind.schedule(row.schedule_id) if row.schedule_id is not None else None
     problem = behind.problem(row.problem_id)
     return ready_plan(
-        stored.planner, PlannedProblem(problem=problem, plan=behind.plan(row.plan_id), schedule=schedule)
+        row.planner, PlannedProblem(problem=problem, plan=behind.plan(row.plan_id), schedule=schedule)
     )
 
 

@@ -33,6 +33,7 @@ class HostServices:
 
     undeclared: where it is given, a call that a component does not declare is made, and noted there as
     (caller, name); else it is refused.
+    trusted: import paths out of files that components may import.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class HostServices:
         seed: int = 0,
         deadline_s: float | None = None,
         undeclared: list[tuple[str, str]] | None = None,
+        trusted: frozenset[str] = frozenset(),
     ) -> None:
         self.host = host
         self.seed = seed
         self.deadline_s = deadline_s
         self.undeclared = undeclared
+        self.trusted = trusted
         self._ready: dict[tuple[str, str], Ready] = {}
 
     def limit(self, limit_s: float | None) -> None:
@@ -79,7 +82,7 @@ class HostServices:
 
     def call_context(self, component: Component, options: Any) -> Context:
         """The same, for a component that is not ready to run."""
-        context = Context(options=options, seed=self.seed, deadline_s=self.deadline_s)
+        context = Context(options=options, seed=self.seed, deadline_s=self.deadline_s, trusted=self.trusted)
         context.services = _CallersServices(self, context, component, declared_calls(component, options))
         return context
 

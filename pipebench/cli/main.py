@@ -9,6 +9,7 @@ import click
 
 from pipebench import __version__
 from pipebench.cli.groups import Invocation, lazy_group
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 COMMANDS = {
@@ -90,5 +91,5 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"pipebench: {' '.join(message.split())}", err=True)
+    say(f"pipebench: {' '.join(message.split())}", err=True)
     return code

@@ -1,7 +1,7 @@
 """Options and rules of option values that several commands share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +10,7 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
+    from pipebench.hooks.trust import Trust
 
 
 LONGEST_S = 1e8
@@ -53,6 +54,36 @@ def one_backend(jobs: int | None, backend: str | None, scheduler_address: str | 
     if backend == "loky" and jobs is None:
         return Where(jobs=os.cpu_count() or 1)
     return Where(jobs=jobs or 1)
+
+
+trust_option = click.option(
+    "--trust", is_flag=True, help="Run what files name besides installed components; it is printed first."
+)
+
+
+def trust_in_files(given: bool) -> "Trust":
+    """What the user says of names in files; each thing that runs is printed to stderr before."""
+    from pipebench.cli.terminal import say
+    from pipebench.hooks.trust import Trust
+
+    return Trust(given, lambda line: say(" ".join(line.split()), err=True))
+
+
+with_output_option = click.option(
+    "--with-output", is_flag=True, help="With absolute paths, whole command lines and printed output; lists them."
+)
+
+
+def tell_passed_on(found: Collection[str], target: object, with_output: bool) -> None:
+    """Before a file is written that is passed on: each thing that goes into it, or how much is left out."""
+    from pipebench.cli.terminal import say
+
+    if with_output:
+        for line in found:
+            say(f"{target} has {' '.join(line.split())}", err=True)
+    elif found:
+        said = "1 thing stays" if len(found) == 1 else f"{len(found)} things stay"
+        say(f"{said} here (paths, command lines, printed output): --with-output lists and adds them", err=True)
 
 
 LAUNCH = (

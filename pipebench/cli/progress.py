@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.sweeps.sweep import PATIENCE_S
-from pipebench.cli.application import console
+from pipebench.cli.terminal import console
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.run_plan import RunPlan

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.workload import Field, keyword_fields
@@ -58,7 +59,7 @@ def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
 
     workloads = select(host, selection(choice))
     for notice in dict.fromkeys(notice for workload in workloads for notice in workload.notices):
-        click.echo(f"note: {notice}", err=True)
+        say(f"note: {notice}", err=True)
     return workloads
 
 

@@ -198,6 +198,11 @@ class Provenance(Value, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     calibration: Calibration | UnsetType = UNSET
 
+    @property
+    def captured(self) -> str:
+        """The model that was captured, empty where none was."""
+        return "" if self.model is UNSET else self.model
+
 
 class Profile(Value, frozen=True, kw_only=True):
     """An OperatorGraph and its costs for each device type, with provenance.

@@ -7,6 +7,8 @@ from pipebench.domain.document import PlannedProblem, decode, encode, kind_of
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.formats.files import read_file, write_file
+from pipebench.hooks.syntax import parse_reference
+from pipebench.hooks.trust import Trust
 
 
 def looks_native(data: bytes) -> bool:
@@ -26,9 +28,15 @@ def read_any_document(path: str | Path) -> tuple[str, Any]:
     return kind, decode(data, kind, str(path))
 
 
-def read_plan(path: str | Path) -> PlannedProblem:
-    """A plan file. Raises PipebenchError as `read_document`."""
-    return cast(PlannedProblem, read_document(path, "plan"))
+def read_plan(path: str | Path, trust: Trust | None = None) -> PlannedProblem:
+    """A plan file. Raises PipebenchError as `read_document`, UntrustedName where its scheduler names code."""
+    planned = cast(PlannedProblem, read_document(path, "plan"))
+    try:
+        scheduler = [parse_reference(planned.scheduler)]
+    except PipebenchError:
+        scheduler = []  # a name that is none runs nothing
+    (trust or Trust()).require(scheduler, str(path))
+    return planned
 
 
 def decode_profile(data: bytes, source: str) -> Profile:

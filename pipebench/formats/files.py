@@ -1,12 +1,13 @@
 """Reading and writing whole files: bounded, never half-written, errors in one line."""
 
 import os
-import secrets
 import stat
 import sys
 from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.printable import printable
+from pipebench.hooks.scratch import draft_beside, hold
 
 LARGEST_FILE_BYTES = 2**28
 STDOUT, STDERR = 1, 2
@@ -46,12 +47,12 @@ def write_file(path: str | Path, data: bytes) -> None:
         stream = None if status is None else _own_stream(status)
         if stream is not None:
             sys.stdout.flush()
-            _write_all(stream, data)
+            _write_all(stream, _for_reader(stream, data))
         elif status is None or stat.S_ISREG(status.st_mode):
             _replace(target, data, status)
         else:
             with open(path, "wb", buffering=0) as file:
-                _write_all(file.fileno(), data)
+                _write_all(file.fileno(), _for_reader(file.fileno(), data))
     except (OSError, ValueError) as error:
         if isinstance(error, BrokenPipeError) and stream is not None:
             raise
@@ -63,7 +64,7 @@ def prepare_file(path: str | Path) -> None:
     try:
         target, status = _resolve_links(path)
         if status is None or stat.S_ISREG(status.st_mode):
-            _probe(target.parent)
+            _probe(target)
         elif stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError("it is a directory")
         elif not os.access(path, os.W_OK):
@@ -103,9 +104,10 @@ def _own_stream(status: os.stat_result) -> int | None:
 
 def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = _beside(target.parent)
+    beside = draft_beside(target)
     try:
         with open(beside, "xb") as file:
+            hold(file.fileno())
             file.write(data)
             file.flush()
             if old is not None:
@@ -117,16 +119,16 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
         raise
 
 
-def _probe(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    beside = _beside(folder)
+def _probe(target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = draft_beside(target)
     beside.touch(exist_ok=False)
     beside.unlink()
 
 
-def _beside(folder: Path) -> Path:
-    """The name of a file that nobody else has."""
-    return folder / f".pipebench-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+def _for_reader(descriptor: int, data: bytes) -> bytes:
+    """A terminal obeys some characters: it gets none of them."""
+    return printable(data.decode(errors="replace")).encode() if os.isatty(descriptor) else data
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -57,6 +57,7 @@ class Context:
     notices: lines for the row.
     scheduler: for a planner the scheduler that will order its plan, where the user names one; else empty.
     placements: the placements that this scheduler declares; empty where the user names none.
+    trusted: import paths out of files that the user trusts. A component imports no other name out of a file.
     """
 
     options: Any
@@ -69,6 +70,7 @@ class Context:
     notices: list[str] = field(default_factory=list)
     scheduler: str = ""
     placements: "tuple[PlacementKind, ...]" = ()
+    trusted: frozenset[str] = frozenset()
 
     def note(self, text: str) -> None:
         """Add a line for the user to read beside the result."""

@@ -129,7 +129,7 @@ def _components(entries: list[PluginEntry], name: str) -> Iterator[Ailment]:
     named = [[slot, each] for entry in entries for slot, names in entry.slots.items() for each in names]
     if not named:
         return
-    command = [sys.executable, "-c", LOAD_ALL, json.dumps(sys.path), json.dumps(named)]
+    command = [sys.executable, "-P", "-c", LOAD_ALL, json.dumps(sys.path), json.dumps(named)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
     except subprocess.TimeoutExpired:

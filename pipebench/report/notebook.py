@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+from pipebench.bench.redaction import Redaction
 from pipebench.bench.services import HostServices
 from pipebench.bench.trials.trial import Outcome
 from pipebench.domain.document import PlannedProblem
@@ -18,9 +19,15 @@ from pipebench.report.rows import COLUMNS, cells
 class Comparison(list[Row]):
     """The rows of a comparison; a notebook shows them as a table."""
 
-    def _repr_html_(self) -> str:
+    def html(self, with_output: bool = False) -> str:
+        """The table. with_output: with absolute paths and whole command lines; notebooks are passed on."""
+        redaction = Redaction(self)
+        rows = list(self) if with_output else [redaction.row(row) for row in self]
         table = "notebook_table.html"
-        return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in self])
+        return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in rows])
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
 
 class NotebookOutcome(Outcome):
@@ -34,7 +41,7 @@ class NotebookOutcome(Outcome):
         return cls(**{field.name: getattr(outcome, field.name) for field in fields(Outcome)})
 
     def _repr_html_(self) -> str:
-        row = Comparison([self.row])._repr_html_()
+        row = Comparison([self.row]).html()
         if self.plan is None or self.schedule is None or self.row.status != "ok":
             return row
         planned = PlannedProblem(
@@ -42,7 +49,7 @@ class NotebookOutcome(Outcome):
             plan=self.plan,
             schedule=self.schedule,
             scheduler=self.row.scheduler,
-            planner=self.row.planner,
+            planner=Redaction([self.row]).label(self.row.planner),
         )
         title = title_of(planned)
         if isinstance(self.schedule, PeriodicSchedule):

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pipebench.domain.printable import printable
 from pipebench.domain.row import Row
 from pipebench.report.text.comparison import search_time, subject
 from pipebench.report.units import gigabytes, percent, rate, seconds
@@ -111,10 +112,10 @@ def rows_markdown(rows: Sequence[Row]) -> str:
 def _flat(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         return json.dumps(value)
-    if isinstance(value, str) and value.startswith(OPENS_A_FORMULA):
-        return f"'{value}"
+    if isinstance(value, str):
+        return printable(f"'{value}" if value.startswith(OPENS_A_FORMULA) else value)
     return "" if value is None else value
 
 
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

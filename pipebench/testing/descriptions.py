@@ -53,7 +53,7 @@ def discovery(subject: CheckTarget) -> None:
 @lru_cache(maxsize=256)
 def _import_fresh(module: str, slot: str, path: str) -> tuple[int, str, str]:
     """Exit code, what was printed, and the modules as JSON (or the last line of the error)."""
-    command = [sys.executable, "-c", CODE, path, module, json.dumps([slot])]
+    command = [sys.executable, "-P", "-c", CODE, path, module, json.dumps([slot])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
     except subprocess.TimeoutExpired:

@@ -19,6 +19,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.formats.documents import read_document
 from pipebench.formats.files import read_file, write_file
+from pipebench.hooks.scratch import draft_beside, hold
 from pipebench.track.conditions import MachineClass
 from pipebench.track.night import Night
 
@@ -123,9 +124,10 @@ def _night_line(night: Night, head: str) -> tuple[bytes, str]:
 
 def _create(file: Path, header: bytes) -> None:
     """A file that has its header from the start; left alone where another process was faster."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    beside = draft_beside(file)
     try:
         with open(beside, "xb") as opened:
+            hold(opened.fileno())
             opened.write(header)
             opened.flush()
             os.fsync(opened.fileno())

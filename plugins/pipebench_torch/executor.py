@@ -2,10 +2,8 @@
 
 import hashlib
 import sys
-import tempfile
 import time
 from importlib.metadata import version
-from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -19,7 +17,9 @@ from pipebench.domain.profile import ELEMENT_BYTES, OperatorCosts
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
+from pipebench.hooks.scratch import scratch_folder
 from pipebench_torch.collect import trace_of
+from pipebench_torch.modules.names import model_to_build
 from pipebench_torch.placing.chains import chain_of
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.orders import rounds_of
@@ -88,6 +88,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
     """
     options = cast(ExecutorOptions, context.options)
     refuse_sharded(problem, plan)
+    captured = model_to_build(problem.profile, options.model, context.trusted)
     require_torch()
     layout, _ = rounds_of(problem, plan, schedule, options)
     node = node_of(options, layout.world)
@@ -113,12 +114,12 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         data_bytes=memory_limits(problem, options, layout, node) if device == "cpu" else (),
         verify=_needs_reference(problem, options),
         chain=chain,
+        captured=captured,
         seed=context.seed,
     )
-    with tempfile.TemporaryDirectory(prefix="pipebench-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         write(folder / JOB, job)
-        command = [sys.executable, "-m", "pipebench_torch.running.worker", str(folder)]
+        command = [sys.executable, "-P", "-m", "pipebench_torch.running.worker", str(folder)]
         run_ranks(command, layout.world, folder, deadline_s, node, _facts(job))
         reports = [read_report(folder, rank, ProcessReport) for rank in range(layout.world)]
     judge_gradients(reports[0].difference, options.tolerance, context)

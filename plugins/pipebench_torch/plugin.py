@@ -61,6 +61,8 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
     - ahead: number of tasks whose receives are posted beforehand.
     - timeout_s: limit for the whole run.
     - limit_memory: hold each process to the memory of its device (cpu).
+    - model: the module to build where the profile is of one that was captured by import path or file, which is
+      built only where it is typed: package.module:function or ./file.py:function. Options are the profile's.
     - threads: of each process.
     - nnodes: number of machines. Each is given the same command with its own node_rank.
     - node_rank: number of this machine, from 0.
@@ -77,6 +79,7 @@ class ExecutorOptions(LaunchOptions, frozen=True, kw_only=True):
     tolerance: float = 0.0
     ahead: int = 3
     limit_memory: bool = False
+    model: str = ""
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -125,7 +128,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
     return (
         Profiler(
             name="torch",
-            summary="measures every operator with PyTorch; any torch.nn.Module as package.module:function",
+            summary="measures every operator with PyTorch; any torch.nn.Module, as ./file.py:function",
             load="pipebench_torch.profiling.profiler:profile",
             options=ProfilerOptions,
             captures=True,

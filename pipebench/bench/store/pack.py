@@ -4,20 +4,27 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from pipebench.bench.redaction import Redaction
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
+from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.bench.store.lines import LineReader, Unread, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
 from pipebench.bench.store.stored_rows import StoredRow
+from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Provenance
 from pipebench.formats.files import LARGEST_FILE_BYTES, read_file
+from pipebench.hooks.scratch import draft_beside, hold
 
 MOST_ENTRIES = 200_000
 MOST_TOTAL_BYTES = 2**32
@@ -111,10 +118,18 @@ class PackSummary:
     notices: tuple[str, ...]
 
 
-def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
+def pack(
+    store_path: str | Path,
+    zip_path: str | Path,
+    with_output: bool = False,
+    tell: Callable[[Collection[str]], object] = len,
+) -> PackSummary:
     """Write a zip with the rows of a store and all objects that they refer to; scripts are included as text.
 
     The store is only read. Damaged and missing objects are left out, with a notice.
+    Absolute paths, command lines beyond the name of a program and printed output are left out, of rows and of the
+    provenance of profiles. with_output: they go into the zip.
+    tell: gets a line for each of them, all at once, before the zip is written.
     Raises PipebenchError when there is no store, the zip would lie inside the store, the content is too large for
     a zip, or the zip cannot be written (none is left then).
     """
@@ -124,10 +139,13 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")
     rows = store.rows()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    redaction = Redaction(stored.row for stored in rows)
+    passed = _Passed(store, rows, redaction, with_output)
+    tell(redaction.found)
+    beside = draft_beside(target)
     with storing(target, "zip"):
         try:
-            count = _write(beside, _files(store, rows))
+            count = _write(beside, passed.files())
             size = beside.stat().st_size
             os.replace(beside, target)
         except BaseException:
@@ -139,7 +157,8 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
 def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write the zip, on the disk when this returns; the number of its files."""
     count = total = 0
-    with open(file, "wb") as opened:
+    with open(file, "xb") as opened:
+        hold(opened.fileno())
         with zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             for name, data in files:
                 count, total = count + 1, total + len(data)
@@ -161,21 +180,72 @@ def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
     return count
 
 
-def _files(store: Store, rows: list[StoredRow]) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every file, by name."""
-    objects = {
-        object_name(kind, identity): (kind, identity) for stored in rows for kind, identity in references(stored)
-    }
-    for name, (kind, identity) in sorted(objects.items()):
+class _Passed:
+    """What goes into the zip. All is looked at beforehand, so that what it tells can be told first."""
+
+    def __init__(self, store: Store, rows: list[StoredRow], redaction: Redaction, with_output: bool) -> None:
+        self._store = store
+        self._objects = {
+            object_name(kind, identity): (kind, identity)
+            for stored in rows
+            for kind, identity in references(stored)
+        }
+        redacted = [_redacted_row(stored, redaction) for stored in rows]
+        origins = {
+            identity: self._origin(identity, redaction)
+            for kind, identity in self._objects.values()
+            if kind == PROBLEM
+        }
+        self._rows = rows if with_output else redacted
+        self._origins = {} if with_output else origins
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Name and bytes of every file, by name."""
+        for name, (kind, identity) in sorted(self._objects.items()):
+            try:
+                yield f"{OBJECTS}/{name}", self._verified_bytes(kind, identity)
+            except PipebenchError as error:
+                self._store.notices.append(f"left out: {error.message}")
+        yield ROWS, b"".join(map(_line, self._rows))
+        yield MANIFEST, read_file(self._store.path / MANIFEST)
+
+    def _origin(self, identity: str, redaction: Redaction) -> Provenance | None:
+        """The provenance of a problem's profile as it is passed on, None where it is as it was."""
         try:
-            yield f"{OBJECTS}/{name}", _verified_bytes(store, kind, identity)
-        except PipebenchError as error:
-            store.notices.append(f"left out: {error.message}")
-    yield ROWS, b"".join(with_checksum(msgspec.json.encode(stored) + b"\n") for stored in rows)
-    yield MANIFEST, read_file(store.path / MANIFEST)
+            was = self._store.problem(identity).profile.provenance
+        except PipebenchError:
+            return None  # its bytes are left out, with a notice
+        now = msgspec.convert(redaction.strings(was), Provenance)
+        return None if now == was else now
+
+    def _verified_bytes(self, kind: str, identity: str) -> bytes:
+        """The bytes of an object whose content has its hash, which does not cover provenance."""
+        store, origin = self._store, self._origins.get(identity)
+        read = {PROBLEM: store.problem, PLAN: store.plan, SCHEDULE: store.schedule, SCRIPT: store.script}
+        value = read[kind](identity)
+        if kind != PROBLEM or origin is None:
+            return store.bytes_of(kind, identity)
+        assert isinstance(value, Problem)
+        return encode(PROBLEM, replace(value, profile=replace(value.profile, provenance=origin))) + b"\n"
 
 
-def _verified_bytes(store: Store, kind: str, identity: str) -> bytes:
-    """The bytes of an object whose content has its hash."""
-    {PROBLEM: store.problem, PLAN: store.plan, SCHEDULE: store.schedule, SCRIPT: store.script}[kind](identity)
-    return store.bytes_of(kind, identity)
+def _line(stored: StoredRow) -> bytes:
+    return with_checksum(msgspec.json.encode(stored) + b"\n")
+
+
+def _redacted_row(stored: StoredRow, redaction: Redaction) -> StoredRow:
+    """The line as it is passed on. Where its inputs name what is left out, they get another key."""
+    row, was = redaction.row(stored.row), stored.inputs
+    inputs = msgspec.convert(redaction.strings(was), TrialInputs)
+    if stored.planner_kind in ("program", "script"):
+        inputs = replace(inputs, planner=replace(was.planner, name=row.planner, options={}))
+    key = stored.key if inputs == was else trial_key(inputs)
+    return replace(
+        stored,
+        key=key,
+        planner=row.planner,
+        scheduler=None if stored.scheduler is None else redaction.text(stored.scheduler),
+        executors=tuple(map(redaction.text, stored.executors)),
+        inputs=inputs,
+        row=replace(row, key=key),
+    )

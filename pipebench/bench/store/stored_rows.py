@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file
 from pipebench.hooks.syntax import parse_reference
 
@@ -24,7 +24,8 @@ class StoredRow(Value, frozen=True, kw_only=True):
     """One line of a store: a row with all that is needed to run its trial again.
 
     key: hash of the inputs.
-    planner, scheduler, executors: as on the command line, options included.
+    planner, scheduler, executors: as on the command line, options included. planner is that of the row, and so is
+    scheduler where one was named: what is shown is what runs again.
     scheduler: None where the user named none.
     finished_at: UTC, ISO 8601.
     script_id: SHA-256 of the planner's file, where the planner is a file and the store keeps its text.
@@ -40,6 +41,17 @@ class StoredRow(Value, frozen=True, kw_only=True):
     script_id: str | None = None
     inputs: TrialInputs
     row: Row
+
+    def __post_init__(self) -> None:
+        shown = self.row
+        require(
+            shown.planner == self.planner,
+            f"it shows the planner {shown.planner!r} and would run {self.planner!r}",
+        )
+        require(
+            self.scheduler in (None, shown.scheduler),
+            f"it shows the scheduler {shown.scheduler!r} and would run {self.scheduler!r}",
+        )
 
 
 def stored_row(trial: "Trial", inputs: TrialInputs, row: Row) -> StoredRow:

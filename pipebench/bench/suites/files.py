@@ -19,11 +19,15 @@ from pipebench.formats.typed_text import parse_toml
 
 @dataclass(frozen=True, slots=True)
 class ChosenSuite:
-    """A suite, where it was read (for messages) and the folder that its files are relative to."""
+    """A suite, where it was read (for messages) and the folder that its files are relative to.
+
+    ships: whether it is part of pipebench; one that is not may name installed components only, unless trusted.
+    """
 
     suite: Suite
     source: str
     folder: Path = Path()
+    ships: bool = False
 
 
 def suite_names() -> list[str]:
@@ -41,7 +45,8 @@ def load_suite(name: str) -> ChosenSuite:
     """
     if name in suite_names():
         source = f"{name}.toml"
-        return ChosenSuite(parse_toml(_shipped_suites().joinpath(source).read_bytes(), Suite, source), source)
+        shipped = parse_toml(_shipped_suites().joinpath(source).read_bytes(), Suite, source)
+        return ChosenSuite(shipped, source, ships=True)
     if name.endswith(".toml") or "/" in name or os.path.exists(name):
         return ChosenSuite(parse_toml(read_file(name), Suite, name), name, Path(name).parent)
     raise unknown("suite", name, suite_names())

@@ -9,7 +9,8 @@ from pipebench.bench.suites.files import ChosenSuite
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.quantities import parse_bytes
-from pipebench.hooks.syntax import parse_reference, split_list
+from pipebench.hooks.syntax import parse_reference, parse_references, split_list
+from pipebench.hooks.trust import Trust
 
 NOT_SAID: tuple[Any, ...] = (None, ())
 KEYS = {"timeout_s": "limits.timeout_s", "memory_bytes": "limits.memory", "repeat": "limits.repeat"}
@@ -34,10 +35,15 @@ class Settings:
     seed: int | None = None
 
 
-def settle(suites: Sequence[ChosenSuite], said: Settings) -> Settings:
+COMPONENTS = ("planners", "schedulers", "executors")
+
+
+def settle(suites: Sequence[ChosenSuite], said: Settings, trust: Trust | None = None) -> Settings:
     """What the command line said; what it left open as the suites say it.
 
-    Raises PipebenchError where the command line leaves open what two suites say differently.
+    trust: left out, suites that do not ship may name installed components only.
+    Raises PipebenchError where the command line leaves open what two suites say differently, UntrustedName where
+    a suite names code.
     """
     settings = {chosen.source: _settings(chosen) for chosen in suites}
     settled: dict[str, Any] = {}
@@ -52,8 +58,17 @@ def settle(suites: Sequence[ChosenSuite], said: Settings) -> Settings:
                     "say it on the command line, or run one suite at a time",
                 )
             value = next(iter(by.values()), field.default)
+            if field.name in COMPONENTS:
+                _require_trust(suites, by, trust or Trust())
         settled[field.name] = value
     return Settings(**settled)
+
+
+def _require_trust(suites: Sequence[ChosenSuite], by: dict[str, tuple[str, ...]], trust: Trust) -> None:
+    """by: source of a suite to the components that it names."""
+    for chosen in suites:
+        if not chosen.ships and chosen.source in by:
+            trust.require(parse_references(by[chosen.source]), chosen.source)
 
 
 def _settings(chosen: ChosenSuite) -> Settings:

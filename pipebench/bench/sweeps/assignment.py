@@ -25,6 +25,7 @@ class TrialAssignment(Value, frozen=True, kw_only=True):
     workload: the name of the workload.
     folder: the folder from which relative files are meant.
     sources: hash of the suite's code, which must be the same where it runs.
+    trusted: import paths out of files that executors may import.
     """
 
     model: str
@@ -40,6 +41,7 @@ class TrialAssignment(Value, frozen=True, kw_only=True):
     repetition: int
     folder: str
     sources: str
+    trusted: tuple[str, ...] = ()
 
 
 class Delivery(Value, frozen=True, kw_only=True):
@@ -69,6 +71,7 @@ def encode_assignment(trial: Trial, sources: str) -> bytes:
         repetition=trial.repetition,
         folder=os.getcwd(),
         sources=sources,
+        trusted=tuple(sorted(trial.trusted)),
     )
     return msgspec.msgpack.encode(assignment)
 
@@ -123,6 +126,7 @@ def _run(payload: bytes) -> Outcome:
         seed=given.seed,
         repetition=given.repetition,
         parallel=True,
+        trusted=frozenset(given.trusted),
     )
     return run_trial(host, trial)
 

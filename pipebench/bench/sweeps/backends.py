@@ -1,5 +1,7 @@
 """Where the trials of a sweep run side by side: worker processes of loky, or a Dask cluster."""
 
+import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -7,6 +9,7 @@ from typing import Any
 
 from pipebench.bench.sweeps.assignment import work
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded
+from pipebench.hooks.parent import end_with_parent
 
 
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
@@ -16,20 +19,56 @@ def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]
     """
     from joblib.externals.loky import get_reusable_executor
 
-    executor: Any = get_reusable_executor(max_workers=jobs, timeout=60)
     finished = False
+    executor: Any = None
     try:
-        futures: dict[Future[bytes], int] = {
-            executor.submit(work, payload): position for position, payload in enumerate(payloads)
-        }
+        with _safe_path() as was:
+            executor = get_reusable_executor(
+                max_workers=jobs,
+                timeout=60,
+                initializer=_begin_worker,
+                initargs=(os.getpid(), was),
+                env={SAFE_PATH: "1"},
+            )
+            futures: dict[Future[bytes], int] = {
+                executor.submit(work, payload): position for position, payload in enumerate(payloads)
+            }
         for future in as_completed(futures):
             yield futures.pop(future), future.result()
         finished = True
     except BrokenProcessPool as error:
         raise PipebenchError(f"a worker process died: {error}", "run again: what is finished is kept") from None
     finally:
-        if not finished:
+        if not finished and executor is not None:
             executor.shutdown(kill_workers=True)
+
+
+SAFE_PATH = "PYTHONSAFEPATH"
+"""Keeps the current folder off the import path of a process that is started with it."""
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[str | None]:
+    """The variable set for processes that loky starts; gives its former value. Planners never see it."""
+    was = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield was
+    finally:
+        _restore(was)
+
+
+def _restore(was: str | None) -> None:
+    if was is None:
+        os.environ.pop(SAFE_PATH, None)
+    else:
+        os.environ[SAFE_PATH] = was
+
+
+def _begin_worker(parent: int, safe_path: str | None) -> None:
+    """A worker outlives nobody: it ends with the process that wants its results, whatever that ends of."""
+    end_with_parent(parent)
+    _restore(safe_path)
 
 
 CONNECT_S = 10.0

@@ -18,6 +18,7 @@ from pipebench.formats.frameworks.layouts import is_foreign, read_layout
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_references
+from pipebench.hooks.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Request:
     schedulers: empty for the plan's own schedule, or each planner's default scheduler.
     repeat: warm searches in one trial.
     rounds: how often each trial is run.
+    trusted: import paths out of files that executors may import.
     """
 
     workloads: Sequence[Workload]
@@ -40,6 +42,7 @@ class Request:
     timeout_s: float = 300.0
     memory_bytes: int = SEARCH_MEMORY_BYTES
     seed: int = 0
+    trusted: frozenset[str] = frozenset()
 
 
 def trials(request: Request) -> list[Trial]:
@@ -56,6 +59,7 @@ def trials(request: Request) -> list[Trial]:
             memory_bytes=request.memory_bytes,
             seed=request.seed,
             repetition=repetition,
+            trusted=request.trusted,
         )
         for workload in request.workloads
         for planner in request.planners
@@ -97,11 +101,17 @@ TIMEOUT_S = 300.0
 
 
 def comparison_request(
-    host: Host, workloads: Sequence[Workload], settings: Settings, plans: Sequence[str] = (), rounds: int = 1
+    host: Host,
+    workloads: Sequence[Workload],
+    settings: Settings,
+    plans: Sequence[str] = (),
+    rounds: int = 1,
+    trust: Trust | None = None,
 ) -> Request:
     """The request of a command line and its suites.
 
     plans: plan files and framework layouts, scored beside the planners.
+    trust: left out, no executor imports a model that a profile names.
     Raises PipebenchError for a wrong name, option or file, and where there is no planner.
     """
     planners = [ready_planner(host, reference) for reference in parse_references(settings.planners)]
@@ -128,4 +138,13 @@ def comparison_request(
         timeout_s=TIMEOUT_S if settings.timeout_s is None else settings.timeout_s,
         memory_bytes=SEARCH_MEMORY_BYTES if settings.memory_bytes is None else settings.memory_bytes,
         seed=settings.seed or 0,
+        trusted=_trusted_models(workloads, executors, trust or Trust()),
     )
+
+
+def _trusted_models(workloads: Sequence[Workload], executors: Sequence[str], trust: Trust) -> frozenset[str]:
+    """The models that profiles name, where something but the simulator runs plans."""
+    if all(name == SIMULATOR for name in executors):
+        return frozenset()
+    named = {each.profile.name: each.profile.provenance.captured for each in workloads}
+    return frozenset().union(*(trust.models([model], f"profile {name!r}") for name, model in named.items()))

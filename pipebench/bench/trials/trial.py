@@ -128,6 +128,7 @@ class Trial:
     timeout_s: limit of the search; the whole process group is killed when it passes.
     memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
     parallel: whether other trials run at the same time.
+    trusted: import paths out of files that executors may import.
     """
 
     workload: Workload
@@ -141,6 +142,7 @@ class Trial:
     seed: int = 0
     repetition: int = 0
     parallel: bool = False
+    trusted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,8 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     done = timed_search(host, trial.planner, searcher, request, limits)
     common |= search_fields(done)
     if done.report.status == "found":
-        services = HostServices(host, seed=trial.seed, deadline_s=time.monotonic() + trial.timeout_s)
+        until_s = time.monotonic() + trial.timeout_s
+        services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
         return _scored_outcome(services, trial, scoring, done, common)
     return _failed_outcome(trial, scoring, done, common)
 

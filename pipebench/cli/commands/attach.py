@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json
+from pipebench.cli.application import open_host
+from pipebench.cli.terminal import console, print_json
 from pipebench.domain.errors import PipebenchError
 
 

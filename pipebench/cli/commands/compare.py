@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.groups import invocation
-from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend
+from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend, trust_in_files, trust_option
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
 from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -28,26 +29,28 @@ FORGOTTEN = ("--planners", "--html", "--out")
 
 
 def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store: "Store | None") -> None:
-    """Write the page. Raises PipebenchError when the file cannot be written."""
+    """Write the page, as it is passed on. Raises PipebenchError when the file cannot be written."""
+    from pipebench.bench.redaction import Redaction
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
 
-    typed = invocation().words
-    rows = [each.outcome.row for each in finished]
-    behind = {id(each.outcome.row): each for each in finished}
+    redaction = Redaction(each.outcome.row for each in finished)
+    rows = [redaction.row(each.outcome.row) for each in finished]
+    typed = tuple(map(redaction.text, invocation().words))
+    behind = {id(row): each for row, each in zip(rows, finished, strict=True)}
 
     def plans(row: "Row") -> "PlannedProblem | None":
         each = behind.get(id(row))
-        return _plan_of(each, store) if each is not None else None
+        return _plan_of(each, store, row.planner) if each is not None else None
 
     def repeat(row: "Row") -> str:
         if store is not None and row.key:
-            return shlex.join(["pipebench", "rerun", str(store.path), "--row", row.key[:12]])
+            return shlex.join(["pipebench", "rerun", redaction.text(str(store.path)), "--row", row.key[:12]])
         return shlex.join(["pipebench", *_without_options(typed, FORGOTTEN), "--planners", row.planner])
 
     command = shlex.join(["pipebench", *typed])
     write_file(path, rows_page(host, rows, plans, repeat, "pipebench compare", command=command).encode())
-    click.echo(f"{path} written ({len(rows)} rows)", err=True)
+    say(f"{path} written ({len(rows)} rows)", err=True)
 
 
 def checked_page_path(path: Path | None) -> Path | None:
@@ -60,7 +63,8 @@ def checked_page_path(path: Path | None) -> Path | None:
     return path
 
 
-def _plan_of(each: "FinishedTrial", store: "Store | None") -> "PlannedProblem | None":
+def _plan_of(each: "FinishedTrial", store: "Store | None", planner: str) -> "PlannedProblem | None":
+    """planner: as it is shown."""
     from pipebench.domain.document import PlannedProblem
 
     row, plan, schedule = each.outcome.row, each.outcome.plan, each.outcome.schedule
@@ -73,7 +77,7 @@ def _plan_of(each: "FinishedTrial", store: "Store | None") -> "PlannedProblem | 
     if plan is None:
         return None
     return PlannedProblem(
-        problem=each.outcome.problem, plan=plan, schedule=schedule, scheduler=row.scheduler, planner=row.planner
+        problem=each.outcome.problem, plan=plan, schedule=schedule, scheduler=row.scheduler, planner=planner
     )
 
 
@@ -129,6 +133,7 @@ FAILURES = {
     type=click.Choice(list(FAILURES)),
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
+@trust_option
 @click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
 @click.option("--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
 @workload_options
@@ -142,6 +147,7 @@ def command(
     backend: str | None,
     scheduler_address: str | None,
     fail_on: tuple[str, ...],
+    trust: bool,
     as_json: bool,
     html: Path | None,
     **choice: Any,
@@ -168,12 +174,13 @@ def command(
     host = open_host()
     if not where.parallel:
         isolation()
-    settings = settle(chosen_suites(selection(choice)), said)
+    trusting = trust_in_files(trust)
+    settings = settle(chosen_suites(selection(choice)), said, trusting)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
-    request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds)
+    request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds, trusting)
     store = Store.open(out) if out is not None else None
     for notice in store.notices if store else ():
-        click.echo(f"warning: {notice}", err=True)
+        say(f"warning: {notice}", err=True)
     show_new_warnings(host)
     plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
     finished, stopped = _run(host, plan, where)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.terminal import say
 
 
 @click.command()
@@ -58,7 +59,7 @@ def command(
     file = write_profile(profile, output, name)
     write_file(output, file.data)
     for note in profile.provenance.notes:
-        click.echo(f"read: {note}", err=True)
+        say(f"read: {note}", err=True)
     for what in file.lost:
-        click.echo(f"not carried: {what}", err=True)
+        say(f"not carried: {what}", err=True)
     return 0

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipebench.cli.application import console, print_json
+from pipebench.cli.terminal import console, print_json
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 

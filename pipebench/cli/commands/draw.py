@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.groups import invocation
+from pipebench.cli.terminal import console, print_json, say
 
 SMALL = 800
 """Stages times their parts times micro-batches up to which Python is done before a compiler has begun."""
@@ -56,23 +57,23 @@ def command(
     made, refused = drawings(host, split_list(schedulers), shape)
     show_new_warnings(host)
     for each in refused:
-        click.echo(each, err=True)
+        say(each, err=True)
     if output is not None:
         title = f"{stages} stages, {micro_batches} micro-batches"
         write_gantts(output, [drawing.gantt for drawing in made], title)
-        click.echo(f"{output} written", err=True)
+        say(f"{output} written", err=True)
     if as_json:
         print_json([_plain(drawing) for drawing in made])
         return 0
     out = console()
     for drawing in made:
-        click.echo(drawing.summary)
+        say(drawing.summary)
         if drawing.trace.period_ns is not None:
-            click.echo(f"the first {drawing.shown} micro-batches of a run without end, later ones among them")
+            say(f"the first {drawing.shown} micro-batches of a run without end, later ones among them")
         for line in timeline(drawing.gantt, out.width):
-            click.echo(line)
+            say(line)
     for line in dict.fromkeys(legend(drawing.gantt) for drawing in made):
-        click.echo(line)
+        say(line)
     return 0
 
 

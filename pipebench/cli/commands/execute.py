@@ -4,8 +4,15 @@ from pathlib import Path
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json
-from pipebench.cli.parameters import finite_seconds, launch_options, with_launch
+from pipebench.cli.application import open_host
+from pipebench.cli.parameters import (
+    finite_seconds,
+    launch_options,
+    trust_in_files,
+    trust_option,
+    with_launch,
+)
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.defaults import MEASURING_EXECUTOR
 
 
@@ -16,22 +23,37 @@ from pipebench.defaults import MEASURING_EXECUTOR
 )
 @click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
 @launch_options
+@trust_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")
 @click.option("--json", "as_json", is_flag=True, help="Figures and both traces as JSON.")
 def command(
-    plan: str, executor: str, timeout: float, output: Path | None, as_json: bool, **launch: int | str | None
+    plan: str,
+    executor: str,
+    timeout: float,
+    output: Path | None,
+    trust: bool,
+    as_json: bool,
+    **launch: int | str | None,
 ) -> int:
     """Run the plan of a file (`pipebench plan … -o`) and draw what was simulated above what was measured.
 
-    The options of several machines are the executor's own of the same names.
+    The options of several machines are the executor's own of the same names. A model that the plan names by import
+    path is built with --trust, or where the executor's option names it.
     """
     from dataclasses import asdict
 
     from pipebench.bench.execution import execute_plan
     from pipebench.formats.documents import read_plan, write_document
+    from pipebench.hooks.trust import UntrustedName
     from pipebench.report.text.runs import execution_lines
 
-    done = execute_plan(open_host(), read_plan(plan), with_launch(executor, launch), timeout)
+    trusting = trust_in_files(trust)
+    planned = read_plan(plan, trusting)
+    trusted = trusting.models([planned.problem.profile.provenance.captured], plan)
+    try:
+        done = execute_plan(open_host(), planned, with_launch(executor, launch), timeout, trusted)
+    except UntrustedName as error:
+        raise UntrustedName(error.code, plan, error.instead) from None
     if output is not None:
         write_document(output, "trace", done.measured)
     if as_json:
@@ -47,5 +69,5 @@ def command(
         print_json({**figures, **rest, **plain})
         return 0
     for line in execution_lines(done, console().width):
-        click.echo(line)
+        say(line)
     return 0

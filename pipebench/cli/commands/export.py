@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import open_host, print_json
+from pipebench.cli.application import open_host
+from pipebench.cli.terminal import print_json, say
 from pipebench.defaults import LAYOUT_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -67,7 +68,7 @@ def show_export(
             write_document(kept, "plan", nearest)
         first, *rest = refusal_lines(made)
         for line in rest:
-            click.echo(line, err=True)
+            say(line, err=True)
         hint = None if kept is None or made.nearest is None else f"it is in {kept}"
         raise PipebenchError(first, hint, ExitCode.CONDITION_FAILED)
     if made.schedule is not None and (csv is not None or output is not None):
@@ -77,12 +78,12 @@ def show_export(
         return ExitCode.OK
     comment = made.target.comment
     for line in export_lines(made):
-        click.echo(f"{comment} {line}" if comment else line, err=not comment and output is None)
+        say(f"{comment} {line}" if comment else line, err=not comment and output is None)
     if output is not None:
         write_file(output, made.text.encode())
     else:
-        click.echo(made.text, nl=False)
+        say(made.text, nl=False)
         if made.schedule is not None and csv is None:
-            click.echo(f"# {file}:")
-            click.echo(made.schedule.decode(), nl=False)
+            say(f"# {file}:")
+            say(made.schedule.decode(), nl=False)
     return ExitCode.OK

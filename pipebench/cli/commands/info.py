@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from pipebench.cli.application import open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Host, Registration
@@ -59,17 +60,17 @@ def _describe(slot: str, registered: Registration) -> dict[str, Any]:
 
 def _print(entry: dict[str, Any], cite: bool) -> None:
     if not cite:
-        click.echo(f"{entry['name']} ({entry['slot'].removesuffix('s')}): {entry['summary']}")
-        click.echo(f"  from       {entry['provider']}")
+        say(f"{entry['name']} ({entry['slot'].removesuffix('s')}): {entry['summary']}")
+        say(f"  from       {entry['provider']}")
         if entry["fidelity"]:
-            click.echo(f"  fidelity   {entry['fidelity']}")
+            say(f"  fidelity   {entry['fidelity']}")
         for option in entry["options"]:
-            click.echo(f"  option     {option['name']}: {option['type']} = {option['default']}")
+            say(f"  option     {option['name']}: {option['type']} = {option['default']}")
         for name, value in entry["capabilities"].items():
-            click.echo(f"  {name:<10} {', '.join(value) if isinstance(value, tuple) else value}")
+            say(f"  {name:<10} {', '.join(value) if isinstance(value, tuple) else value}")
         for regime, scheduler in entry["default_scheduler"].items():
-            click.echo(f"  scheduler  {scheduler} ({regime})")
+            say(f"  scheduler  {scheduler} ({regime})")
     if entry["reference"]:
-        click.echo(f"  reference  {entry['reference']}")
+        say(f"  reference  {entry['reference']}")
     for deviation in entry["deviations"]:
-        click.echo(f"  deviation  {deviation}")
+        say(f"  deviation  {deviation}")

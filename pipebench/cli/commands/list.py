@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.terminal import print_json, say
 from pipebench.hooks.descriptors import SLOTS
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def command(what: str, as_json: bool) -> int:
         return 0
     width = max((len(entry["name"]) for entry in entries), default=0)
     for entry in entries:
-        click.echo(f"{entry['name']:<{width}}  {entry['summary']}".rstrip())
+        say(f"{entry['name']:<{width}}  {entry['summary']}".rstrip())
     return 0
 
 

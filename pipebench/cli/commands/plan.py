@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import FORMATS
 from pipebench.cli.parameters import finite_seconds
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -104,7 +105,7 @@ def command(
         if exported is not None and planned is not None:
             from pipebench.cli.commands.export import show_export
 
-            click.echo("")
+            say("")
             show_export(host, planned, exported)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
@@ -160,8 +161,8 @@ def _best(
         target=None if exported is None else target_named(exported),
         scheduler=scheduler,
         seed=seed,
-        told=lambda name: click.echo(f"planning with {name}", err=True),
+        told=lambda name: say(f"planning with {name}", err=True),
     )
     for line in found.why:
-        click.echo(line, err=True)
+        say(line, err=True)
     return found.winner

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import console, open_host
+from pipebench.cli.application import open_host
 from pipebench.cli.parameters import launch_options, with_launch
+from pipebench.cli.terminal import console, say
 from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
 from pipebench.domain.errors import PipebenchError
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 HELP = f"""Profile a model: one of `pipebench list models`; with the profiler {MEASURING_PROFILER} also
-package.module:function, and torchvision's and transformers' models by name, such as bert or
-torchvision:{EXAMPLE_MODEL}.
+./file.py:function or package.module:function, and torchvision's and transformers' models by name, such as
+bert or torchvision:{EXAMPLE_MODEL}.
 
 A measurement that is stopped goes on where it was when it is started again with the same output. Links are
 measured inside one machine, and with --nnodes also between machines.
@@ -62,7 +63,7 @@ def command(
         cluster = measured_links(host, profiler, LinkRequest(links, device[0] if device else "cpu"))
         write_document(output, "cluster", cluster)
         for line in cluster_lines(cluster):
-            click.echo(line)
+            say(line)
         return 0
     assert model is not None
     known = known_devices(host, profiler)
@@ -78,10 +79,11 @@ def command(
     )
     made = profile_of(host, model, profiler, request)
     write_document(output, "profile", made)
-    scratch.unlink(missing_ok=True)
+    for left in (scratch, scratch.with_name(f"{scratch.name}.draft")):
+        left.unlink(missing_ok=True)
     print_profile(console(), made)
     for note in made.provenance.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return 0
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.parameters import tell_passed_on, with_output_option
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -28,14 +30,17 @@ ENDINGS = (".html", ".md", ".csv")
     help="A page (.html), or a table (.md, .csv).",
 )
 @click.option("--title", help="The page's heading.")
-def command(results: str, output: Path, title: str | None) -> int:
+@with_output_option
+def command(results: str, output: Path, title: str | None, with_output: bool) -> int:
     """Write the rows of RESULTS, a store, a packed store or the rows of `compare --json`, as one file.
 
     The page needs no network: a table to sort and filter, each plan's stages, timeline and memory, and the
-    command that repeats each row.
+    command that repeats each row. Absolute paths, command lines beyond a program's name and printed output are
+    left out.
     """
     import shlex
 
+    from pipebench.bench.redaction import Redaction
     from pipebench.bench.store.results import open_results
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
@@ -45,25 +50,28 @@ def command(results: str, output: Path, title: str | None) -> int:
         raise PipebenchError(f"cannot write a report to {str(output)!r}", f"end it in {' or '.join(ENDINGS)}")
     opened = open_results(results)
     for notice in opened.notices:
-        click.echo(f"warning: {notice}", err=True)
-    keys = {row.key for row in opened.rows if row.key} if opened.stored else set()
+        say(f"warning: {notice}", err=True)
+    redaction = Redaction(opened.rows)
+    place = redaction.text(results)
+    passed = tuple(map(redaction.row, opened.rows))
+    tell_passed_on(redaction.found, output, with_output)
+    rows, place = (opened.rows, results) if with_output else (passed, place)
+    keys = {row.key for row in rows if row.key} if opened.stored else set()
 
     def repeat(row: "Row") -> str:
         if row.key in keys:
-            return shlex.join(["pipebench", "rerun", results, "--row", row.key[:12]])
+            return shlex.join(["pipebench", "rerun", place, "--row", row.key[:12]])
         return "these rows were never in a store: compare --out keeps what it takes to repeat them"
 
     if output.suffix == ".csv":
-        text = rows_csv(opened.rows)
+        text = rows_csv(rows)
     elif output.suffix == ".md":
-        text = rows_markdown(opened.rows)
+        text = rows_markdown(rows)
     else:
         heading = title or f"pipebench: {Path(results).name}"
-        text = rows_page(
-            open_host(), opened.rows, lambda row: plan_behind(opened, row), repeat, heading, source=results
-        )
+        text = rows_page(open_host(), rows, lambda row: plan_behind(opened, row), repeat, heading, source=place)
     write_file(output, text.encode())
-    click.echo(f"{output} written ({len(opened.rows)} rows)", err=True)
+    say(f"{output} written ({len(rows)} rows)", err=True)
     return 0
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def run_artefact(
     work = work_of(host, reproduction.suite(asked.full, asked.profiles), store, asked.fresh)
     show_new_warnings(host)
     kept = "" if asked.out else " (nothing is kept without --out)"
-    click.echo(f"{name}: {about(work, where.jobs)}{kept}", err=True)
+    say(f"{name}: {about(work, where.jobs)}{kept}", err=True)
     finished, interrupted = _run(host, work, where)
     results = work.results(finished)
     found, figure = reproduction.judge(results), reproduction.series(results)
@@ -101,11 +102,11 @@ def print_artefact(done: ArtefactRun) -> None:
     print_tables(out, done.figure)
     for each in done.drawn:
         for line in ("", each.title, *timeline(each, out.width)):
-            click.echo(line)
+            say(line)
     for line in dict.fromkeys(map(legend, done.drawn)):
-        click.echo(line)
+        say(line)
     for note in done.figure.notes:
-        click.echo(f"  {note}")
+        say(f"  {note}")
 
 
 def write_page(path: Path, done: list[ArtefactRun]) -> None:
@@ -125,7 +126,7 @@ def write_page(path: Path, done: list[ArtefactRun]) -> None:
         for each in done
     ]
     write_file(path, claims_page(claims, "Claims of the papers, measured").encode())
-    click.echo(f"{path} written", err=True)
+    say(f"{path} written", err=True)
 
 
 def _gantts(drawn: "list[Any]") -> "list[Gantt]":
@@ -172,7 +173,7 @@ def _write(out: Path, done: ArtefactRun) -> None:
     page = markdown(done.artefact, done.results, done.found, done.figure, f"{name}.svg", others)
     write_file(out / f"{name}.md", page.encode())
     more = "".join(f", {file}" for _, file in others)
-    click.echo(f"{out / name}.svg, .md and .csv{more} written", err=True)
+    say(f"{out / name}.svg, .md and .csv{more} written", err=True)
 
 
 @click.command()
@@ -225,7 +226,7 @@ def command(
         except PipebenchError as error:
             if not every or error.exit_code == ExitCode.INTERRUPTED:
                 raise
-            click.echo(f"warning: {name}: {error}", err=True)
+            say(f"warning: {name}: {error}", err=True)
             codes.append(ExitCode.SOME_FAILED)
             continue
         codes.append(_exit_code(done[-1].results))

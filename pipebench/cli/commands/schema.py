@@ -2,7 +2,7 @@
 
 import click
 
-from pipebench.cli.application import print_json
+from pipebench.cli.terminal import print_json
 
 
 @click.command()

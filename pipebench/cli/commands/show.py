@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipebench.cli.application import console, print_json
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import PipebenchError
 
 MOST_ROWS = 16
@@ -72,7 +72,7 @@ def _gap(kind: str, value: Any, trace: str) -> int:
     for line in execution_lines(
         gap(value, value.schedule, simulated, read_document(trace, "trace")), console().width
     ):
-        click.echo(line)
+        say(line)
     return 0
 
 
@@ -83,7 +83,7 @@ def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
 
     results = open_results(path)
     for notice in results.notices:
-        click.echo(f"warning: {notice}", err=True)
+        say(f"warning: {notice}", err=True)
     if plan_id is None:
         return "rows", Rows(rows=results.rows)
     named = [row for row in results.rows if (row.plan_id or "").startswith(plan_id)]
@@ -110,7 +110,7 @@ def _draw(kind: str, value: Any, picture: Path | None, graph: Path | None) -> No
     for path, write in ((picture, write_picture), (graph, write_graph)):
         if path is not None:
             write(path, kind, value)
-            click.echo(f"{path} written", err=True)
+            say(f"{path} written", err=True)
 
 
 def _plan(kind: str, value: Any) -> None:
@@ -172,5 +172,5 @@ def _profile(kind: str, value: Any) -> None:
 
 
 def _other(kind: str, value: Any) -> None:
-    click.echo(f"{kind}:")
+    say(f"{kind}:")
     print_json(value)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import print_json
+from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def _print_verdict(verdict: "Verdict", scheduled: bool, as_json: bool) -> int:
     elif verdict.status == "valid":
         peak = max(verdict.peak_bytes.values(), default=0)
         fit = f", {verdict.fit}: {gigabytes(peak)} on the fullest device" if verdict.fit else ""
-        click.echo(f"valid{fit}" if scheduled else "valid (the file holds no schedule)")
+        say(f"valid{fit}" if scheduled else "valid (the file holds no schedule)")
     else:
         witness = verdict.witness
-        click.echo(f"{verdict.status}: {f'{witness.rule}: {witness.message}' if witness else verdict.reason}")
+        say(f"{verdict.status}: {f'{witness.rule}: {witness.message}' if witness else verdict.reason}")
     return ExitCode.OK if verdict.status == "valid" else ExitCode.CONDITION_FAILED
 
 
@@ -91,7 +91,7 @@ def _schedule(file: str, plan: str | None, as_json: bool) -> int:
             }
         )
     else:
-        click.echo(
+        say(
             f"valid: {len(found.ranks)} ranks, {len(found.rank_of)} stages, {found.micro_batches} micro-batches; "
             f"most in flight by rank: {', '.join(map(str, found.peaks))} (bytes: with --plan)"
         )

@@ -12,6 +12,7 @@ from rich.text import Text
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings.statistics import tau_b
 from pipebench.domain.row import Row
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import full_width, percent, rate, seconds, with_readable_bytes
 
 CACHED = "from the store, not run again"
@@ -112,7 +113,7 @@ def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = 
     notes = Notes(rows, cached)
     for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
-        console.print(fitting_table(console, block, notes))
+        print_table(console, fitting_table(console, block, notes))
         for line in (*failures(block), *agreement(block), *replays(block)):
             console.print(Text(line), soft_wrap=True)
         console.print()

@@ -15,6 +15,7 @@ from pipebench.bench.difference.plans import PlanDifference, PlanFigures, PlanLa
 from pipebench.bench.difference.results import ResultsDifference, RowChange, RowLabel
 from pipebench.bench.difference.structure import Change, Figure, Move, OperatorChange, Structure
 from pipebench.report.text.plans import operators, span
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import gigabytes, seconds
 
 SECONDS, BYTES = "_s", "_bytes"
@@ -118,10 +119,10 @@ def _print_figures(console: Console, structure: Structure, before: PlanFigures, 
     for name, figures in (("before", before), ("after", after)):
         if figures.trouble:
             print_line(console, f"{name}: {figures.status}: {figures.trouble}")
-    console.print(totals_table(before, after))
+    print_table(console, totals_table(before, after))
     for table in (stages_table(structure, before, after), devices_table(before, after)):
         if table.row_count:
-            console.print(table)
+            print_table(console, table)
 
 
 def totals_table(before: PlanFigures, after: PlanFigures) -> Table:
@@ -263,7 +264,7 @@ def print_results_difference(console: Console, difference: ResultsDifference) ->
     for _, group in groupby(changed, key=_problem_of):
         block = list(group)
         console.print(Text(_heading(block[0].row), style="bold", overflow="fold"))
-        console.print(changes_table(block))
+        print_table(console, changes_table(block))
         for row in block:
             if details := detail(row):
                 print_line(console, f"{row.row.planner}: {details}")

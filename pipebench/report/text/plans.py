@@ -12,6 +12,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.verdict import Verdict
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import full_width, gigabytes, percent, rate, seconds
 
 FIGURES = ("stage", "devices", "b", "flight", "forward", "backward", "memory", "free")
@@ -31,7 +32,7 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
     if full_width(console, whole) <= console.width:
         console.print(whole)
     else:
-        console.print(stage_table(FIGURES, figures))
+        print_table(console, stage_table(FIGURES, figures))
         below = [[row[0], name] for row, name in zip(figures, named, strict=True)]
         console.print(stage_table((FIGURES[0], OPERATORS), below))
     if any(any(split) for stage in plan.stages for split in stage.sharding):

@@ -11,6 +11,7 @@ from pipebench.domain.calibration import Calibration, Errors, FittedRates
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.profile import DeviceCosts, Profile
 from pipebench.domain.units import readable_bytes, readable_seconds
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import gigabytes, seconds
 
 SHOWN = 10
@@ -32,10 +33,10 @@ def print_profile(console: Console, profile: Profile) -> None:
             console.print(Text(f"{label}: {value}"), soft_wrap=True)
     for costs in profile.costs:
         console.print(Text(f"whole model on {costs.device_type}", style="bold"))
-        console.print(_totals(costs))
+        print_table(console, _totals(costs))
         largest = costs.micro_batches[-1]
         console.print(Text(f"most expensive operators at micro-batch {largest}", style="bold"), soft_wrap=True)
-        console.print(_dearest(costs))
+        print_table(console, _dearest(costs))
     if origin.calibration:
         print_calibration(console, origin.calibration)
 
@@ -87,7 +88,7 @@ def print_calibration(console: Console, calibration: Calibration) -> None:
         made.add_column(title, justify="right", no_wrap=True)
     for fit in calibration.fits:
         made.add_row(*_rate_cells(fit, bool(left)))
-    console.print(made)
+    print_table(console, made)
     legend = "half at: rows at which half of the FLOP/s are reached; errors: median/90th percentile"
     console.print(Text(legend), soft_wrap=True)
     console.print(Text(f"whole models: {_range(calibration.sums)} off what was measured"), soft_wrap=True)

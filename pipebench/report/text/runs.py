@@ -14,6 +14,7 @@ from pipebench.bench.rerun import FieldChange, Rerun
 from pipebench.domain.trace import Trace
 from pipebench.report.gantt.gantt import gantt
 from pipebench.report.gantt.text import legend, timeline
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import percent, seconds
 
 SHOWN_PERIODS = 12
@@ -94,7 +95,7 @@ def print_reruns(console: Console, done: Sequence[Rerun]) -> None:
             ratio,
             Text(each.mark, style=STYLE[each.mark]),
         )
-    console.print(table)
+    print_table(console, table)
     for each in done:
         if each.reason:
             console.print(Text(f"  {each.key[:8]}: {each.reason}"), soft_wrap=True)

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.bench.standings import Agreement, Duel, Entrant, RegimeStandings, Standings
+from pipebench.report.text.tables import print_table
 from pipebench.report.units import seconds
 
 MOST_DUELS = 10
@@ -17,12 +18,12 @@ def print_standings(console: Console, standings: Standings) -> None:
         if len(regime.standings) < 2:
             continue
         console.print(Text(heading(regime), style="bold"))
-        console.print(means_table(regime))
+        print_table(console, means_table(regime))
         for line in (*explanations(regime), *regime.notices):
             _line(console, line)
         if regime.duels:
             console.print()
-            console.print(duels_table(shown_duels(regime)))
+            print_table(console, duels_table(shown_duels(regime)))
             if len(regime.duels) > MOST_DUELS:
                 _line(console, f"{len(regime.duels) - MOST_DUELS} more pairs are in the JSON")
             if any(duel.p is not None for duel in regime.duels):

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pipebench.report.text.tables import print_table
 from pipebench.report.tracking.blocks import (
     Block,
     BlockCell,
@@ -153,7 +154,7 @@ def print_report(console: Console, report: TrackingReport) -> None:
                 for line in lines:
                     console.print(Text(f"  {line}"), soft_wrap=True)
             case BlockTable():
-                console.print(_text_table(block))
+                print_table(console, _text_table(block))
 
 
 def _text_table(table: BlockTable) -> RichTable:

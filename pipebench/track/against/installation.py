@@ -111,7 +111,7 @@ def project_name(source: Path) -> str:
 
 def install(what: str, target: Path, source: Path | None = None) -> None:
     """Install a source tree, or a requirement such as mine==1.0, without dependencies. Raises PipebenchError."""
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    words = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
     if source is not None and _can_build(source):
         words.append("--no-build-isolation")
     try:

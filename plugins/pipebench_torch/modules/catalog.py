@@ -1,40 +1,27 @@
-"""Modules by name: torchvision's and transformers' from their configurations, or anything by import path.
+"""Modules by name: torchvision's and transformers' from their configurations, or anything by import path or file.
 
 Nothing is downloaded: weights are made up, times do not depend on them.
 """
 
 import importlib.util
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pipebench.domain.errors import PipebenchError, unknown
+from pipebench_torch.modules.names import TORCHVISION, TRANSFORMERS, family_of, split_name
 
 Inputs = Callable[[int], dict[str, Tensor]]
 """The keyword arguments of a module for so many samples, on torch's current default device."""
 
 _KEPT: list[Any] = []
 """Registrations that last as long as this process."""
-
-TORCHVISION = {
-    "resnet50": 224,
-    "resnet101": 224,
-    "inception_v3": 299,
-    "densenet121": 224,
-    "vgg16": 224,
-    "googlenet": 224,
-    "mobilenet_v3_large": 224,
-    "efficientnet_b0": 224,
-    "vit_b_16": 224,
-    "swin_t": 224,
-    "convnext_tiny": 224,
-}
-"""Names with the side of the image they are made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,43 +34,24 @@ class Source:
 
 
 def source_of(text: str) -> Source:
-    """The module of a name: torchvision:NAME, transformers:NAME, NAME of either, or package.module:function.
+    """The module of a name: torchvision:NAME, transformers:NAME, NAME of either, package.module:function or
+    ./file.py:function. Whoever calls this has made sure that the user typed the name (see modules.names).
 
     The function returns a module that has a method `example_inputs(samples)` giving its keyword arguments, or a
     pair of a module and such a function. Options in brackets go to the configuration or the function.
     Raises PipebenchError for a name that does not exist or an import that fails.
     """
-    name, _, inside = text.partition("[")
-    options = dict(_option(part) for part in inside.rstrip("]").split(",") if part)
-    family, colon, short = name.partition(":")
+    name, options = split_name(text)
+    place, colon, short = name.rpartition(":")
     if not colon:
-        family, short = _family(name), name
-    if family == "torchvision":
+        place, short = family_of(name), name
+        if not place:
+            raise unknown("model", name, [*TORCHVISION, *TRANSFORMERS])
+    if place == "torchvision":
         return _torchvision(short, options)
-    if family == "transformers":
+    if place == "transformers":
         return _transformers(short, options)
-    return _import_source(family, short, options)
-
-
-def is_in_catalog(name: str) -> bool:
-    """Whether a bare name is one of torchvision's or transformers' here."""
-    return name in TORCHVISION or name in TRANSFORMERS
-
-
-def _family(name: str) -> str:
-    if name in TRANSFORMERS:
-        return "transformers"
-    if name in TORCHVISION:
-        return "torchvision"
-    raise unknown("model", name, [*TORCHVISION, *TRANSFORMERS])
-
-
-def _option(part: str) -> tuple[str, Any]:
-    key, _, value = part.partition("=")
-    try:
-        return key.strip(), int(value)
-    except ValueError:
-        return key.strip(), {"true": True, "false": False}.get(value.strip(), value.strip())
+    return _made_source(place, short, options)
 
 
 def _torchvision(name: str, options: dict[str, Any]) -> Source:
@@ -191,14 +159,9 @@ def _quiet(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {**dict.fromkeys(names, 0.0), **options}
 
 
-TRANSFORMERS: dict[str, Callable[[Any, dict[str, Any]], tuple[Callable[[], nn.Module], Inputs]]] = {
-    "bert": _bert,
-    "gpt2": _gpt2,
-    "vit": _vit,
-    "clip": _clip,
-    "t5": _t5,
-    "llama": _llama,
-}
+BUILDERS: dict[str, Callable[[Any, dict[str, Any]], tuple[Callable[[], nn.Module], Inputs]]] = dict(
+    zip(TRANSFORMERS, (_bert, _gpt2, _vit, _clip, _t5, _llama), strict=True)
+)
 
 
 def _transformers(name: str, options: dict[str, Any]) -> Source:
@@ -209,29 +172,28 @@ def _transformers(name: str, options: dict[str, Any]) -> Source:
     if importlib.util.find_spec("torchvision") is not None:
         _torchvision_models()
     try:
-        build, inputs = TRANSFORMERS[name](importlib.import_module("transformers"), options)
+        build, inputs = BUILDERS[name](importlib.import_module("transformers"), options)
     except (TypeError, ValueError) as error:
         raise PipebenchError(f"transformers:{name}: {error}") from error
     return Source(name, build, inputs)
 
 
-def _import_source(package: str, function: str, options: dict[str, Any]) -> Source:
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+def _made_source(place: str, function: str, options: dict[str, Any]) -> Source:
+    """What a function makes. place: a module on the import path, or a Python file."""
+    name = f"{place}:{function}"
     try:
-        make = getattr(importlib.import_module(package), function)
-    except (ImportError, AttributeError) as error:
-        raise PipebenchError(
-            f"{package}:{function} cannot be imported: {error}", "name it package.module:function"
-        ) from error
+        module = _module_in(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        make = getattr(module, function)
+    except Exception as error:  # the user's module may raise anything
+        what = f"{type(error).__name__}: {error}" if not isinstance(error, ImportError | AttributeError) else error
+        raise PipebenchError(f"{name} cannot be imported: {what}", _remedy(place, function)) from error
     with torch.device("meta"):
         made = make(**options)
     inputs: Inputs | None = made[1] if isinstance(made, tuple) else getattr(made, "example_inputs", None)
     module = made[0] if isinstance(made, tuple) else made
     if not isinstance(module, nn.Module) or inputs is None:
         raise PipebenchError(
-            f"{package}:{function} gives {type(module).__name__} without example inputs",
+            f"{name} gives {type(module).__name__} without example inputs",
             "return a torch.nn.Module that has a method example_inputs(samples), or (module, function)",
         )
 
@@ -240,4 +202,31 @@ def _import_source(package: str, function: str, options: dict[str, Any]) -> Sour
         built: nn.Module = again[0] if isinstance(again, tuple) else again
         return built
 
-    return Source(function if function != "build" else package.rpartition(".")[2], build, inputs)
+    short = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+    return Source(function if function != "build" else short, build, inputs)
+
+
+def _module_in(file: Path) -> ModuleType:
+    """The module in a file, found by its place. Its folder does not come on the import path."""
+    name = f"pipebench_model_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise ImportError(f"there is no file {str(file)!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _remedy(place: str, function: str) -> str:
+    """What to type instead. The current folder is not on the import path: a file there may be anybody's."""
+    here = Path(*place.split(".")).with_suffix(".py")
+    if place.endswith(".py"):
+        return "what it imports beside it is found in folders named in PYTHONPATH"
+    if here.is_file():
+        return f"this folder is not on the import path: write ./{here}:{function}"
+    return "name it package.module:function, or ./file.py:function"

@@ -1,7 +1,6 @@
 """The model that a profile is made of, or is of: captured where it was captured, else operators of known kinds."""
 
 import torch
-from msgspec import UNSET
 
 from pipebench.costs.rescale import in_precision
 from pipebench.domain.errors import PipebenchError
@@ -35,20 +34,23 @@ def subject(
     return model
 
 
-def model_of(problem: Problem, seed: int, device: torch.device | None = None) -> StageableModel:
+def model_of(
+    problem: Problem, seed: int, device: torch.device | None = None, captured: str = ""
+) -> StageableModel:
     """The model, the same in every process. device: where its constants are made (None: the CPU).
 
+    captured: what modules.names.model_to_build allows; empty: operators of known kinds.
     Raises UnsupportedProblem for a kind without an implementation, PipebenchError when the captured module is
     no longer the one that was profiled.
     """
     graph, origin = problem.profile.graph, problem.profile.provenance
-    if origin.model is UNSET or not origin.model:
+    if not captured:
         return SyntheticModel(graph, seed, problem.regime.precision)
     options = typed_options(parse_reference(origin.profiler), ProfilerOptions)
     where = device or torch.device("cpu")
-    model = subject(None, origin.model, problem.regime.precision, options, seed, where)
+    model = subject(None, captured, problem.regime.precision, options, seed, where)
     if model.graph != graph:
-        raise PipebenchError(f"{origin.model} is not what it was when it was profiled", "profile it again")
+        raise PipebenchError(f"{captured} is not what it was when it was profiled", "profile it again")
     return model
 
 

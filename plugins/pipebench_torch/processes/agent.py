@@ -1,4 +1,4 @@
-"""The processes of one node, started by torchrun's agent: `python -m pipebench_torch.processes.agent FOLDER`.
+"""The processes of one node, started by torchrun's agent (processes.launch starts this).
 
 They end when one of them fails, when another node says so, when the time is over or when the one who started this
 is gone. Afterwards every node has what the processes of all nodes left.
@@ -7,7 +7,6 @@ is gone. Afterwards every node has what the processes of all nodes left.
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
+from pipebench.hooks.parent import outlive_parent
 from pipebench_torch.processes.job import ENDED, ERROR, GRACE_S, OUTPUT, PIDS, START, NodeEnding, Start, write
 from pipebench_torch.processes.meeting import SHARE_S, Meeting, NodeFailed, first_line
 
@@ -58,6 +58,7 @@ def _run(folder: Path, start: Start, meeting: Meeting) -> NodeEnding:
     agent = _agent(folder, start, meeting.port, left_s)
     watch = _Watch(folder, start, meeting, agent)
     watch.start()
+    outlive_parent()
     result, trouble = None, ""
     try:
         result = agent.run()
@@ -175,7 +176,3 @@ def _output_end(folder: Path, local: int) -> bytes:
         for path in folder.glob(f"logs/*/attempt_0/{local}/{name}"):
             found += path.read_bytes()[-4000:]
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))

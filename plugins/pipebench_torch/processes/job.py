@@ -81,6 +81,7 @@ class Job(Value, frozen=True, kw_only=True):
     data_bytes: most private memory of a process beyond what it starts with (0: no limit).
     verify: compare with a single process.
     chain: the stages in order where torch.distributed.pipelining runs them, else empty.
+    captured: the model to build; empty: operators of known kinds.
     """
 
     planned: PlannedProblem
@@ -91,6 +92,7 @@ class Job(Value, frozen=True, kw_only=True):
     data_bytes: tuple[int, ...] = ()
     verify: bool = False
     chain: tuple[int, ...] = ()
+    captured: str = ""
     seed: int = 0
 
 

@@ -120,6 +120,11 @@ def _ending(code: int) -> str:
     return f"was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
 
 
+AGENT = (
+    "import os, sys; from pathlib import Path; from pipebench.hooks.parent import end_with_parent;"
+    "end_with_parent(os.getppid());"  # until it has imported torch, and sees to that itself
+    "from pipebench_torch.processes.agent import main; sys.exit(main(Path(sys.argv[1])))"
+)
 POLL_S = 0.02
 CLOSE_S = 8.0
 """How long after the deadline the agent may take to hear why the others stopped."""
@@ -152,7 +157,7 @@ def run_ranks(
     log = folder / "agent"
     with log.open("wb") as file:
         agent = subprocess.Popen(
-            [sys.executable, "-m", "pipebench_torch.processes.agent", str(folder)],
+            [sys.executable, "-P", "-c", AGENT, str(folder)],
             env={**DEFAULTS, **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=file,

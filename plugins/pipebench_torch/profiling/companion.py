@@ -8,11 +8,13 @@ from threading import Thread
 
 import msgspec
 
+from pipebench.hooks.parent import end_with_parent
 from pipebench_torch.profiling.companions import READY, Company
 
 
 def main(file: Path) -> int:
     """Run passes of the size read last from the input, until the input ends."""
+    end_with_parent(os.getppid())
     import torch
 
     from pipebench_torch.machine import machine_of

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
+from pipebench.hooks.scratch import scratch_folder
 from pipebench_torch.plugin import ProfilerOptions
 
 READY = b"ready"
@@ -61,13 +61,13 @@ class Companions:
 def companions(each: list[Company]) -> Iterator[Companions]:
     """Start the companions, and end them. They end with their standard input, however this process ends."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipebench-")))
+        folder = stack.enter_context(scratch_folder())
         processes, errors = [], []
         for company in each:
             told, error = folder / f"company-{company.place}", folder / f"errors-{company.place}"
             told.write_bytes(msgspec.msgpack.encode(company))
             process = subprocess.Popen(
-                [sys.executable, "-m", "pipebench_torch.profiling.companion", str(told)],
+                [sys.executable, "-P", "-m", "pipebench_torch.profiling.companion", str(told)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stack.enter_context(error.open("wb")),

@@ -2,17 +2,16 @@
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import cast
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, LinkRequest
+from pipebench.hooks.scratch import scratch_folder
 from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.processes.job import JOB, read_report, write
 from pipebench_torch.processes.launch import run_ranks
@@ -142,10 +141,9 @@ def links(context: Context) -> Cluster:
         "rendezvous": options.rendezvous,
         "version of torch": version("torch"),
     }
-    with tempfile.TemporaryDirectory(prefix="pipebench-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         write(folder / JOB, job)
-        command = [sys.executable, "-m", "pipebench_torch.profiling.link_worker", str(folder)]
+        command = [sys.executable, "-P", "-m", "pipebench_torch.profiling.link_worker", str(folder)]
         run_ranks(command, request.devices, folder, time.monotonic() + options.timeout_s, node, facts)
         report = read_report(folder, 0, LinkReport)
     names = report.names if device == "cuda" else (device,) * request.devices

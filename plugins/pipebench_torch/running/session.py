@@ -24,7 +24,7 @@ def run_session(job: Job, rank: int, local: int, status: Status) -> ProcessRepor
     """Build, verify, measure. Raises UnsupportedProblem for an operator that cannot be built."""
     status.say("building the model")
     machine = machine_of(job.device, job.backend, local)
-    model = model_of(job.planned.problem, job.seed, machine.device)
+    model = model_of(job.planned.problem, job.seed, machine.device, job.captured)
     status.say("comparing clocks with rank 0")
     session = Session(job, model.graph, rank, machine, status, Clocks(job.backend))
     difference = session.check_gradients(model) if job.verify else None
@@ -119,7 +119,9 @@ class Session:
                 "comparing gradients with a single process" if self.rank == 0 else "waiting for rank 0 to compare"
             )
             self.status.say(waiting)
-            alone = model if job.device == "cpu" else model_of(job.planned.problem, job.seed)
+            alone = (
+                model if job.device == "cpu" else model_of(job.planned.problem, job.seed, captured=job.captured)
+            )
             mini_batch = job.planned.problem.mini_batch
             return compare_gradients(for_checking(alone), runner, mini_batch)
 

@@ -50,7 +50,7 @@ def stored(number: int = 0, script_id: str | None = None, **row: Any) -> StoredR
         "regime": "sync",
         "problem_id": PROBLEM.problem_id,
         "workload_id": PROBLEM.workload_id,
-        "planner": "mine",
+        "planner": "mine[depth=2]",
         "status": "ok",
         "key": key,
         "repetition": number,

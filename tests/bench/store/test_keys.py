@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import StoredRow, TrialInputs, keys, trial_key
@@ -339,8 +340,9 @@ def test_programs_are_known_by_their_file_and_words(made: Made, tmp_path: Path) 
 def test_a_stored_row_says_how_to_run_its_trial_again(made: Made) -> None:
     host = made.host()
     asked = trial(host, "mine[depth=3]", scheduler="second", seed=5, repeat=2)
+    row = structs.replace(stored(1, key="").row, planner="mine[depth=3]", scheduler="second")
     found = trial_inputs(host, asked, PROBLEM.problem_id)
-    line = stored_row(asked, found, stored(1, key="").row)
+    line = stored_row(asked, found, row)
     assert isinstance(line, StoredRow)
     assert line.key == line.row.key == trial_key(found)
     assert (line.planner, line.scheduler, line.executors) == ("mine[depth=3]", "second", ("simulate",))

@@ -7,6 +7,7 @@ import pytest
 from pipebench.bench.suites import Settings, load_suites, settle
 from pipebench.bench.suites.selection import Selection, chosen_suites
 from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.trust import Trust, UntrustedName
 from tests.bench.suite_files import HEAD, workload, write
 
 FULL = """
@@ -24,7 +25,9 @@ repeat = 5
 
 def test_what_the_command_line_leaves_open_the_suite_says(tmp_path: Path) -> None:
     suites = load_suites([write(tmp_path, HEAD + FULL + workload())])
-    assert settle(suites, Settings()) == Settings(
+    with pytest.raises(UntrustedName, match=r"own\.py.*other\.py.*program"):
+        settle(suites, Settings())
+    assert settle(suites, Settings(), Trust(given=True)) == Settings(
         planners=(
             "madpipe",
             str(tmp_path / "own.py"),

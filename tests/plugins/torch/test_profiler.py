@@ -15,10 +15,12 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import Profile
 from pipebench.hooks.context import ProfileRequest
+from pipebench.hooks.trust import UntrustedName
 from tests.plugins.running import services
 from tests.plugins.torch.small import cpu_cluster, run, stages
 
-BUILD = "tests.plugins.torch.user_module:build"
+USER = Path(__file__).with_name("user_module.py")
+BUILD = f"{USER}:build"
 REQUEST = ProfileRequest(devices=(DeviceType(name="cpu", memory_bytes=1),), micro_batches=(2, 4))
 
 
@@ -134,13 +136,17 @@ def test_a_captured_module_runs_in_stages() -> None:
     problem = Problem(profile=profile, cluster=on, mini_batch=8, regime=Regime(mode="sync"))
     middle = names.index("layers.1.norm")
     plan = Plan(stages=stages([names[:middle], names[middle:]], micro_batch=2))
-    _, said = run(problem, plan, services().schedule("1f1b", problem, plan))
+    schedule = services().schedule("1f1b", problem, plan)
+    with pytest.raises(UntrustedName, match=r"user_module\.py:build, imported and called"):
+        run(problem, plan, schedule)
+    _, said = run(problem, plan, schedule, model=BUILD)
     assert said == "gradients equal those of a single process: exactly, in float64"
 
 
 @pytest.mark.usefixtures("warm")
 def test_a_table_that_two_operators_use_counts_once_and_is_not_cut() -> None:
-    profile = measured("tests.plugins.torch.user_module:tied")
+    tied = f"{USER}:tied"
+    profile = measured(tied)
     graph = profile.graph
     assert graph.parameter_bytes == {"table.weight": 4 * 11 * 16, "inner.weight": 4 * 256, "inner.bias": 4 * 16}
     assert [op.parameters for op in graph.operators if op.name in ("table", "head")] == [("table.weight",)] * 2
@@ -150,9 +156,9 @@ def test_a_table_that_two_operators_use_counts_once_and_is_not_cut() -> None:
     names = [op.name for op in graph.operators]
     cut = Plan(stages=stages([names[:-1], names[-1:]], micro_batch=2))
     with pytest.raises(UnsupportedProblem, match=r"'table.weight' is used in stages 0 and 1"):
-        run(problem, cut, services().schedule("1f1b", problem, cut))
+        run(problem, cut, services().schedule("1f1b", problem, cut), model=tied)
     whole = Plan(stages=stages([names], micro_batch=2))
-    _, said = run(problem, whole, services().schedule("1f1b", problem, whole))
+    _, said = run(problem, whole, services().schedule("1f1b", problem, whole), model=tied)
     assert said.startswith("gradients equal those of a single process")
 
 

@@ -16,6 +16,7 @@ from pipebench.bench.searches.isolation.confinement import confine
 from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
+from pipebench.hooks.parent import end_with_parent
 
 
 class Errand(Value, frozen=True, kw_only=True):
@@ -114,6 +115,7 @@ def _surroundings(errand: Errand) -> None:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     confine([folder for folder in (errand.own, errand.kernels) if folder], errand.network)
+    end_with_parent(os.getppid())  # a new user namespace forgets this, so it comes last
 
 
 def _address_space_bytes() -> int | None:

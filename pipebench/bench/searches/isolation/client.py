@@ -107,7 +107,7 @@ class Isolation:
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
+                [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,

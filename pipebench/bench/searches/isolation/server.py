@@ -33,6 +33,7 @@ from pipebench.bench.searches.isolation.wire import (
 )
 from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.manager import Host
+from pipebench.hooks.parent import end_with_parent, outlive_parent
 
 OUTLIVING_S = 0.5
 """How long processes that a child has started may still run after it; multiprocessing's end by themselves."""
@@ -44,8 +45,10 @@ def serve(control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
+    end_with_parent(os.getppid())  # until the connection tells
     host = _prepare()
     cores = _cores()
+    outlive_parent()
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:

@@ -3,6 +3,7 @@
 import click
 
 from pipebench.cli.groups import lazy_group
+from pipebench.cli.terminal import say
 
 COMMANDS = {
     "new": "a complete package with a plugin that works",
@@ -17,4 +18,4 @@ COMMANDS = {
 def command(context: click.Context) -> None:
     """Write, check and look after plugins."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        say(context.get_help())

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         print_json({"target": name, "totals": _totals(report), "outcomes": report.outcomes})
     else:
-        click.echo(f"{name}: {report.totals}")
+        say(f"{name}: {report.totals}")
     if report.count("waived") == len(report.outcomes):
         raise PipebenchError(f"{name}: no check ran", exit_code=ExitCode.NOTHING_RAN)
     return ExitCode.CONDITION_FAILED if report.count("failed") else ExitCode.OK
@@ -42,7 +43,7 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
 
 def _show(outcome: "CheckOutcome") -> None:
     line = f"{MARKS[outcome.status]:<7} {outcome.slot} {outcome.component}: {outcome.check}"
-    click.echo(f"{line}: {outcome.reason}" if outcome.reason else line)
+    say(f"{line}: {outcome.reason}" if outcome.reason else line)
 
 
 def _totals(report: "ConformanceReport") -> dict[str, int]:

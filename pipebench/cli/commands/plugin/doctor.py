@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from pipebench.cli.application import print_json
+from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode
 
 
@@ -25,7 +25,7 @@ def command(as_json: bool) -> int:
         print_json({"plugins": len(listed), "ailments": [asdict(each) for each in found]})
     else:
         for each in found:
-            click.echo(f"{each.plugin}: {each.what}\n    {each.remedy}")
+            say(f"{each.plugin}: {each.what}\n    {each.remedy}")
         components = sum(len(names) for entry in listed for names in entry.slots.values())
-        click.echo(f"{len(listed)} plugins, {components} components: {len(found) or 'nothing'} wrong")
+        say(f"{len(listed)} plugins, {components} components: {len(found) or 'nothing'} wrong")
     return ExitCode.CONDITION_FAILED if found else ExitCode.OK

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.application import print_json
+from pipebench.cli.terminal import print_json, say
 
 if TYPE_CHECKING:
     from pipebench.hooks.inventory import PluginEntry
@@ -29,10 +29,10 @@ def command(as_json: bool) -> int:
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[5]]).rstrip())
+        say("  ".join([*cells, row[5]]).rstrip())
     for entry in listed:
         for line in entry.troubles:
-            click.echo(f"warning: {line}", err=True)
+            say(f"warning: {line}", err=True)
     return 0
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.terminal import say
 
 
 @click.command()
@@ -31,6 +32,6 @@ def command(name: str, slot: str, into: Path) -> int:
     show_new_warnings(host)
     package = new_package(name, slot, into, taken)
     for path in write_package(package):
-        click.echo(str(package.folder / path))
-    click.echo(f"next: pip install -e {package.folder}, then pytest {package.folder}", err=True)
+        say(str(package.folder / path))
+    say(f"next: pip install -e {package.folder}, then pytest {package.folder}", err=True)
     return 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.commands.track.options import acknowledged_file, acknowledged_option, history_option
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError, unknown
 
 
@@ -35,10 +36,10 @@ def command(events: tuple[str, ...], every: bool, reason: str, history: Path, ac
             raise unknown("open event", name, opened)
     chosen = list(opened) if every else list(dict.fromkeys(events))
     if not chosen:
-        click.echo("nothing is open", err=True)
+        say("nothing is open", err=True)
         return 0
     about = {name: f"{event.subject}: {event.kind}, {event.told[:10]}" for name, event in opened.items()}
     added = [Acknowledgement(event=name, reason=reason, about=about[name], at=now()) for name in chosen]
     acknowledge(file, added)
-    click.echo(f"{len(added)} acknowledged in {file}: commit it", err=True)
+    say(f"{len(added)} acknowledged in {file}: commit it", err=True)
     return 0

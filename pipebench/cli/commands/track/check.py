@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.application import console, open_host, print_json, show_new_warnings
+from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.track import options
 from pipebench.cli.commands.track.options import (
     acknowledged_file,
@@ -17,8 +17,11 @@ from pipebench.cli.commands.track.options import (
     html_option,
     markdown_option,
 )
+from pipebench.cli.parameters import trust_option
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.hooks.trust import OPTION
 
 if TYPE_CHECKING:
     from pipebench.track.against.comparison import Against
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--against", help="A git revision or a version of this repository's package to compare with.")
 @click.option("--planners", multiple=True, help="With --against: planners, by commas  [default: the package's]")
 @click.option("--budget", callback=duration_s, default="20m", show_default=True, help="With --against: time.")
+@trust_option
 @html_option
 @markdown_option
 @click.option("--json", "as_json", is_flag=True, help="The judgement as JSON on stdout.")
@@ -72,7 +76,9 @@ def command(
 def _refuse_choice(choice: dict[str, Any]) -> None:
     """Options of --against alone."""
     written = _option_names()
-    named = [written[name] for name, value in choice.items() if name != "budget" and value not in (None, ())]
+    unsaid = (None, ())
+    said = [name for name, value in choice.items() if value is not False and value not in unsaid]
+    named = [written[name] for name in said if name != "budget"]
     if named:
         raise PipebenchError(f"{', '.join(named)} would be for --against", "name a revision, or leave them out")
 
@@ -84,18 +90,17 @@ def _option_names() -> dict[str, str]:
 
 
 def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Path | None, as_json: bool) -> int:
-    import tempfile
-
+    from pipebench.hooks.scratch import scratch_folder
     from pipebench.report.tracking.reports import against_report
     from pipebench.track.against.comparison import compare_sides
     from pipebench.track.against.installation import install_sides
 
     budget_s = choice.pop("budget")
-    with tempfile.TemporaryDirectory(prefix="pipebench-against-") as scratch:
-        click.echo("installing both …", err=True)
-        sides = install_sides(named, Path.cwd(), Path(scratch))
+    with scratch_folder() as scratch:
+        say("installing both …", err=True)
+        sides = install_sides(named, Path.cwd(), scratch)
         arguments = _arguments(choice, sides.distribution)
-        click.echo(f"{sides.after.name} against {sides.before.name}: running in turns …", err=True)
+        say(f"{sides.after.name} against {sides.before.name}: running in turns …", err=True)
         found: Against = compare_sides(sides, arguments, Path.cwd(), budget_s, _print_pair)
     report = against_report(found)
     options.write(report, html, markdown)
@@ -110,6 +115,7 @@ def _arguments(choice: dict[str, Any], distribution: str) -> Sequence[str]:
     """The options of `compare` for both sides."""
     planners = choice.pop("planners") or (",".join(_planners_of(distribution)),)
     words = [word for name in planners for word in ("--planners", name)]
+    words += [OPTION] if choice.pop("trust") else []
     written = _option_names()
     for name, value in choice.items():
         values = value if isinstance(value, tuple) else () if value is None else (value,)
@@ -136,4 +142,4 @@ def _same(one: str, other: str) -> bool:
 
 def _print_pair(done: int, most: int) -> None:
     if console(stderr=True).is_terminal or done == 0:
-        click.echo(f"pair {done + 1} of at most {most}", err=True)
+        say(f"pair {done + 1} of at most {most}", err=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.commands.track.options import duration_s
+from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 
 INSTALL, BRANCH, CRON, PYTHON = "python -m pip install .", "pipebench-history", "23 2 * * *", "3.11"
@@ -71,5 +72,5 @@ def command(
     if output.exists() and not force and read_file(output) != data:
         raise PipebenchError(f"{str(output)!r} is there and says something else", "replace it with --force")
     write_file(output, data)
-    click.echo(f"{output} written: commit it; the history goes to the branch {branch}", err=True)
+    say(f"{output} written: commit it; the history goes to the branch {branch}", err=True)
     return 0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipebench.cli.application import console
 from pipebench.cli.parameters import LONGEST_S
+from pipebench.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from pipebench.report.tracking.blocks import TrackingReport
@@ -66,7 +66,7 @@ def write(report: "TrackingReport", html: Path | None, markdown: Path | None) ->
     for path, text in ((html, as_html), (markdown, as_markdown)):
         if path is not None:
             write_file(path, text(report).encode())
-            click.echo(f"{path} written", err=True)
+            say(f"{path} written", err=True)
 
 
 def show(report: "TrackingReport") -> None:

@@ -9,7 +9,8 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
-from pipebench.cli.parameters import finite_seconds, memory_bytes
+from pipebench.cli.parameters import finite_seconds, memory_bytes, trust_in_files, trust_option
+from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
 @click.option("--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
 @click.option("--import-only", is_flag=True, help="Run nothing, only import.")
+@trust_option
 @workload_options
 def command(history: Path, budget: float, benchmark_json: str | None, import_only: bool, **choice: Any) -> int:
     """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
@@ -47,9 +49,9 @@ def command(history: Path, budget: float, benchmark_json: str | None, import_onl
     imported = read_benchmarks(benchmark_json, this_machine(), now) if benchmark_json else None
     opened = prepare(history, now, imported)
     for notice in opened.notices:
-        click.echo(f"note: {notice}", err=True)
+        say(f"note: {notice}", err=True)
     if not opened.of_class(this_machine().name):
-        click.echo(f"note: a machine not seen before in {history}: {this_machine().words}", err=True)
+        say(f"note: a machine not seen before in {history}: {this_machine().words}", err=True)
     host = open_host()
     request = None
     if not import_only:
@@ -58,7 +60,7 @@ def command(history: Path, budget: float, benchmark_json: str | None, import_onl
     show_new_warnings(host)
     top = repository(Path.cwd())
     done = record(host, request, opened, budget, describe_revision(top) if top else "", imported, _Watcher())
-    click.echo(about(done.night, done.file), err=True)
+    say(about(done.night, done.file), err=True)
     return _exit_code(done.night)
 
 
@@ -84,10 +86,11 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
         memory_bytes=choice.pop("search_memory"),
         seed=choice.pop("seed"),
     )
-    settings = settle(chosen_suites(selection(choice)), said)
+    trusting = trust_in_files(choice.pop("trust"))
+    settings = settle(chosen_suites(selection(choice)), said, trusting)
     if not settings.planners:
         settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
-    return comparison_request(host, chosen_workloads(host, choice), settings)
+    return comparison_request(host, chosen_workloads(host, choice), settings, trust=trusting)
 
 
 def _exit_code(night: "Night") -> int:
@@ -100,11 +103,11 @@ class _Watcher:
 
     def phase(self, what: str) -> None:
         """A new part begins."""
-        click.echo(f"{what} …", err=True)
+        say(f"{what} …", err=True)
 
     def starting(self, trial: object) -> None:
         """Nobody is told of single trials."""
 
     def waiting(self) -> None:
         """Another run of pipebench has the machine: times of this night may be missing."""
-        click.echo("another pipebench run has this machine: waiting for it", err=True)
+        say("another pipebench run has this machine: waiting for it", err=True)

@@ -1,0 +1,26 @@
+"""Text for terminals: what files and plugins hold may have characters that a terminal obeys."""
+
+import re
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Controls of both sets but tab and newline, and marks that turn the direction of writing."""
+PICTURES = 0x2400
+"""Where Unicode has a picture of each of the first 32 characters."""
+DELETE = "\x7f"
+
+
+def printable(text: str) -> str:
+    """The text with a visible sign for each character that a terminal would obey; as long as it was."""
+    return CONTROL.sub(_picture, text)
+
+
+def printable_json(text: str) -> str:
+    """JSON with such characters escaped, so that it means what it meant. Only strings of JSON can hold them."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _picture(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == DELETE:
+        return "\u2421"
+    return chr(PICTURES + ord(character)) if ord(character) < 32 else "\ufffd"
