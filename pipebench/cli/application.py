@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.hooks.manager import Host
-
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipebench.hooks.manager import Host
 
-def open_host() -> Host:
-    """The host, its warnings printed to stderr, one line each."""
-    host = Host()
+
+def open_host() -> "Host":
+    """The host of the installed plugins, its warnings printed to stderr, one line each."""
+    from pipebench.bench.cage.installed import installed_host
+
+    host = installed_host()
     for line in host.warnings:
         click.echo(f"warning: {line}", err=True)
     host.warnings_shown = len(host.warnings)
     return host
 
 
-def show_new_warnings(host: Host) -> None:
+def show_new_warnings(host: "Host") -> None:
     """Print the warnings that came up after the host was opened (a failed hook, a name clash)."""
     for line in host.warnings[host.warnings_shown :]:
         click.echo(f"warning: {line}", err=True)

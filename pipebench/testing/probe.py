@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -203,6 +204,21 @@ def make_calls(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
         answer = _answer(host, call, empty_folder)
         signal.setitimer(signal.ITIMER_REAL, 0)
         send(msgspec.msgpack.encode(answer))
+
+
+SAMPLE = "pipebench.testing.probe:send_package_file"
+
+
+def send_package_file(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
+    """The bytes of the file that "package:path" names; or the kind of the error, as text."""
+    del host
+    package, _, path = given.decode().partition(":")
+    found: bytes | str
+    try:
+        found = files(package).joinpath(path).read_bytes()
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        found = type(error).__name__
+    send(msgspec.msgpack.encode(found))
 
 
 def _answer(host: Host, call: Call, empty_folder: str) -> Answer:

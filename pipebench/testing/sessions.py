@@ -9,14 +9,14 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.client import ChildExit, errand_folder, isolation
+from pipebench.bench.searches.isolation.errand import Errand
 from pipebench.bench.searches.isolation.wire import BrokenWire, frames
-from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
-from pipebench.testing.calls import Answer, Call
-from pipebench.testing.probe import WORK
+from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.testing.probe import SAMPLE, WORK
 from pipebench.testing.verdicts import first_failure
 
 
@@ -45,6 +45,22 @@ def _run(calls: Sequence[Call]) -> ChildExit:
             memory_bytes=SEARCH_MEMORY_BYTES,
         )
         return isolation().run(errand, time.monotonic() + sum(call.most_s for call in calls))
+
+
+def package_file(named: str) -> bytes | str:
+    """The bytes of a file of an installed package, "package:path"; or why there is none, as text."""
+    with TemporaryDirectory(prefix="pipebench-kit-", ignore_cleanup_errors=True) as empty_folder:
+        errand = Errand(
+            work=SAMPLE,
+            given=named.encode(),
+            kernels=False,
+            folder=empty_folder,
+            environment=dict(os.environ),
+            memory_bytes=SEARCH_MEMORY_BYTES,
+        )
+        ended = isolation().run(errand, time.monotonic() + LONG_S)
+    sent = frames(ended.sent)
+    return msgspec.msgpack.decode(sent[0], type=bytes | str) if sent else _code(ended.code)
 
 
 def _decode_answers(ended: ChildExit) -> list[Answer]:

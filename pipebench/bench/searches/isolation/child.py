@@ -13,36 +13,25 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from pipebench.bench.components import ready_planner
+from pipebench.bench.searches.isolation.errand import Errand
 from pipebench.bench.searches.isolation.wire import frame, write_all
-from pipebench.bench.searches.perform import failure, perform
 from pipebench.bench.searches.request import SearchReport, SearchRequest
-from pipebench.domain.value import Value
+from pipebench.hooks.catalogue import ChildHost
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
 
-class Errand(Value, frozen=True, kw_only=True):
-    """A search with its surroundings: folder, environment, and memory beyond what the server has.
+def become_child(payload: bytes, reports: int, output: int) -> NoReturn:
+    """Run the errand in the payload; reports go to one pipe, whatever is printed to the other. Never returns.
 
-    work: "module:function" to call instead, as function(host, given, send); what it sends are frames of its own.
+    Plugins are imported here and nowhere above: the one that the errand is about, and those that it asks for.
     """
-
-    request: SearchRequest | None = None
-    work: str = ""
-    given: bytes = b""
-    folder: str
-    environment: dict[str, str]
-    memory_bytes: int
-
-
-def become_child(host: Host, payload: bytes, reports: int, output: int) -> NoReturn:
-    """Run the errand in the payload; reports go to one pipe, whatever is printed to the other. Never returns."""
     try:
         os.setsid()
         _streams(output)
         errand = msgspec.msgpack.decode(payload, type=Errand)
         _surroundings(errand)
+        host = ChildHost(errand.index)
 
         def send(payload: bytes) -> None:
             write_all(reports, frame(payload))
@@ -61,6 +50,9 @@ def become_child(host: Host, payload: bytes, reports: int, output: int) -> NoRet
 
 
 def _search(host: Host, request: SearchRequest, send: Callable[[bytes], None]) -> None:
+    from pipebench.bench.components import ready_planner
+    from pipebench.bench.searches.perform import failure, perform
+
     def report(each: SearchReport) -> None:
         send(msgspec.msgpack.encode(each))
 

@@ -3,6 +3,7 @@ how each ended.
 """
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -12,16 +13,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from pipebench.bench.components import Ready
-from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.wire import BrokenWire, frames, receive, send_with_descriptors
-from pipebench.bench.searches.perform import perform
+from pipebench.bench.searches.isolation.errand import Errand
+from pipebench.bench.searches.isolation.wire import (
+    HEADER,
+    BrokenWire,
+    frame,
+    frames,
+    receive,
+    send_with_descriptors,
+)
 from pipebench.bench.searches.request import SearchReport, SearchRequest
-from pipebench.bench.searches.search import GRACE_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
 
@@ -52,7 +60,10 @@ class ChildExit:
 
 
 class Isolation:
-    """One fork server and its connection. Not for several threads at once: `run` takes turns."""
+    """One fork server and its connection. Not for several threads at once: `run` takes turns.
+
+    index: slot and name of each component to its entry point, for errands that bring no index of their own.
+    """
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -69,18 +80,34 @@ class Isolation:
                 start_new_session=True,
             )
         self._control = ours
-        self._greeted = False
+        self._greeted = self._prepares = self._warm = False
+        self.index: dict[str, dict[str, str]] = {}
 
     def fits(self) -> bool:
         """Whether the server runs and has this process' import path."""
         return self._server.poll() is None and self._surroundings == _surroundings()
 
-    def run(self, errand: Errand, deadline_s: float) -> ChildExit:
-        """Run one search to its end, or kill it and all its processes at the deadline (time.monotonic())."""
+    def prepare(self) -> None:
+        """Let the server import what searches need, while this process goes on."""
+        with self._turn:
+            if not self._prepares:
+                self._prepares = True
+                with contextlib.suppress(OSError):  # a server that is gone is seen when it is needed
+                    self._control.sendall(frame(b""))
+
+    def run(self, errand: Errand, deadline_s: float, heard: Callable[[bytes], None] | None = None) -> ChildExit:
+        """Run one errand to its end, or kill it and all its processes at the deadline (time.monotonic()).
+
+        heard: told of each frame that the child sends, as it comes.
+        """
+        if errand.kernels:
+            self.prepare()
+        if not errand.index:
+            errand = replace(errand, index=self.index)
         with self._turn:
             try:
                 self._greet()
-                return self._run(errand, deadline_s)
+                return self._run(errand, deadline_s, heard)
             except (BrokenWire, ConnectionError, TimeoutError):
                 self.close()
                 return ChildExit(lost=True)
@@ -98,21 +125,25 @@ class Isolation:
             self._server.wait()
 
     def _greet(self) -> None:
-        if self._greeted:
-            return
+        """Wait until the server has started, and is warm where it was asked to be."""
         self._control.settimeout(START_S)
-        receive(self._control)
+        if not self._greeted:
+            receive(self._control)
+            self._greeted = True
+        if self._prepares and not self._warm:
+            receive(self._control)
+            self._warm = True
         self._control.settimeout(END_S)
-        self._greeted = True
 
-    def _run(self, errand: Errand, deadline_s: float) -> ChildExit:
+    def _run(self, errand: Errand, deadline_s: float, heard: Callable[[bytes], None] | None) -> ChildExit:
         reports, their_reports = os.pipe()
         output, their_output = os.pipe()
         try:
             send_with_descriptors(self._control, msgspec.msgpack.encode(errand), [their_reports, their_output])
             os.close(their_reports)
             os.close(their_output)
-            return self._follow(_Stream(reports, MAX_REPORT_BYTES), _Stream(output, KEPT_OUTPUT_BYTES), deadline_s)
+            streams = _Stream(reports, MAX_REPORT_BYTES, heard), _Stream(output, KEPT_OUTPUT_BYTES)
+            return self._follow(*streams, deadline_s)
         finally:
             os.close(reports)
             os.close(output)
@@ -132,7 +163,11 @@ class Isolation:
                 if stream in ready:
                     stream.read()
             if self._control in ready:
-                told = json.loads(receive(self._control))
+                try:
+                    told = json.loads(receive(self._control))
+                except (BrokenWire, ConnectionError):
+                    self.close()
+                    ended.lost, told = True, {"code": 0, "peak_bytes": 0}
                 break
             if ended.stopped and not ready:
                 raise BrokenWire("the server does not answer")
@@ -145,11 +180,12 @@ class Isolation:
 
 
 class _Stream:
-    """What comes out of a pipe; of more than `keep` bytes the last."""
+    """What comes out of a pipe; of more than `keep` bytes the last. heard: told of each frame in it."""
 
-    def __init__(self, descriptor: int, keep: int) -> None:
+    def __init__(self, descriptor: int, keep: int, heard: Callable[[bytes], None] | None = None) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor, self._keep = descriptor, keep
+        self._heard, self._listened = heard, 0
         self.kept = bytearray()
         self.open = True
 
@@ -166,6 +202,10 @@ class _Stream:
         self.kept += part
         if len(self.kept) > self._keep:
             del self.kept[: -self._keep]
+        if self._heard is not None:
+            for each in frames(self.kept[self._listened :]):
+                self._listened += HEADER.size + len(each)
+                self._heard(each)
         return self.open
 
     def drain(self) -> None:
@@ -235,12 +275,19 @@ def search_in_isolation(host: Host, planner: Ready, request: SearchRequest, memo
 
     memory_bytes: what the search may take beyond what the fork server has; 0 for no limit.
     """
+    from pipebench.bench.searches.perform import perform
+    from pipebench.bench.searches.search import GRACE_S
+
     if planner.here:
         reports: list[SearchReport] = []
         perform(host, planner, request, reports.append)
         return IsolatedSearch(reports[-1])
     errand = Errand(
-        request=request, folder=errand_folder(), environment=dict(os.environ), memory_bytes=memory_bytes
+        request=request,
+        index=host.index(),
+        folder=errand_folder(),
+        environment=dict(os.environ),
+        memory_bytes=memory_bytes,
     )
     assert request.deadline_s is not None
     began = time.monotonic()
@@ -266,10 +313,15 @@ def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport
 
 
 def _signal_report(number: int, peak_bytes: int, memory_bytes: int) -> SearchReport:
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    name = signal_name(number)
     if number in DYING_OF_MEMORY and memory_bytes and peak_bytes > memory_bytes / 2:
         return SearchReport(status="memory", reason=f"its process was killed by {name} at its memory limit")
     return _crash_report(f"its process was killed by {name}")
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGSEGV."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def _crash_report(reason: str) -> SearchReport:

@@ -1,4 +1,7 @@
-"""The fork server: a small process, warm and with one thread, that forks a child for each search."""
+"""The fork server: a small process with one thread that forks a child for each errand. It imports no plugin.
+
+It starts light, for errands that need no kernels, and gets warm for searches when its parent says so.
+"""
 
 import contextlib
 import ctypes
@@ -12,46 +15,50 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from pipebench.bench.searches.calibration import calibrate
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.wire import BrokenWire, frame, receive_with_descriptors
-from pipebench.hooks.manager import Host
 
 KILL = b"K"
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def serve(control: socket.socket) -> None:
-    """Answer until the parent closes the connection. One search at a time."""
+    """Answer until the parent closes the connection. One errand at a time.
+
+    A frame without open files asks to get ready for searches; the answer says when that is so.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
-    host = _prepare()
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:
             payload, descriptors = receive_with_descriptors(control, 2)
+            if not descriptors:
+                _prepare()
+                control.sendall(frame(b"warm"))
+                continue
             child = os.fork()
             if child == 0:
                 wakeups.close()
                 control.close()
-                become_child(host, payload, *descriptors)
+                become_child(payload, *descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
             _watch(control, wakeups, child)
 
 
-def _prepare() -> Host:
-    """Import what most searches need, and look at each plugin's descriptors; collect garbage for the last time."""
+def _prepare() -> None:
+    """Import what most searches need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
 
-    host = Host()
-    for slot in ("planners", "schedulers", "executors"):
-        host.slot(slot)
+    import pipebench.bench.components
+    import pipebench.bench.searches.perform  # noqa: F401 - what every child of a search runs
+    from pipebench.bench.searches.calibration import calibrate
+
     calibrate()
     gc.collect()
     gc.freeze()
-    return host
 
 
 def _watch(control: socket.socket, wakeups: socket.socket, child: int) -> None:
