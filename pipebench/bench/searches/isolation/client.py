@@ -297,6 +297,8 @@ def search_in_isolation(host: Host, planner: Ready, request: SearchRequest, memo
 
 
 def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport:
+    if ended.lost:
+        return _crash_report("it brought down the process that runs searches")
     try:
         reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in frames(ended.sent)]
     except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -305,8 +307,6 @@ def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport
         return reports[-1]
     if ended.stopped:
         return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
-    if ended.lost:
-        return _crash_report("it brought down the process that runs searches")
     if ended.code < 0:
         return _signal_report(-ended.code, ended.peak_bytes, memory_bytes)
     return _crash_report(f"its process ended with exit code {ended.code} before it returned a plan")
