@@ -25,6 +25,7 @@ from pipebench.hooks.descriptors import Component
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import refuse_placement
 from pipebench.hooks.syntax import parse_reference
+from pipebench.simulation.simulate import simulate
 
 
 class HostServices:
@@ -117,8 +118,8 @@ class HostServices:
         return exact_trace(name, returned)
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
-        """The trace of the suite's simulator."""
-        return self.execute(SIMULATOR, problem, plan, schedule)
+        """The trace of the suite's simulator, which is the host's own code and no plugin's."""
+        return call_plugin("the simulator", lambda: simulate(problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of another planner."""

@@ -7,6 +7,22 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
 
 PIPEBENCH_API = 1
+VARIABLES = (
+    "CUDA_*",
+    "NVIDIA_*",
+    "NCCL_*",
+    "GLOO_*",
+    "TORCH*",
+    "PYTORCH_*",
+    "HF_*",
+    "HUGGINGFACE_*",
+    "TRANSFORMERS_*",
+    "KMP_*",
+    "GOMP_*",
+    "HOME",
+    "XDG_CACHE_HOME",
+)
+"""How PyTorch finds devices, networks and the caches of models."""
 PIPEBENCH_WAIVED = {
     "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
 }
@@ -129,6 +145,8 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             load="pipebench_torch.profiling.profiler:profile",
             options=ProfilerOptions,
             captures=True,
+            network=True,
+            variables=VARIABLES,
             links="pipebench_torch.profiling.links:links",
             devices="pipebench_torch.profiling.profiler:device_types",
             reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
@@ -153,5 +171,7 @@ def pipebench_executors() -> tuple[Executor, ...]:
                 "a split backward walks the graph twice: once for inputs, once for weights",
             ),
             capabilities=ExecutorCapabilities(launch="processes", placements=("listed",)),
+            network=True,
+            variables=VARIABLES,
         ),
     )
