@@ -24,8 +24,9 @@ class Ready:
     """A component and its typed options. `label`: as the tables print it, and enough to find it again.
 
     load: gives its callable; only this runs code of the component, so that a planner's runs nowhere but in
-    the child process of its trial. here: it may run in this process, it is the host's own. source: hash of
-    what it is made of where that is neither a plugin nor a file nor a program.
+    the child process of its trial. here: it may run in this process, it is the host's own. kernels: whether
+    running it on toy problems loads something that a search needs; a program starts anew each time. source: hash
+    of what it is made of where that is neither a plugin nor a file nor a program.
     """
 
     label: str
@@ -34,6 +35,7 @@ class Ready:
     loader: Callable[[], Callable[..., Any]]
     provider: Provider
     here: bool = False
+    kernels: bool = True
     source: str = ""
 
     @cached_property
@@ -50,7 +52,8 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
     if reference.is_program:
         command = reference.name.removeprefix("cmd:")
         split_command(command)  # a command that cannot be split is an error now, not a row later
-        return _users_own(reference, lambda: partial(_program, command), "a program")
+        program = _users_own(reference, lambda: partial(_program, command), "a program")
+        return replace(program, kernels=False)
     if reference.is_script:
         check_script(reference.name)
         calls = script_calls(reference.name)

@@ -1,5 +1,6 @@
 """What the host offers: components by name, called by the host itself or by a component that runs."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,6 @@ from pipebench.hooks.descriptors import Component
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import refuse_placement
 from pipebench.hooks.syntax import parse_reference
-from pipebench.simulation.simulate import simulate
 
 
 class HostServices:
@@ -47,6 +47,10 @@ class HostServices:
         self.deadline_s = deadline_s
         self.undeclared = undeclared
         self._ready: dict[tuple[str, str], Ready] = {}
+
+    def limit(self, limit_s: float | None) -> None:
+        """From now on the deadline is so many seconds away; None for no deadline."""
+        self.deadline_s = None if limit_s is None else time.monotonic() + limit_s
 
     def scheduler(self, name: str) -> Ready:
         """The scheduler of that name, options included. Raises PipebenchError when there is none."""
@@ -119,6 +123,8 @@ class HostServices:
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
         """The trace of the suite's simulator, which is the host's own code and no plugin's."""
+        from pipebench.simulation.simulate import simulate
+
         return call_plugin("the simulator", lambda: simulate(problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:

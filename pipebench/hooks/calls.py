@@ -1,5 +1,7 @@
 """Which components a component may ask its context for: those that it declares, and those that its user names."""
 
+from functools import cache
+
 import msgspec
 
 from pipebench.domain.value import Value
@@ -18,8 +20,13 @@ def declared_calls(component: Component, options: Value) -> frozenset[str]:
 
     They are its `calls`, and the values of its options of type str, where the user names a component.
     """
-    named = (getattr(options, info.name) for info in msgspec.structs.fields(type(options)) if info.type is str)
+    named = (getattr(options, name) for name in _text_options(type(options)))
     return frozenset(filter(None, map(plain_name, (*component.calls, *named))))
+
+
+@cache
+def _text_options(options: type[Value]) -> tuple[str, ...]:
+    return tuple(info.name for info in msgspec.structs.fields(options) if info.type is str)
 
 
 def plain_name(text: str) -> str:

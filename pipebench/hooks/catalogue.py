@@ -8,7 +8,7 @@ import msgspec
 
 from pipebench.domain.errors import PluginNotLoaded, unknown
 from pipebench.hooks.descriptions import Catalogue, component_of, offer
-from pipebench.hooks.descriptors import SLOTS, Component
+from pipebench.hooks.descriptors import SLOTS, Component, slot_of
 from pipebench.hooks.discovery import (
     GROUP,
     ImportedPlugin,
@@ -70,7 +70,7 @@ def make_catalogue(announce: Announce, without: Collection[str] = ()) -> Catalog
 class DescribedHost(Host):
     """All components of a catalogue. No module of a plugin is imported.
 
-    run: gives the callable that runs a component's code in a process of its own.
+    run: gives the callable that runs a component's code in a process of its own; it is told the distribution.
     check: applies the rules of a component's options (slot, name, values) there.
     """
 
@@ -79,7 +79,7 @@ class DescribedHost(Host):
     def __init__(
         self,
         catalogue: Catalogue,
-        run: Callable[[Component], Callable[..., Any]],
+        run: Callable[[Component, str], Callable[..., Any]],
         check: Callable[[str, str, dict[str, Any]], dict[str, Any]],
     ) -> None:
         super().__init__([])
@@ -114,7 +114,9 @@ class DescribedHost(Host):
 
     def load(self, component: Component) -> Callable[..., Any]:
         """A callable that runs the component's code in a process of its own."""
-        return self._run(component)
+        slot = slot_of(component)
+        registered = self.slot(slot).get(component.name)
+        return self._run(component, registered.provider.distribution if registered else "")
 
 
 class ChildHost(Host):

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from pipebench.domain.value import Value
-from pipebench.hooks.descriptors import SLOTS, Component
+from pipebench.hooks.descriptors import SLOTS, Component, slot_of
 from pipebench.hooks.discovery import Provider, first_line
 from pipebench.hooks.option_types import OptionCheck, OptionsDescription, describe_class, options_class
 
@@ -66,7 +66,7 @@ def component_of(slot: str, given: Offer, check: OptionCheck | None = None) -> C
 
 def undescribed(component: Component) -> str | None:
     """Why a descriptor that has no other flaw cannot be described as data; None where it can."""
-    slot = next(slot for slot, kind in SLOTS.items() if isinstance(component, kind))
+    slot = slot_of(component)
     try:
         component_of(slot, offer(slot, component, Provider("", "", ""), ""))
     except KeyboardInterrupt:

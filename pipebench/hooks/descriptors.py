@@ -114,11 +114,13 @@ class Executor(Component):
     network: whether it needs the network of the machine, as processes that talk to each other do. It then also
     manages its memory itself.
     variables: environment variables that it needs beside the usual ones: names, or prefixes that end with `*`.
+    writes: folders outside its own in which it keeps files, such as "~/.cache" or "$HF_HOME".
     """
 
     capabilities: ExecutorCapabilities = field(default_factory=ExecutorCapabilities)
     network: bool = False
     variables: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,7 @@ class Profiler(Component):
     devices: "package.module:attribute" of devices(options) -> names of the device types that it measures without
     an entry in the device table. The first is the default; no names: only types of the table. Empty: cpu by
     default, plus any type.
-    network, variables: as of an executor.
+    network, variables, writes: as of an executor.
     """
 
     captures: bool = False
@@ -139,6 +141,7 @@ class Profiler(Component):
     devices: str = ""
     network: bool = False
     variables: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +179,8 @@ SLOTS: dict[str, type[Component]] = {
     "artefacts": Artefact,
 }
 """Slot name to the descriptor that its hook yields; the hook is `pipebench_` + slot."""
+
+
+def slot_of(component: Component) -> str:
+    """The slot of a descriptor."""
+    return next(slot for slot, kind in SLOTS.items() if isinstance(component, kind))

@@ -49,7 +49,7 @@ def _text(component: Component) -> str | None:
     if isinstance(component, Format):
         lists["suffixes"] = component.suffixes
     if isinstance(component, Executor | Profiler):
-        lists["variables"] = component.variables
+        lists |= {"variables": component.variables, "writes": component.writes}
     for name, texts in lists.items():
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
             return f"{name} is not a tuple of texts"

@@ -24,6 +24,7 @@ from pipebench.bench.plugin_results import (
     exact_schedule,
     exact_trace,
 )
+from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
 from pipebench.domain.artefact import Claim, Figure
@@ -190,26 +191,24 @@ class _Workers:
 WORK = "pipebench.testing.probe:make_calls"
 
 
-def make_calls(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
+def make_calls(host: Host, given: bytes, channel: Channel) -> None:
     """Answer the calls in `given`, in order; a call beyond its `most_s` ends the process with SIGALRM.
 
-    given: an empty folder, in which each component works so that files of others are not taken for its own, and
-    the calls.
+    Components work in the child's folder, so that files of others are not taken for theirs.
     """
     fresh_randomness()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    empty_folder, calls = msgspec.msgpack.decode(given, type=tuple[str, tuple[Call, ...]])
-    for call in calls:
+    for call in msgspec.msgpack.decode(given, type=tuple[Call, ...]):
         signal.setitimer(signal.ITIMER_REAL, call.most_s)
-        answer = _answer(host, call, empty_folder)
+        answer = _answer(host, call, channel.folder)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        send(msgspec.msgpack.encode(answer))
+        channel.send(msgspec.msgpack.encode(answer))
 
 
 SAMPLE = "pipebench.testing.probe:send_package_file"
 
 
-def send_package_file(host: Host, given: bytes, send: Callable[[bytes], None]) -> None:
+def send_package_file(host: Host, given: bytes, channel: Channel) -> None:
     """The bytes of the file that "package:path" names; or the kind of the error, as text."""
     del host
     package, _, path = given.decode().partition(":")
@@ -218,10 +217,10 @@ def send_package_file(host: Host, given: bytes, send: Callable[[bytes], None]) -
         found = files(package).joinpath(path).read_bytes()
     except (ImportError, OSError, ValueError, TypeError) as error:
         found = type(error).__name__
-    send(msgspec.msgpack.encode(found))
+    channel.send(msgspec.msgpack.encode(found))
 
 
-def _answer(host: Host, call: Call, empty_folder: str) -> Answer:
+def _answer(host: Host, call: Call, folder: str) -> Answer:
     try:
         component, options, work = _component_of(host, call)
     except KeyboardInterrupt:
@@ -236,7 +235,7 @@ def _answer(host: Host, call: Call, empty_folder: str) -> Answer:
     context.request = _request(call)
     ending: Ending = "returned"
     reason, returned = "", None
-    with chdir(empty_folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
+    with chdir(folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
             returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included

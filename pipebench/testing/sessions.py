@@ -1,18 +1,15 @@
 """The parent's side: calls of a component in two child processes, and what holds for every slot."""
 
-import os
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
-from pipebench.bench.searches.isolation.client import ChildExit, errand_folder, isolation
-from pipebench.bench.searches.isolation.errand import Errand
-from pipebench.bench.searches.isolation.wire import BrokenWire, frames
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.client import ChildExit, child_environment, errand_folder, isolation
+from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
 from pipebench.testing.calls import LONG_S, Answer, Call
@@ -36,36 +33,35 @@ def answers(calls: Sequence[Call]) -> dict[str, Answer]:
 
 
 def _run(calls: Sequence[Call]) -> ChildExit:
-    with TemporaryDirectory(prefix="pipebench-kit-", ignore_cleanup_errors=True) as empty_folder:
-        errand = Errand(
-            work=WORK,
-            given=msgspec.msgpack.encode((empty_folder, calls)),
-            folder=errand_folder(),
-            environment=dict(os.environ),
-            memory_bytes=SEARCH_MEMORY_BYTES,
-        )
-        return isolation().run(errand, time.monotonic() + sum(call.most_s for call in calls))
+    errand = Errand(
+        work=WORK,
+        given=msgspec.msgpack.encode(calls),
+        folder=errand_folder(),
+        environment=child_environment(("*",)),
+        memory_bytes=SEARCH_MEMORY_BYTES,
+        network=True,
+    )
+    return isolation().run(errand, sum(call.most_s for call in calls), owner="kit")
 
 
 def package_file(named: str) -> bytes | str:
     """The bytes of a file of an installed package, "package:path"; or why there is none, as text."""
-    with TemporaryDirectory(prefix="pipebench-kit-", ignore_cleanup_errors=True) as empty_folder:
-        errand = Errand(
-            work=SAMPLE,
-            given=named.encode(),
-            kernels=False,
-            folder=empty_folder,
-            environment=dict(os.environ),
-            memory_bytes=SEARCH_MEMORY_BYTES,
-        )
-        ended = isolation().run(errand, time.monotonic() + LONG_S)
-    sent = frames(ended.sent)
-    return msgspec.msgpack.decode(sent[0], type=bytes | str) if sent else _code(ended.code)
+    errand = Errand(
+        work=SAMPLE,
+        given=named.encode(),
+        warm=False,
+        environment=child_environment(),
+        memory_bytes=SEARCH_MEMORY_BYTES,
+    )
+    ended = isolation().run(errand, LONG_S)
+    if not ended.messages:
+        return _code(ended.code)
+    return msgspec.msgpack.decode(ended.messages[0], type=bytes | str)
 
 
 def _decode_answers(ended: ChildExit) -> list[Answer]:
     try:
-        return [msgspec.msgpack.decode(payload, type=Answer) for payload in frames(ended.sent)]
+        return [msgspec.msgpack.decode(payload, type=Answer) for payload in ended.messages]
     except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise PipebenchError(f"the process of the kit sent what is no answer: {error}") from None
 

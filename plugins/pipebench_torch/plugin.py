@@ -23,6 +23,8 @@ VARIABLES = (
     "XDG_CACHE_HOME",
 )
 """How PyTorch finds devices, networks and the caches of models."""
+FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "$XDG_CACHE_HOME", "$HF_HOME", "$TORCH_HOME", "/dev")
+"""Where PyTorch and libraries of models keep what they have downloaded and compiled; shared memory and cards."""
 PIPEBENCH_WAIVED = {
     "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
 }
@@ -147,6 +149,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             captures=True,
             network=True,
             variables=VARIABLES,
+            writes=FOLDERS,
             links="pipebench_torch.profiling.links:links",
             devices="pipebench_torch.profiling.profiler:device_types",
             reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
@@ -173,5 +176,6 @@ def pipebench_executors() -> tuple[Executor, ...]:
             capabilities=ExecutorCapabilities(launch="processes", placements=("listed",)),
             network=True,
             variables=VARIABLES,
+            writes=FOLDERS,
         ),
     )

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -12,9 +11,14 @@ import msgspec
 from pipebench.bench.cage.messages import HookCall, HookReply, OptionsRequest, Progress
 from pipebench.bench.cage.work import CALL, CHECK, RESULT, RUNNING
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
-from pipebench.bench.searches.isolation.client import ChildExit, isolation, signal_name
-from pipebench.bench.searches.isolation.errand import Errand
-from pipebench.bench.searches.isolation.wire import BrokenWire, frames
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.client import (
+    ChildExit,
+    child_environment,
+    errand_folder,
+    exit_text,
+    isolation,
+)
 from pipebench.domain.errors import (
     ExitCode,
     InfeasibleProblem,
@@ -25,29 +29,32 @@ from pipebench.domain.errors import (
 )
 from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
-from pipebench.hooks.descriptors import SLOTS, Component, Executor, Profiler
+from pipebench.hooks.descriptors import Component, Executor, Profiler, slot_of
 
 CALL_S, PROFILE_S = 300.0, 3600.0
 """Limits of a call whose context has no deadline: of any hook, and of a profiler, which may measure."""
 CHECK_S = 20.0
 LATE_S = 2.0
 """How long after the deadline of its context a call is ended."""
-KERNEL_SLOTS = ("planners", "schedulers", "executors")
+WARM_SLOTS = ("planners", "schedulers", "executors")
 """Slots whose components need the kernels that searches need."""
 
 
-def caged(component: Component) -> Callable[..., Any]:
-    """A callable in place of the component's own: it takes the same arguments and runs in a child process."""
-    slot = next(slot for slot, kind in SLOTS.items() if isinstance(component, kind))
+def caged(component: Component, owner: str) -> Callable[..., Any]:
+    """A callable in place of the component's own: it takes the same arguments and runs in a child process.
+
+    owner: the distribution of its plugin, whose compiled kernels it reads.
+    """
+    slot = slot_of(component)
     if slot == "artefacts":
-        return lambda: CagedReproduction(component)
+        return lambda: CagedReproduction(component, owner)
 
     def work(*arguments: Any) -> Any:
         from pipebench.bench.cage.results import result_kind
 
         context = arguments[-1] if isinstance(arguments[-1], Context) else Context(options=arguments[-1])
         call = _call(slot, component, arguments[:-1], context)
-        return _result(call, component, context, result_kind(slot, call.part).type)
+        return _result(call, component, context, result_kind(slot, call.part).type, owner)
 
     return work
 
@@ -55,8 +62,8 @@ def caged(component: Component) -> Callable[..., Any]:
 class CagedReproduction:
     """hooks.reproduction.Reproduction whose methods run in child processes, each in one of its own."""
 
-    def __init__(self, component: Component) -> None:
-        self._component = component
+    def __init__(self, component: Component, owner: str) -> None:
+        self._component, self._owner = component, owner
 
     @property
     def claims(self) -> Any:
@@ -85,15 +92,17 @@ class CagedReproduction:
             part=name,
             arguments=msgspec.msgpack.encode(arguments),
         )
-        return _result(call, component, Context(options=None), METHODS[name].type)
+        return _result(call, component, Context(options=None), METHODS[name].type, self._owner)
 
 
 def checked_options(slot: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
     """The options as the component's own class holds them. Raises InvalidValue for what that class refuses."""
     given = msgspec.msgpack.encode(OptionsRequest(slot=slot, name=name, values=values))
-    errand = _errand(CHECK, given, kernels=False)
+    errand = Errand(
+        work=CHECK, given=given, warm=False, environment=child_environment(), memory_bytes=SEARCH_MEMORY_BYTES
+    )
     who = f"the options of {name!r}"
-    reply = _reply(isolation().run(errand, time.monotonic() + CHECK_S), who, CHECK_S)
+    reply = _reply(isolation().run(errand, CHECK_S), who, CHECK_S)
     if reply.ending != "returned":
         raise _error(reply, who)
     try:
@@ -139,7 +148,7 @@ def _request(request: Any) -> Any:
     return ("none", b"") if request is None else ("text", str(request).encode(errors="surrogateescape"))
 
 
-def _result(call: HookCall, component: Component, context: Context, kind: Any) -> Any:
+def _result(call: HookCall, component: Component, context: Context, kind: Any, owner: str) -> Any:
     who = f"{call.slot.removesuffix('s')} {call.name!r}"
     limit_s = PROFILE_S if call.slot == "profilers" else CALL_S
     if call.deadline_s is not None:
@@ -153,11 +162,7 @@ def _result(call: HookCall, component: Component, context: Context, kind: Any) -
                 return
             context.report(progress.done, progress.message)
 
-    with TemporaryDirectory(prefix="pipebench-hook-", ignore_cleanup_errors=True) as own:
-        errand = _errand(
-            CALL, msgspec.msgpack.encode(call), call.slot in KERNEL_SLOTS, component, context.options, own
-        )
-        ended = isolation().run(errand, time.monotonic() + limit_s, heard)
+    ended = isolation().run(_errand(call, component, context), limit_s, owner=owner, heard=heard)
     _show_output(ended.output)
     reply = _reply(ended, who, limit_s)
     context.notices += reply.notices
@@ -171,36 +176,38 @@ def _result(call: HookCall, component: Component, context: Context, kind: Any) -
         raise PluginFailed(f"{who}: its process sent what cannot be read: {error}") from None
 
 
-def _errand(
-    work: str,
-    given: bytes,
-    kernels: bool,
-    component: Component | None = None,
-    options: Any = None,
-    own: str = "",
-) -> Errand:
-    """The surroundings of a call: what it may see and take."""
+def _errand(call: HookCall, component: Component, context: Context) -> Errand:
+    """A call and its surroundings: what it may see, write and take."""
     free = isinstance(component, Executor | Profiler) and component.network
-    folder = own
-    if component is not None and any(getattr(options, name, "") for name in component.paths):
-        folder = os.getcwd()
+    reads_files = any(getattr(context.options, name, "") for name in component.paths)
     return Errand(
-        work=work,
-        given=given,
-        kernels=kernels,
-        folder=folder or os.path.dirname(os.path.abspath(__file__)),
-        environment=dict(os.environ),
+        work=CALL,
+        given=msgspec.msgpack.encode(call),
+        warm=call.slot in WARM_SLOTS,
+        folder=errand_folder() if reads_files else "",
+        writable=_writable(component, context.request),
+        environment=child_environment(component.variables if isinstance(component, Executor | Profiler) else ()),
         memory_bytes=0 if free else SEARCH_MEMORY_BYTES,
+        network=free,
     )
+
+
+def _writable(component: Component, request: Any) -> tuple[str, ...]:
+    """Folders that the descriptor declares, and the one of a profiler's measurements."""
+    declared = component.writes if isinstance(component, Executor | Profiler) else ()
+    folders = [os.path.expandvars(os.path.expanduser(folder)) for folder in declared]
+    if isinstance(request, ProfileRequest) and request.scratch:
+        folders.append(os.path.dirname(os.path.abspath(request.scratch)))
+    return tuple(folder for folder in folders if os.path.isabs(folder))
 
 
 def _reply(ended: ChildExit, who: str, limit_s: float) -> HookReply:
     """The reply of a child. Raises PluginFailed where it did not live to send one."""
     try:
-        sent = [message[1:] for message in frames(ended.sent) if message[:1] == RESULT]
+        sent = [message[1:] for message in ended.messages if message[:1] == RESULT]
         if sent:
             return msgspec.msgpack.decode(sent[-1], type=HookReply)
-    except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PluginFailed(f"{who}: its process sent what cannot be read: {error}") from None
     raise PluginFailed(f"{who} failed: {how_it_ended(ended, limit_s)}")
 
@@ -211,9 +218,7 @@ def how_it_ended(ended: ChildExit, limit_s: float) -> str:
         return f"no result within {limit_s:.3g} s"
     if ended.lost:
         return "it brought down the process that runs plugins"
-    if ended.code < 0:
-        return f"its process was killed by {signal_name(-ended.code)}"
-    return f"its process ended with exit code {ended.code} before it returned"
+    return f"its process {exit_text(ended.code)} before it returned"
 
 
 def _error(reply: HookReply, who: str) -> Exception:

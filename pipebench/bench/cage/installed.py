@@ -1,15 +1,14 @@
 """The host of a command: what the installed plugins offer, learnt in a child process that imports them."""
 
-import os
-import time
+import contextlib
 
 import msgspec
 
 from pipebench.bench.cage.calls import caged, checked_options, how_it_ended
 from pipebench.bench.cage.work import CATALOGUE, RESULT, RUNNING
-from pipebench.bench.searches.isolation.client import ChildExit, isolation
-from pipebench.bench.searches.isolation.errand import Errand
-from pipebench.bench.searches.isolation.wire import BrokenWire, frames
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.client import child_environment, isolation
 from pipebench.domain.errors import PluginNotLoaded
 from pipebench.hooks.catalogue import DescribedHost
 from pipebench.hooks.descriptions import Catalogue
@@ -35,39 +34,31 @@ def installed_catalogue() -> Catalogue:
     without: list[str] = []
     warnings: list[str] = []
     while True:
-        ended = isolation().run(
-            Errand(
-                work=CATALOGUE,
-                given=msgspec.msgpack.encode(without),
-                kernels=False,
-                folder=os.path.dirname(os.path.abspath(__file__)),
-                environment=dict(os.environ),
-                memory_bytes=0,
-            ),
-            time.monotonic() + CATALOGUE_S,
+        running: list[Provider] = []
+        made: list[Catalogue] = []
+
+        def heard(message: bytes, running: list[Provider] = running, made: list[Catalogue] = made) -> None:
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                if message[:1] == RUNNING:
+                    running[:] = [msgspec.msgpack.decode(message[1:], type=Provider)]
+                elif message[:1] == RESULT:
+                    made.append(msgspec.msgpack.decode(message[1:], type=Catalogue))
+
+        errand = Errand(
+            work=CATALOGUE,
+            given=msgspec.msgpack.encode(without),
+            warm=False,
+            environment=child_environment(),
+            memory_bytes=SEARCH_MEMORY_BYTES,
         )
-        catalogue, last = _read(ended)
-        if catalogue is not None:
-            return msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings))
+        ended = isolation().run(errand, CATALOGUE_S, heard=heard)
+        if made:
+            return msgspec.structs.replace(made[-1], warnings=(*warnings, *made[-1].warnings))
         how = how_it_ended(ended, CATALOGUE_S)
-        if last is None or str(last) in without:
+        if not running or str(running[0]) in without:
             raise PluginNotLoaded(f"the plugins cannot be listed: {how}", "see pipebench plugin doctor")
-        without.append(str(last))
-        warnings.append(exclusion_warning(last, f"while it is loaded {how}"))
-
-
-def _read(ended: ChildExit) -> tuple[Catalogue | None, Provider | None]:
-    """The catalogue where there is one, and whose code ran last."""
-    catalogue, last = None, None
-    try:
-        for message in frames(ended.sent):
-            if message[:1] == RUNNING:
-                last = msgspec.msgpack.decode(message[1:], type=Provider)
-            elif message[:1] == RESULT:
-                catalogue = msgspec.msgpack.decode(message[1:], type=Catalogue)
-    except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError):
-        return None, last
-    return catalogue, last
+        without.append(str(running[0]))
+        warnings.append(exclusion_warning(running[0], f"while it is loaded {how}"))
 
 
 class _Rules:

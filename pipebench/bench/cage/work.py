@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pipebench.bench.cage.messages import Ending, HookCall, HookReply, OptionsRequest, Progress
+from pipebench.bench.searches.isolation.child import Channel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.catalogue import make_catalogue
@@ -16,24 +17,23 @@ from pipebench.hooks.discovery import Provider, first_line
 from pipebench.hooks.manager import Host
 
 MOST_COUNTED = 2.0**63
-Send = Callable[[bytes], None]
 CATALOGUE, CHECK, CALL = (f"{__name__}:{name}" for name in ("send_catalogue", "check_options", "answer_call"))
 RUNNING, RESULT = b"R", b"="
 """The first byte of a message: who runs or how far it is; the result."""
 
 
-def send_catalogue(host: Host, given: bytes, send: Send) -> None:
+def send_catalogue(host: Host, given: bytes, channel: Channel) -> None:
     """Import all plugins but those in `given`, and send the catalogue; before that, whose code runs."""
     del host
 
     def announce(provider: Provider) -> None:
-        send(RUNNING + msgspec.msgpack.encode(provider))
+        channel.send(RUNNING + msgspec.msgpack.encode(provider))
 
     made = make_catalogue(announce, msgspec.msgpack.decode(given, type=tuple[str, ...]))
-    send(RESULT + msgspec.msgpack.encode(made))
+    channel.send(RESULT + msgspec.msgpack.encode(made))
 
 
-def check_options(host: Host, given: bytes, send: Send) -> None:
+def check_options(host: Host, given: bytes, channel: Channel) -> None:
     """The options as the component's class holds them, or what it says against them."""
     asked = msgspec.msgpack.decode(given, type=OptionsRequest)
 
@@ -41,10 +41,10 @@ def check_options(host: Host, given: bytes, send: Send) -> None:
         options = host.find(asked.slot, asked.name).component.options
         return msgspec.msgpack.encode(_typed(options, asked.values))
 
-    send(RESULT + msgspec.msgpack.encode(_reply(work, [])))
+    channel.send(RESULT + msgspec.msgpack.encode(_reply(work, [])))
 
 
-def answer_call(host: Host, given: bytes, send: Send) -> None:
+def answer_call(host: Host, given: bytes, channel: Channel) -> None:
     """Call the component and send its reply."""
     from pipebench.bench.cage.results import PARTS, result_kind
     from pipebench.bench.plugin_results import call_plugin
@@ -61,7 +61,7 @@ def answer_call(host: Host, given: bytes, send: Send) -> None:
         contexts.append(context)
         context.request = _request(call)
         context.scheduler, context.placements = call.scheduler, call.placements
-        context.report = lambda done, message: send(
+        context.report = lambda done, message: channel.send(
             RUNNING + msgspec.msgpack.encode(Progress(done=float(done), message=str(message)))
         )
         load = getattr(component, call.part) if call.part in PARTS else component.load
@@ -71,7 +71,7 @@ def answer_call(host: Host, given: bytes, send: Send) -> None:
         kind = result_kind(call.slot, call.part)
         return msgspec.msgpack.encode(kind.exact(call.name, returned))
 
-    send(RESULT + msgspec.msgpack.encode(_reply(work, contexts)))
+    channel.send(RESULT + msgspec.msgpack.encode(_reply(work, contexts)))
 
 
 def _call(call: HookCall, loaded: Callable[..., Any], options: Any, context: Context) -> Any:

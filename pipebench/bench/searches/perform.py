@@ -1,47 +1,123 @@
-"""Do what a search request asks, whatever happens; every report is handed to `send` as soon as it is known."""
+"""Do what a search request asks, whatever happens: the work of a search's process."""
 
+import contextlib
+import gc
 import math
+import os
+import sys
 import traceback
-from collections.abc import Callable
 
+import msgspec
 from msgspec.structs import replace
 
-from pipebench.bench.components import Ready
+from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.score import judge
-from pipebench.bench.searches.request import Fitting, Sample, SearchReport, SearchRequest, SearchStatus
-from pipebench.bench.searches.search import search_again, search_once
+from pipebench.bench.searches.isolation.child import Channel
+from pipebench.bench.searches.request import Fitting, Searcher, SearchReport, SearchRequest, SearchStatus
+from pipebench.bench.searches.search import search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory, with_memory
-from pipebench.bench.searches.timing import CompilationWatch, Duration
+from pipebench.bench.searches.timing import CompilationWatch
+from pipebench.bench.searches.toys import toys
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 
-Send = Callable[[SearchReport], None]
+WORK = "pipebench.bench.searches.perform:search_errand"
+TOYS_S = 20.0
+"""What a planner may take on each toy problem, before its clock runs."""
 
 
-def perform(host: Host, planner: Ready, request: SearchRequest, send: Send) -> None:
-    """Search; the last report sent is final. Raises nothing but KeyboardInterrupt."""
-    services = HostServices(host, seed=request.seed, deadline_s=request.deadline_s)
+def search_errand(host: Host, given: bytes, channel: Channel) -> None:
+    """Import the planner, run it on toy problems, receive the request, search, and send one report.
+
+    given: a Searcher. What `receive` says about it: seconds in the compiler.
+    """
+    searcher = msgspec.msgpack.decode(given, type=Searcher)
     try:
-        _search(services, planner, request, send)
-    except InfeasibleProblem as error:
-        report = SearchReport(
-            status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s), final=False
+        with CompilationWatch() as compilation:
+            planner = ready_planner(host, parse_reference(searcher.planner))
+            planner.load()
+            services = HostServices(host, seed=searcher.seed)
+            os.chdir(channel.folder)
+            if planner.kernels:
+                _play(services, planner, searcher)
+    except BaseException as error:  # a planner's import may raise anything
+        channel.send(msgspec.msgpack.encode(failure(error)))
+        return
+    gc.collect()
+    gc.freeze()
+    payload = channel.receive(msgspec.msgpack.encode(compilation.seconds))
+    if not payload:
+        return
+    request = msgspec.msgpack.decode(payload, type=SearchRequest)
+    try:
+        report = perform(HostServices(host, seed=searcher.seed), planner, searcher.scheduler, request)
+    except BaseException as error:  # an interrupt can only be the planner's own doing here
+        report = failure(error)
+    channel.send(msgspec.msgpack.encode(report))
+
+
+def _play(services: HostServices, planner: Ready, searcher: Searcher) -> None:
+    """Search on toy problems; what comes of it, and what is printed, does not matter."""
+    nothing, streams = os.open(os.devnull, os.O_WRONLY), (1, 2)
+    kept = [os.dup(stream) for stream in streams]
+    for stream in streams:
+        os.dup2(nothing, stream)
+    for planning, scoring in zip(toys(searcher.planning), toys(searcher.scoring), strict=True):
+        toy = SearchRequest(
+            planning=planning,
+            scoring=None if searcher.planning == searcher.scoring else scoring,
+            limit_s=TOYS_S,
         )
-        if request.repeat == 0:  # the plan alone was asked for
-            send(replace(report, final=True))
-            return
-        send(report)
-        send(replace(report, smallest=_smallest(services, planner, request), final=True))
+        with contextlib.suppress(KeyboardInterrupt):
+            perform(services, planner, searcher.scheduler, toy, quiet=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for stream, was in zip(streams, kept, strict=True):
+        os.dup2(was, stream)
+    for descriptor in (nothing, *kept):
+        os.close(descriptor)
+
+
+def perform(
+    services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest, quiet: bool = False
+) -> SearchReport:
+    """Search. Raises nothing but KeyboardInterrupt. quiet: a planner's error is not printed."""
+    services.limit(request.limit_s)
+    with CompilationWatch() as compilation:
+        report = _report(services, planner, scheduler, request, quiet)
+    return replace(report, compile_s=compilation.seconds)
+
+
+def _report(
+    services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest, quiet: bool
+) -> SearchReport:
+    if request.smallest:
+        fitting = _smallest(services, planner, scheduler, request)
+        return SearchReport(status="infeasible", smallest=fitting)
+    try:
+        found, _ = search_once(services, planner, request.planning, request.target, scheduler)
+    except InfeasibleProblem as error:
+        return SearchReport(status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only
-        if not isinstance(error, PipebenchError):
+        if not isinstance(error, PipebenchError) and not quiet:
             traceback.print_exc()
-        send(failure(error))
+        return failure(error)
+    return SearchReport(
+        status="found",
+        result=replace(found.result, schedule=None),
+        plan=found.plan,
+        schedule=found.schedule,
+        scheduler=found.scheduler,
+        counters=found.counters,
+        notes=found.notes,
+    )
 
 
 def failure(error: BaseException) -> SearchReport:
@@ -74,60 +150,31 @@ def _verdict(error: BaseException) -> tuple[SearchStatus, str]:
     return "crashed", f"{type(error).__name__}: {first_line(error)}".removesuffix(": ")
 
 
-def _search(services: HostServices, planner: Ready, request: SearchRequest, send: Send) -> None:
-    target = request.target
-    planner.load()
-    with CompilationWatch() as compilation:
-        found, cold = search_once(services, planner, request.planning, target, request.scheduler)
-    report = SearchReport(
-        status="found",
-        result=replace(found.result, schedule=None),
-        plan=found.plan,
-        schedule=found.schedule,
-        scheduler=found.scheduler,
-        cold_cpu_s=cold.cpu_s,
-        cold_s=cold.wall_s,
-        counters=found.counters,
-        compile_s=compilation.seconds,
-        compile_cpu_s=compilation.cpu_seconds,
-        final=request.repeat == 0,
-    )
-    send(report)
-    if request.repeat == 0:
-        return
-
-    def again() -> Duration:
-        return search_once(services, planner, request.planning, target, request.scheduler)[1]
-
-    samples: list[Sample] = []
-    for sample in search_again(again, request.repeat, cold.wall_s - compilation.seconds, request.deadline_s):
-        samples.append(sample)
-    send(replace(report, samples=tuple(samples), final=True))
-
-
-def _smallest(services: HostServices, planner: Ready, request: SearchRequest) -> Fitting | None:
+def _smallest(
+    services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest
+) -> Fitting | None:
     """The least memory with which the planner finds a plan that the check accepts, and that plan."""
-    found: list[Fitting] = []
+    fittings: list[Fitting] = []
 
     def peak_bytes(problem: Problem) -> int:
         """Of the plan that the planner finds, 0 where it finds none."""
         memory_bytes = problem.cluster.memory_bytes
         target = with_memory(request.target, memory_bytes)
         try:
-            made, _ = search_once(services, planner, problem, target, request.scheduler)
+            done, _ = search_once(services, planner, problem, target, scheduler)
         except (InfeasibleProblem, UnsupportedProblem):
             return 0
-        verdict = judge(target, made.plan, made.schedule)
+        verdict = judge(target, done.plan, done.schedule)
         if verdict.status != "valid":
             return 0
-        found.append(Fitting(memory_bytes=memory_bytes, plan=made.plan, schedule=made.schedule))
+        fittings.append(Fitting(memory_bytes=memory_bytes, plan=done.plan, schedule=done.schedule))
         return max(1, *verdict.peak_bytes.values())
 
-    deadline_s = math.inf if request.deadline_s is None else request.deadline_s
+    deadline_s = math.inf if services.deadline_s is None else services.deadline_s
     try:
         smallest_memory(request.planning, peak_bytes, request.bound_memory_bytes, deadline_s)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # the row is about the problem as asked; the search for more memory is a courtesy
+    except BaseException:  # the row is about the problem as given; the search for more memory is a courtesy
         pass
-    return min(found, key=lambda fitting: fitting.memory_bytes, default=None)
+    return min(fittings, key=lambda fitting: fitting.memory_bytes, default=None)

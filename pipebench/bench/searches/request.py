@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value
@@ -11,23 +11,35 @@ from pipebench.domain.value import Value
 SearchStatus = Literal["found", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported"]
 
 
-class SearchRequest(Value, frozen=True, kw_only=True):
-    """One search. planner: as on the command line, options included. planning: the problem for the planner;
-    scoring: the problem for the scheduler when it differs (an adapted plan), else None.
+class Searcher(Value, frozen=True, kw_only=True):
+    """What a child knows of a search before the problem: whom to import, and which kernels to load.
 
-    repeat: warm searches to time; 0: the plan alone, and where there is none, no search for the memory that would
-    do.
-    deadline_s: a reading of time.monotonic(), which all processes of a machine share. bound_memory_bytes: a
-    proven minimum, from where the smallest memory is searched when there is no plan.
+    planner: as on the command line, options included.
+    scheduler: the scheduler that the user names.
+    planning, scoring: the regimes of the problems to come; they differ for an adapted plan.
     """
 
     planner: str
+    scheduler: str | None = None
+    planning: RegimeMode
+    scoring: RegimeMode
+    seed: int = 0
+
+
+class SearchRequest(Value, frozen=True, kw_only=True):
+    """The problems of one search.
+
+    planning: the problem for the planner.
+    scoring: the problem for the scheduler when it differs (an adapted plan), else None.
+    limit_s: seconds from the moment that the request arrives.
+    smallest: search the smallest memory with which there is a plan, instead of a plan.
+    bound_memory_bytes: a proven minimum, from where the smallest memory is searched.
+    """
+
     planning: Problem
     scoring: Problem | None = None
-    scheduler: str | None = None
-    repeat: int = 1
-    seed: int = 0
-    deadline_s: float | None = None
+    limit_s: float | None = None
+    smallest: bool = False
     bound_memory_bytes: int = 0
 
     @property
@@ -45,7 +57,7 @@ class Sample(Value, frozen=True, kw_only=True):
 
 
 class Fitting(Value, frozen=True, kw_only=True):
-    """A plan for devices of more memory than asked for, and that memory."""
+    """A plan for devices of more memory than the problem's, and that memory."""
 
     memory_bytes: int
     plan: Plan
@@ -53,13 +65,14 @@ class Fitting(Value, frozen=True, kw_only=True):
 
 
 class SearchReport(Value, frozen=True, kw_only=True):
-    """What came of a search. `found`: result (without its schedule), plan and schedule are there; else reason says
-    why not. claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
+    """What came of a search. It holds no time: the process that started the search keeps the clock.
 
-    plan differs from result.plan where a partition is adapted to another regime. cold_s: wall seconds of the
-    first search. samples: the warm ones, in order. compile_s: spent in the compiler, inside cold_s;
-    compile_cpu_s: inside cold_cpu_s.
-    final: nothing better follows; a report that is not final holds what is known so far.
+    `found`: result (without its schedule), plan and schedule are there; else reason says why not.
+    claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
+    plan: differs from result.plan where a partition is adapted to another regime.
+    notes: lines of the planner and of the scheduler for the row.
+    smallest: what was found where the smallest memory was searched.
+    compile_s: wall seconds of the compiler.
     """
 
     status: SearchStatus
@@ -69,11 +82,7 @@ class SearchReport(Value, frozen=True, kw_only=True):
     plan: Plan | None = None
     schedule: Schedule | None = None
     scheduler: str = ""
-    cold_cpu_s: float = 0.0
-    cold_s: float = 0.0
-    samples: tuple[Sample, ...] = ()
     counters: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
     smallest: Fitting | None = None
     compile_s: float = 0.0
-    compile_cpu_s: float = 0.0
-    final: bool = True

@@ -1,10 +1,10 @@
-"""One search: planner, then scheduler where the plan brings no schedule; first cold, then warm."""
+"""One search: planner, then scheduler where the plan brings no schedule."""
 
 import contextlib
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from pipebench.algorithms.micro_batches_adapted import adapt_micro_batch
 from pipebench.bench.components import Ready
 from pipebench.bench.plugin_results import exact_counters, exact_result, exact_schedule
-from pipebench.bench.searches.calibration import calibrate
-from pipebench.bench.searches.request import Sample
 from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import UnsupportedProblem
@@ -25,20 +23,23 @@ from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.hooks.descriptors import Planner, Scheduler
 from pipebench.hooks.placements import placements_of
 
-LONG_SEARCH_S = 10.0
 GRACE_S = 1.0
 """How long after the deadline a plan still counts: planners look at the clock now and then only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledPlan:
-    """A plan with its schedule; plan differs from result.plan where it is adapted to another regime."""
+    """A plan with its schedule; plan differs from result.plan where it is adapted to another regime.
+
+    notes: lines that the planner wrote with `context.note`.
+    """
 
     result: PlanResult
     plan: Plan
     schedule: Schedule
     scheduler: str
     counters: dict[str, int]
+    notes: tuple[str, ...] = ()
 
 
 def search_once(
@@ -72,30 +73,16 @@ def search_once(
     elif scheduler not in (None, default):
         plan = _without_flight(plan)
     counters = exact_counters(planner.label, context.counters)
+    notes = tuple(map(str, context.notices))
     if result.schedule is not None and scheduler is None:
-        return ScheduledPlan(result, plan, result.schedule, result.scheduler or "own", counters), duration
+        return ScheduledPlan(result, plan, result.schedule, result.scheduler or "own", counters, notes), duration
     name = scheduler or default
     if not name:
         raise UnsupportedProblem(f"{planner.label} names no scheduler for {scoring.regime.mode}")
     services.scheduler(name).load()
     with _no_collection():
         made, ordering = measure_duration(lambda: services.call_scheduler(name, scoring, plan))
-    return ScheduledPlan(result, plan, exact_schedule(name, made), name, counters), duration + ordering
-
-
-def search_again(
-    search: Callable[[], Duration], repeat: int, once_s: float, deadline_s: float | None
-) -> Iterator[Sample]:
-    """Warm searches, each right after the calibrations; none for a search over 10 s or past the deadline.
-
-    once_s: what the first search took beside compiling.
-    """
-    for _ in range(0 if once_s > LONG_SEARCH_S else repeat):
-        if deadline_s is not None and time.monotonic() + once_s > deadline_s:
-            return
-        beside = calibrate()
-        spent = search()
-        yield Sample(cpu_s=spent.cpu_s, wall_s=spent.wall_s, calibration_cpu_s=beside)
+    return ScheduledPlan(result, plan, exact_schedule(name, made), name, counters, notes), duration + ordering
 
 
 @contextlib.contextmanager

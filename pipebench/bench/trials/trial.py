@@ -1,6 +1,7 @@
 """One trial: a search in a child process, then check and score in this one. It always ends in a row."""
 
 import statistics
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +18,8 @@ from pipebench.bench.score import (
     time_fields,
     verdict_fields,
 )
-from pipebench.bench.searches.isolation.client import IsolatedSearch, search_in_isolation
-from pipebench.bench.searches.request import Sample, SearchReport, SearchRequest
+from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, timed_search
+from pipebench.bench.searches.request import Sample, Searcher, SearchReport, SearchRequest
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.defaults import SIMULATOR
@@ -31,10 +32,11 @@ from pipebench.domain.units import readable_bytes
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 
-COLD = "search time is cold: it ran once"
+COLD = "search time is of the first search: it ran once"
+UNWITNESSED = "search times are unwitnessed: this system does not say what all processes of a search used"
 
 
-def search_fields(done: IsolatedSearch) -> dict[str, Any]:
+def search_fields(done: TimedSearch) -> dict[str, Any]:
     """The columns of a search: those of every row, and those of a search that found a plan."""
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
@@ -42,10 +44,12 @@ def search_fields(done: IsolatedSearch) -> dict[str, Any]:
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    notices = result.notices if report.samples else (*result.notices, COLD)
+    said = [*result.notices, *report.notes, *done.notices]
+    said += [] if done.samples else [COLD]
+    said += [] if sys.platform == "linux" else [UNWITNESSED]
     return {
         **fields,
-        **_times(report),
+        **_times(done),
         "scheduler": report.scheduler,
         "counters": report.counters,
         "claimed_s": result.claimed_s,
@@ -54,22 +58,21 @@ def search_fields(done: IsolatedSearch) -> dict[str, Any]:
         "class_bound_s": result.lower_bound_s,
         "class_bound_scope": result.bound_scope,
         "termination": result.termination,
-        "notices": notices,
+        "notices": tuple(said),
     }
 
 
-def _times(report: SearchReport) -> dict[str, Any]:
-    samples = report.samples
-    if not samples:
-        return {
-            "search_cpu_s": max(0.0, report.cold_cpu_s - report.compile_cpu_s),
-            "search_wall_s": max(0.0, report.cold_s - report.compile_s),
-            "search_cold_s": report.cold_s,
-        }
-    return {
+def _times(done: TimedSearch) -> dict[str, Any]:
+    samples = done.samples or (done.first,)
+    fields = {
         "search_cpu_s": statistics.median(sample.cpu_s for sample in samples),
         "search_wall_s": statistics.median(sample.wall_s for sample in samples),
-        "search_cold_s": report.cold_s,
+        "search_cold_s": done.prepare_s + done.first.wall_s,
+    }
+    if not done.samples:
+        return fields
+    return {
+        **fields,
         "search_samples": tuple((sample.cpu_s, sample.wall_s) for sample in samples),
         "search_ratio": _ratios(samples),
     }
@@ -156,21 +159,24 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
         reason = f"{trial.planner.label} plans for {', '.join(regimes)} only"
         return Outcome(Row(**common, status="unsupported", reason=reason), scoring)
     planning = trial.workload.problem(regimes[0]) if adapted else scoring
-    request = SearchRequest(
+    searcher = Searcher(
         planner=trial.planner.label,
+        scheduler=trial.scheduler,
+        planning=planning.regime.mode,
+        scoring=scoring.regime.mode,
+        seed=trial.seed,
+    )
+    request = SearchRequest(
         planning=planning,
         scoring=scoring if adapted else None,
-        scheduler=trial.scheduler,
-        repeat=trial.repeat,
-        seed=trial.seed,
-        deadline_s=time.monotonic() + trial.timeout_s,
         bound_memory_bytes=common["bound_memory_bytes"],
     )
-    done = search_in_isolation(host, trial.planner, request, trial.memory_bytes)
+    limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
+    done = timed_search(host, trial.planner, searcher, request, limits)
     common |= search_fields(done)
     if done.report.status == "found":
         services = HostServices(host, seed=trial.seed, deadline_s=time.monotonic() + trial.timeout_s)
-        return _scored_outcome(services, trial, scoring, done.report, common)
+        return _scored_outcome(services, trial, scoring, done, common)
     return _failed_outcome(trial, scoring, done, common)
 
 
@@ -199,7 +205,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
     }
 
 
-def _failed_outcome(trial: Trial, problem: Problem, done: IsolatedSearch, common: dict[str, Any]) -> Outcome:
+def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: dict[str, Any]) -> Outcome:
     report = done.report
     assert report.status != "found"
     fitting, least = report.smallest, None
@@ -209,12 +215,13 @@ def _failed_outcome(trial: Trial, problem: Problem, done: IsolatedSearch, common
         least = fitting.memory_bytes if valid else None
     reason = failure_reason(report, problem, least, common["bound_memory_bytes"], trial.timeout_s)
     row = Row(**common, status=report.status, reason=reason, smallest_memory_bytes=least)
-    return Outcome(row, problem, compile_s=report.compile_s)
+    return Outcome(row, problem, compile_s=done.compile_s)
 
 
 def _scored_outcome(
-    services: HostServices, trial: Trial, problem: Problem, report: SearchReport, common: dict[str, Any]
+    services: HostServices, trial: Trial, problem: Problem, done: TimedSearch, common: dict[str, Any]
 ) -> Outcome:
+    report = done.report
     result, plan, schedule = report.result, report.plan, report.schedule
     assert result is not None
     assert plan is not None
@@ -226,8 +233,8 @@ def _scored_outcome(
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
         row = Row(**common, status="invalid_plan", reason=reason)
-        return Outcome(row, problem, plan, schedule, compile_s=report.compile_s)
+        return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
     row = Row(**common, **fields, **plan_fields(problem, plan, schedule), status="ok")
-    return Outcome(row, problem, plan, schedule, tuple(traces), report.compile_s, report.samples)
+    return Outcome(row, problem, plan, schedule, tuple(traces), done.compile_s, done.samples)

@@ -167,7 +167,7 @@ def command(
     said = _settings(choice)
     host = open_host()
     if not where.parallel:
-        isolation().prepare()
+        isolation().warm_up()
     settings = settle(chosen_suites(selection(choice)), said)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds)

@@ -1,4 +1,4 @@
-"""The child process of one search: limits, streams, the search itself, and out."""
+"""The child process of one errand: limits, streams, confinement, the work itself, and out."""
 
 import contextlib
 import faulthandler
@@ -7,21 +7,78 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
 import msgspec
 
-from pipebench.bench.searches.isolation.errand import Errand
-from pipebench.bench.searches.isolation.wire import frame, write_all
-from pipebench.bench.searches.request import SearchReport, SearchRequest
+from pipebench.bench.searches.isolation.confinement import confine
+from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
+from pipebench.domain.value import Value
 from pipebench.hooks.catalogue import ChildHost
-from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_reference
 
 
-def become_child(payload: bytes, reports: int, output: int) -> NoReturn:
+class Errand(Value, frozen=True, kw_only=True):
+    """What a child does, and its surroundings.
+
+    work: "module:function", called as function(host, given, channel).
+    given: what the child knows from the start; what it must not know before its clock runs is handed over.
+    warm: whether the server imports what searches need before it forks the child.
+    index: slot and name of each component to the entry point that provides it; empty for the server's own.
+    folder: the current folder, for relative paths of scripts and programs; empty for `own`.
+    own: the folder that it may write in.
+    writable: folders and files besides.
+    kernels: the folder of compiled kernels, writable too.
+    environment: all variables that it sees.
+    memory_bytes: what it may take beyond what the server has; 0 for no limit.
+    network: whether it may reach the network.
+    """
+
+    work: str
+    given: bytes = b""
+    warm: bool = True
+    index: dict[str, dict[str, str]] = {}
+    folder: str = ""
+    own: str = ""
+    writable: tuple[str, ...] = ()
+    kernels: str = ""
+    environment: dict[str, str]
+    memory_bytes: int
+    network: bool = False
+
+
+class Channel:
+    """A child's line to the process that started it. folder: its own, empty at the start."""
+
+    def __init__(self, reports: int, handed: int, folder: str) -> None:
+        self._reports, self._handed = reports, handed
+        self.folder = folder
+
+    def send(self, payload: bytes) -> None:
+        """Send one message."""
+        write_all(self._reports, frame(MESSAGE + payload))
+
+    def receive(self, about: bytes = b"") -> bytes:
+        """Say that everything is prepared, and wait for what is handed over; from now on the clock runs.
+
+        about: what the other side may want to know first. b"" when nothing is handed over.
+        """
+        write_all(self._reports, frame(READY + about))
+        header = self._read(HEADER.size)
+        return self._read(HEADER.unpack(header)[0]) if header else b""
+
+    def close(self) -> None:
+        """Wait until the other side has read the clock."""
+        os.read(self._handed, 1)
+
+    def _read(self, count: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < count and (part := os.read(self._handed, min(2**20, count - len(parts)))):
+            parts += part
+        return bytes(parts)
+
+
+def become_child(payload: bytes, reports: int, output: int, handed: int) -> NoReturn:
     """Run the errand in the payload; reports go to one pipe, whatever is printed to the other. Never returns.
 
     Plugins are imported here and nowhere above: the one that the errand is about, and those that it asks for.
@@ -31,35 +88,16 @@ def become_child(payload: bytes, reports: int, output: int) -> NoReturn:
         _streams(output)
         errand = msgspec.msgpack.decode(payload, type=Errand)
         _surroundings(errand)
-        host = ChildHost(errand.index)
-
-        def send(payload: bytes) -> None:
-            write_all(reports, frame(payload))
-
-        if errand.request is None:
-            module, _, function = errand.work.partition(":")
-            getattr(import_module(module), function)(host, errand.given, send)
-        else:
-            _search(host, errand.request, send)
+        module, _, function = errand.work.partition(":")
+        channel = Channel(reports, handed, errand.own)
+        getattr(import_module(module), function)(ChildHost(errand.index), errand.given, channel)
+        channel.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
-
-
-def _search(host: Host, request: SearchRequest, send: Callable[[bytes], None]) -> None:
-    from pipebench.bench.components import ready_planner
-    from pipebench.bench.searches.perform import failure, perform
-
-    def report(each: SearchReport) -> None:
-        send(msgspec.msgpack.encode(each))
-
-    try:
-        perform(host, ready_planner(host, parse_reference(request.planner)), request, report)
-    except BaseException as error:  # an interrupt can only be the planner's own doing here
-        report(failure(error))
 
 
 def _streams(output: int) -> None:
@@ -78,12 +116,14 @@ def _streams(output: int) -> None:
 def _surroundings(errand: Errand) -> None:
     os.environ.clear()
     os.environ.update(errand.environment)
-    os.chdir(errand.folder)
+    os.chdir(errand.folder or errand.own)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if errand.memory_bytes and (has := _address_space_bytes()) is not None:
         limit: Any = has + errand.memory_bytes
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    folders = (errand.own, errand.kernels, *errand.writable)
+    confine([folder for folder in folders if folder], errand.network)
 
 
 def _address_space_bytes() -> int | None:

@@ -1,5 +1,5 @@
-"""The parent's side: start the fork server, hand it searches one at a time, keep the clock, and say
-how each ended.
+"""The parent's side: start the fork server, hand it errands one at a time, keep the limits, and say how each
+ended.
 """
 
 import atexit
@@ -14,26 +14,32 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
-from pipebench.bench.components import Ready
-from pipebench.bench.searches.isolation.errand import Errand
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.confinement import passed_environment
+from pipebench.bench.searches.isolation.folders import ChildFolders
 from pipebench.bench.searches.isolation.wire import (
+    CALIBRATE,
+    HAND_OVER,
     HEADER,
+    KILL,
+    MESSAGE,
+    READ_CLOCK,
+    READY,
     BrokenWire,
     frame,
     frames,
     receive,
     send_with_descriptors,
 )
-from pipebench.bench.searches.request import SearchReport, SearchRequest
 from pipebench.domain.errors import PipebenchError
-from pipebench.hooks.manager import Host
 
 START_S, END_S = 60.0, 10.0
+CALIBRATION_S = 60.0
 KEPT_OUTPUT_BYTES = 4096
 MAX_REPORT_BYTES = 2**30
 ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM", "BLIS")
@@ -43,71 +49,117 @@ START = (
 )
 
 
-@dataclass(slots=True)
-class ChildExit:
-    """What a child left. sent: the bytes of its reports. code: exit code, or minus the signal's number.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """What a child is handed once it has said that it is prepared.
 
-    stopped: the parent ended it at the time limit. lost: the server itself went down. output: the tail of
-    what was printed.
+    payload: from what the child said about itself; None hands nothing over, and the child ends.
+    limit_s: from then on until it is stopped.
+    calibrate: whether the server runs its calibrations right before.
     """
 
-    sent: bytes = b""
+    payload: Callable[[bytes], bytes | None]
+    limit_s: float
+    calibrate: bool = False
+
+
+@dataclass(slots=True)
+class ChildExit:
+    """What a child left.
+
+    messages: what it sent.
+    code: its exit code, or minus the signal's number.
+    peak_bytes: resident memory.
+    prepared: whether it said that it was prepared. prepare_s: wall seconds until then.
+    cpu_s: CPU seconds of it and of all that descended from it, since it was handed something, else in all.
+    wall_s: from then on until its last message.
+    outliving: processes that still ran after it.
+    calibration_cpu_s: of each calibration right before.
+    stopped: it reached a limit and was ended. lost: the server itself went down.
+    output: the tail of what was printed.
+    """
+
+    messages: list[bytes] = field(default_factory=list)
     code: int = 0
     peak_bytes: int = 0
+    prepared: bool = False
+    prepare_s: float = 0.0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    outliving: int = 0
+    calibration_cpu_s: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
     lost: bool = False
     output: str = ""
 
 
 class Isolation:
-    """One fork server and its connection. Not for several threads at once: `run` takes turns.
-
-    index: slot and name of each component to its entry point, for errands that bring no index of their own.
-    """
+    """One fork server, its connection, and the folders of its children. `run` takes turns between threads."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._surroundings = _surroundings()
+        self.folders = ChildFolders()
+        self.compiled: set[bytes] = set()
+        """For which searchers kernels were compiled and kept."""
+        kernels = {"NUMBA_CACHE_DIR": str(self.folders.kernels), "PYTHONHASHSEED": "0"}
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
                 [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONHASHSEED": "0"} | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
+                env=os.environ | kernels | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,
                 start_new_session=True,
             )
         self._control = ours
-        self._greeted = self._prepares = self._warm = False
+        self._greeted = self._gets_warm = self._warm = False
         self.index: dict[str, dict[str, str]] = {}
+        """Slot and name of each component to its entry point, for errands that bring no index of their own."""
 
     def fits(self) -> bool:
         """Whether the server runs and has this process' import path."""
         return self._server.poll() is None and self._surroundings == _surroundings()
 
-    def prepare(self) -> None:
+    def warm_up(self) -> None:
         """Let the server import what searches need, while this process goes on."""
         with self._turn:
-            if not self._prepares:
-                self._prepares = True
-                with contextlib.suppress(OSError):  # a server that is gone is seen when it is needed
+            if not self._gets_warm:
+                self._gets_warm = True
+                with contextlib.suppress(OSError):  # a server that is gone is noticed when it is needed
                     self._control.sendall(frame(b""))
 
-    def run(self, errand: Errand, deadline_s: float, heard: Callable[[bytes], None] | None = None) -> ChildExit:
-        """Run one errand to its end, or kill it and all its processes at the deadline (time.monotonic()).
+    def run(
+        self,
+        errand: Errand,
+        limit_s: float,
+        handover: Handover | None = None,
+        owner: str = "",
+        heard: Callable[[bytes], None] | None = None,
+    ) -> ChildExit:
+        """Run one errand to its end, or kill it and all its processes at a limit.
 
-        heard: told of each frame that the child sends, as it comes.
+        limit_s: until the child is prepared where something is handed over, else until its end.
+        owner: the distribution whose compiled kernels the child reads.
+        heard: told of each message as it comes.
         """
-        if errand.kernels:
-            self.prepare()
-        if not errand.index:
-            errand = replace(errand, index=self.index)
+        if errand.warm:
+            self.warm_up()
         with self._turn:
             try:
                 self._greet()
-                return self._run(errand, deadline_s, heard)
+                self.folders.renew(owner)
+                kernels = str(self.folders.kernels)
+                errand = replace(
+                    errand,
+                    own=str(self.folders.own),
+                    kernels=kernels,
+                    environment=errand.environment | {"NUMBA_CACHE_DIR": kernels},
+                    index=errand.index or self.index,
+                )
+                return self._run(errand, limit_s, handover, heard)
             except (BrokenWire, ConnectionError, TimeoutError):
                 self.close()
                 return ChildExit(lost=True)
@@ -123,6 +175,7 @@ class Isolation:
         except subprocess.TimeoutExpired:
             self._server.kill()
             self._server.wait()
+        self.folders.remove()
 
     def _greet(self) -> None:
         """Wait until the server has started, and is warm where it was asked to be."""
@@ -130,62 +183,168 @@ class Isolation:
         if not self._greeted:
             receive(self._control)
             self._greeted = True
-        if self._prepares and not self._warm:
+        if self._gets_warm and not self._warm:
             receive(self._control)
             self._warm = True
         self._control.settimeout(END_S)
 
-    def _run(self, errand: Errand, deadline_s: float, heard: Callable[[bytes], None] | None) -> ChildExit:
+    def _run(
+        self,
+        errand: Errand,
+        limit_s: float,
+        handover: Handover | None,
+        heard: Callable[[bytes], None] | None,
+    ) -> ChildExit:
         reports, their_reports = os.pipe()
         output, their_output = os.pipe()
+        their_hand, hand = os.pipe()
+        commands, their_commands = socket.socketpair()
+        theirs = [their_reports, their_output, their_hand, their_commands.fileno()]
+        conversation = _Conversation(
+            commands,
+            _Stream(reports, MAX_REPORT_BYTES, heard),
+            _Stream(output, KEPT_OUTPUT_BYTES),
+            hand,
+            handover,
+        )
         try:
-            send_with_descriptors(self._control, msgspec.msgpack.encode(errand), [their_reports, their_output])
-            os.close(their_reports)
-            os.close(their_output)
-            streams = _Stream(reports, MAX_REPORT_BYTES, heard), _Stream(output, KEPT_OUTPUT_BYTES)
-            return self._follow(*streams, deadline_s)
+            try:
+                send_with_descriptors(self._control, msgspec.msgpack.encode(errand), theirs)
+            finally:
+                for descriptor in theirs[:-1]:
+                    os.close(descriptor)
+                their_commands.close()
+            return conversation.follow(limit_s)
         finally:
+            commands.close()
             os.close(reports)
             os.close(output)
+            conversation.close_hand()
 
-    def _follow(self, reports: "_Stream", output: "_Stream", deadline_s: float) -> ChildExit:
-        ended = ChildExit()
+
+class _Conversation:
+    """One child's streams, from its start to its end."""
+
+    def __init__(
+        self,
+        commands: socket.socket,
+        reports: "_Stream",
+        output: "_Stream",
+        hand: int,
+        handover: Handover | None,
+    ) -> None:
+        commands.settimeout(END_S)
+        os.set_blocking(hand, False)
+        self._commands, self._reports, self._output = commands, reports, output
+        self._hand: int | None = hand
+        self._handover = handover
+        self._left = memoryview(b"")
+        self._ended = ChildExit()
+        self._began_s = time.monotonic()
+        self._reads_clock = False
+        self._told: dict[str, float] | None = None
+
+    def follow(self, limit_s: float) -> ChildExit:
+        """Until the server says how the child ended."""
+        ended, until_s = self._ended, self._began_s + limit_s
+        if self._handover is None:
+            self.close_hand()
         while True:
-            left = deadline_s - time.monotonic()
-            if left <= 0 and not ended.stopped:
-                self._control.sendall(b"K")
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 and not ended.stopped:
+                self._commands.sendall(KILL)
                 ended.stopped = True
-            open_streams = [stream for stream in (reports, output) if stream.open]
-            wait_s = END_S if ended.stopped else left
-            waiting: list[socket.socket | _Stream] = [self._control, *open_streams]
-            ready, _, _ = select.select(waiting, [], [], wait_s)
-            for stream in open_streams:
+            streams = [stream for stream in (self._reports, self._output) if stream.open]
+            writing = [self._hand] if self._hand is not None and self._left else []
+            wait_s = END_S if ended.stopped else max(0.0, left_s)
+            waiting: list[socket.socket | _Stream] = [self._commands, *streams]
+            ready, writable, _ = select.select(waiting, writing, [], wait_s)
+            for stream in streams:
                 if stream in ready:
                     stream.read()
-            if self._control in ready:
-                try:
-                    told = json.loads(receive(self._control))
-                except (BrokenWire, ConnectionError):
-                    self.close()
-                    ended.lost, told = True, {"code": 0, "peak_bytes": 0}
-                break
+            if self._reports in ready:
+                ended.wall_s = time.monotonic() - self._began_s
+            if self._reads_clock and len(frames(self._reports.kept)) > 1:
+                self._read_clock()
+            if self._commands in ready:
+                return self._finish(json.loads(receive(self._commands)))
+            if writable:
+                self._write()
+            if self._handover is not None and not ended.prepared and not ended.stopped and self._is_prepared():
+                until_s = self._hand_over(self._handover)
+            if self._told is not None:
+                return self._finish(self._told)
             if ended.stopped and not ready:
                 raise BrokenWire("the server does not answer")
-        for stream in (reports, output):
+
+    def _read_clock(self) -> None:
+        """The child has sent its message and waits until its clock was read."""
+        self._reads_clock = False
+        self._commands.sendall(READ_CLOCK)
+        told = json.loads(receive(self._commands))
+        if "code" in told:
+            self._told = told
+        self.close_hand()
+
+    def close_hand(self) -> None:
+        """What was handed over is complete."""
+        if self._hand is not None:
+            os.close(self._hand)
+        self._hand, self._left = None, memoryview(b"")
+
+    def _is_prepared(self) -> bool:
+        first = frames(self._reports.kept)[:1]
+        return bool(first) and first[0][:1] == READY
+
+    def _hand_over(self, handover: Handover) -> float:
+        """Start the child's clock, then hand over; the time at which it must have ended."""
+        ended = self._ended
+        payload = handover.payload(frames(self._reports.kept)[0][1:])
+        ended.prepared, ended.prepare_s = True, time.monotonic() - self._began_s
+        if payload is None:
+            self.close_hand()
+            return time.monotonic() + END_S
+        self._commands.settimeout(CALIBRATION_S)
+        self._commands.sendall(CALIBRATE if handover.calibrate else HAND_OVER)
+        told = json.loads(receive(self._commands))
+        self._commands.settimeout(END_S)
+        if "code" in told:  # it ended first
+            self._told = told
+            return self._began_s
+        ended.calibration_cpu_s = told
+        self._reads_clock = True
+        self._began_s = time.monotonic()
+        self._left = memoryview(frame(payload))
+        self._write()
+        return self._began_s + handover.limit_s
+
+    def _write(self) -> None:
+        assert self._hand is not None
+        try:
+            self._left = self._left[os.write(self._hand, self._left) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the child reads no more
+            self._left = memoryview(b"")
+
+    def _finish(self, told: dict[str, float]) -> ChildExit:
+        for stream in (self._reports, self._output):
             stream.drain()
-        ended.code, ended.peak_bytes = told["code"], told["peak_bytes"]
-        ended.sent = bytes(reports.kept)
-        ended.output = bytes(output.kept).decode(errors="replace")
+        ended = self._ended
+        ended.code, ended.peak_bytes = int(told["code"]), int(told["peak_bytes"])
+        ended.cpu_s, ended.outliving = told["cpu_s"], int(told["outliving"])
+        ended.messages = [each[1:] for each in frames(self._reports.kept) if each[:1] == MESSAGE]
+        ended.output = bytes(self._output.kept).decode(errors="replace")
         return ended
 
 
 class _Stream:
-    """What comes out of a pipe; of more than `keep` bytes the last. heard: told of each frame in it."""
+    """What comes out of a pipe; of more than `keep` bytes the last. heard: told of each message in it."""
 
     def __init__(self, descriptor: int, keep: int, heard: Callable[[bytes], None] | None = None) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor, self._keep = descriptor, keep
-        self._heard, self._listened = heard, 0
+        self._heard, self._told = heard, 0
         self.kept = bytearray()
         self.open = True
 
@@ -203,10 +362,14 @@ class _Stream:
         if len(self.kept) > self._keep:
             del self.kept[: -self._keep]
         if self._heard is not None:
-            for each in frames(self.kept[self._listened :]):
-                self._listened += HEADER.size + len(each)
-                self._heard(each)
+            self._tell(self._heard)
         return self.open
+
+    def _tell(self, heard: Callable[[bytes], None]) -> None:
+        for each in frames(self.kept[self._told :]):
+            self._told += HEADER.size + len(each)
+            if each[:1] == MESSAGE:
+                heard(each[1:])
 
     def drain(self) -> None:
         """Take the rest of what has been written."""
@@ -258,71 +421,18 @@ def errand_folder() -> str:
         raise PipebenchError(f"the current folder: {error.strerror}") from None
 
 
-DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+def child_environment(declared: tuple[str, ...] = ()) -> dict[str, str]:
+    """What a child sees of this process' variables, homes in its own folder."""
+    return passed_environment(os.environ, str(isolation().folders.own), declared)
 
 
-@dataclass(frozen=True, slots=True)
-class IsolatedSearch:
-    """The report, the tail of what the planner printed, and the memory that its process held at its largest."""
-
-    report: SearchReport
-    output: str = ""
-    peak_bytes: int | None = None
-
-
-def search_in_isolation(host: Host, planner: Ready, request: SearchRequest, memory_bytes: int) -> IsolatedSearch:
-    """The report of a search, in a child process unless the planner is the host's own.
-
-    memory_bytes: what the search may take beyond what the fork server has; 0 for no limit.
-    """
-    from pipebench.bench.searches.perform import perform
-    from pipebench.bench.searches.search import GRACE_S
-
-    if planner.here:
-        reports: list[SearchReport] = []
-        perform(host, planner, request, reports.append)
-        return IsolatedSearch(reports[-1])
-    errand = Errand(
-        request=request,
-        index=host.index(),
-        folder=errand_folder(),
-        environment=dict(os.environ),
-        memory_bytes=memory_bytes,
-    )
-    assert request.deadline_s is not None
-    began = time.monotonic()
-    ended = isolation().run(errand, request.deadline_s + GRACE_S)
-    limit_s = request.deadline_s - began
-    return IsolatedSearch(_report(ended, limit_s, memory_bytes), ended.output, ended.peak_bytes or None)
-
-
-def _report(ended: ChildExit, limit_s: float, memory_bytes: int) -> SearchReport:
-    if ended.lost:
-        return _crash_report("it brought down the process that runs searches")
-    try:
-        reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in frames(ended.sent)]
-    except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        return _crash_report(f"its process sent what is no report: {error}")
-    if reports and (reports[-1].final or (ended.stopped and reports[-1].status in ("found", "infeasible"))):
-        return reports[-1]
-    if ended.stopped:
-        return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
-    if ended.code < 0:
-        return _signal_report(-ended.code, ended.peak_bytes, memory_bytes)
-    return _crash_report(f"its process ended with exit code {ended.code} before it returned a plan")
-
-
-def _signal_report(number: int, peak_bytes: int, memory_bytes: int) -> SearchReport:
-    name = signal_name(number)
-    if number in DYING_OF_MEMORY and memory_bytes and peak_bytes > memory_bytes / 2:
-        return SearchReport(status="memory", reason=f"its process was killed by {name} at its memory limit")
-    return _crash_report(f"its process was killed by {name}")
+def exit_text(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    return f"was killed by {signal_name(-code)}"
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal, such as SIGSEGV."""
+    """The name of a signal."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-
-
-def _crash_report(reason: str) -> SearchReport:
-    return SearchReport(status="crashed", reason=reason)

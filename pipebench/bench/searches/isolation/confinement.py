@@ -1,8 +1,8 @@
 """What a child may do: write in its own folders, see a few variables, and reach no network. Linux only.
 
 Landlock (kernel 5.13 and later) forbids writing elsewhere, tracing and signalling processes outside, and abstract
-sockets; namespaces take away network and shared memory. Where the kernel does not permit one of them, the child runs
-without it: `describe` says so.
+sockets; namespaces take away network and shared memory. Where the kernel does not permit one of them, the child
+runs without it: `describe` says so.
 """
 
 import ctypes
@@ -36,6 +36,7 @@ PASSED_VARIABLES = frozenset(
 )
 PASSED_PREFIXES = ("LC_", "PYTHON", "NUMBA_", "PIPEBENCH_", "MKL_", "OPENBLAS_", "OMP_", "GRB_LICENSE", "COV_CORE")
 """Variables that reach a plugin; whatever else it needs, its descriptor declares."""
+USERS_LIST = "PIPEBENCH_VARIABLES"
 SECRETS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 
 
@@ -44,10 +45,11 @@ def passed_environment(
 ) -> dict[str, str]:
     """The variables that a child sees: those on the list, those that are declared, and homes in its own folder.
 
-    declared: names, or prefixes that end with `*`.
+    declared: names, or prefixes that end with `*`; PIPEBENCH_VARIABLES names more of them, with commas between.
     """
-    exact = {name for name in declared if not name.endswith("*")}
-    prefixes = tuple(name[:-1] for name in declared if name.endswith("*"))
+    said = (*declared, *filter(None, environment.get(USERS_LIST, "").split(",")))
+    exact = {name for name in said if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in said if name.endswith("*"))
     passed = {
         name: value
         for name, value in environment.items()
@@ -55,7 +57,7 @@ def passed_environment(
         or (bool(prefixes) and name.startswith(prefixes))
         or ((name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)) and not _is_secret(name))
     }
-    own = {name: folder for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), folder)
     return passed | {name: value for name, value in own.items() if name not in exact}
 
 
@@ -82,12 +84,10 @@ def landlock_version() -> int:
     return max(0, int(_libc().syscall(CREATE_RULESET, None, 0, VERSION_FLAG)))
 
 
-def describe(network: str = "off") -> str:
-    """What holds for children here, in a few words. network: what was seen of namespaces."""
-    if sys.platform != "linux":
-        return "none"
-    version = landlock_version()
-    return f"landlock {version or 'none'}, network {network}"
+def describe() -> str:
+    """What holds for children here, in a few words."""
+    network = "off" if can_leave_network() else "on"
+    return f"writing: {'own folder' if landlock_version() else 'anywhere'}; network: {network}"
 
 
 @cache
@@ -115,7 +115,7 @@ def _leave_network() -> bool:
 
 
 def _own_shared_memory() -> tuple[str, ...]:
-    """The folder of shared memory, emptied for this process and its children: locks of multiprocessing live there."""
+    """An empty folder of shared memory for this process and its children; multiprocessing's locks are there."""
     mounted = _libc().mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", 0, b"size=50%") == 0
     return (SHARED_MEMORY,) if mounted else ()
 

@@ -1,6 +1,6 @@
-"""The fork server: a small process with one thread that forks a child for each errand. It imports no plugin.
+"""The fork server: a small process with one thread that forks a child for each errand and keeps its clock.
 
-It starts light, for errands that need no kernels, and gets warm for searches when its parent says so.
+It imports no plugin. It starts light, and imports what searches need when its parent says so.
 """
 
 import contextlib
@@ -12,20 +12,33 @@ import select
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from types import FrameType
+from typing import get_args
 
 from pipebench.bench.searches.isolation.child import become_child
-from pipebench.bench.searches.isolation.wire import BrokenWire, frame, receive_with_descriptors
+from pipebench.bench.searches.isolation.clock import ProcessClock
+from pipebench.bench.searches.isolation.wire import (
+    CALIBRATE,
+    DESCRIPTORS,
+    HAND_OVER,
+    READ_CLOCK,
+    BrokenWire,
+    frame,
+    receive_with_descriptors,
+)
+from pipebench.domain.problem import RegimeMode
 
-KILL = b"K"
+OUTLIVING_S = 0.5
+"""How long processes that a child has started may still run after it; multiprocessing's end by themselves."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def serve(control: socket.socket) -> None:
     """Answer until the parent closes the connection. One errand at a time.
 
-    A frame without open files asks to get ready for searches; the answer says when that is so.
+    A frame without open files asks to get warm, for searches; the answer says when that is so.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
@@ -33,54 +46,98 @@ def serve(control: socket.socket) -> None:
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:
-            payload, descriptors = receive_with_descriptors(control, 2)
+            payload, descriptors = receive_with_descriptors(control, DESCRIPTORS)
             if not descriptors:
-                _prepare()
+                _get_warm()
                 control.sendall(frame(b"warm"))
                 continue
+            commands = socket.socket(fileno=descriptors.pop())
+            gate, opener = os.pipe()
             child = os.fork()
             if child == 0:
-                wakeups.close()
-                control.close()
+                for connection in (wakeups, control, commands):
+                    connection.close()
+                os.close(opener)
+                os.read(gate, 1)  # nothing runs before the clock does
+                os.close(gate)
                 become_child(payload, *descriptors)
-            for descriptor in descriptors:
+            clock = ProcessClock(child)
+            for descriptor in (*descriptors, gate, opener):
                 os.close(descriptor)
-            _watch(control, wakeups, child)
+            with commands:
+                _watch(control, commands, wakeups, child, clock)
 
 
-def _prepare() -> None:
+def _get_warm() -> None:
     """Import what most searches need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
 
-    import pipebench.bench.components
-    import pipebench.bench.searches.perform  # noqa: F401 - what every child of a search runs
+    from pipebench.bench.searches import perform, toys
     from pipebench.bench.searches.calibration import calibrate
 
+    assert perform
+    for mode in get_args(RegimeMode):
+        toys.toys(mode)
     calibrate()
     gc.collect()
     gc.freeze()
 
 
-def _watch(control: socket.socket, wakeups: socket.socket, child: int) -> None:
+def _calibrate() -> dict[str, float]:
+    from pipebench.bench.searches.calibration import calibrate
+
+    return calibrate()
+
+
+def _watch(
+    control: socket.socket, commands: socket.socket, wakeups: socket.socket, child: int, clock: ProcessClock
+) -> None:
     """Until the child has ended, of itself or because the parent says so or is gone; then clean up and tell."""
-    orphaned = False
+    killed = orphaned = False
     while True:
-        ready, _, _ = select.select([wakeups] if orphaned else [wakeups, control], [], [])
-        if control in ready:
-            orphaned = control.recv(1) == b""
-            _kill_all(child)
+        ready, _, _ = select.select([wakeups] if orphaned else [wakeups, control, commands], [], [])
+        if control in ready or commands in ready:
+            command = b"" if control in ready else commands.recv(1)
+            if command in (HAND_OVER, CALIBRATE):
+                beside = _calibrate() if command == CALIBRATE else {}
+                clock.start()
+                commands.sendall(frame(json.dumps(beside).encode()))
+            elif command == READ_CLOCK:
+                clock.read()
+                commands.sendall(frame(b"{}"))
+            else:
+                orphaned, killed = command == b"", True
+                _kill_all(child)
         if wakeups in ready:
             wakeups.recv(4096)
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             break
+    clock.add(usage)
+    outliving = 0 if killed else _outliving(clock)
     _kill_all(child)
-    _reap()
+    _reap(clock)
     if orphaned:
         raise BrokenWire("the parent is gone")
     scale = 1 if sys.platform == "darwin" else 1024
-    told = {"code": os.waitstatus_to_exitcode(status), "peak_bytes": usage.ru_maxrss * scale}
-    control.sendall(frame(json.dumps(told).encode()))
+    told = {
+        "code": os.waitstatus_to_exitcode(status),
+        "peak_bytes": usage.ru_maxrss * scale,
+        "cpu_s": clock.stop(),
+        "outliving": outliving,
+    }
+    commands.sendall(frame(json.dumps(told).encode()))
+
+
+def _outliving(clock: ProcessClock) -> int:
+    """How many processes of a child that has ended still run after a moment."""
+    until = time.monotonic() + OUTLIVING_S
+    while True:
+        _wait_for_ended(clock)
+        running = len(_children())
+        if not running or time.monotonic() > until:
+            return running
+        time.sleep(0.005)
 
 
 def _kill_all(child: int) -> None:
@@ -92,16 +149,25 @@ def _kill_all(child: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-def _reap() -> None:
-    """Wait for orphans until none is left; killing a parent hands its children over, so look again."""
+def _wait_for_ended(clock: ProcessClock) -> bool:
+    """Wait for orphans that have ended; whether others still run."""
     with contextlib.suppress(ChildProcessError):
         while True:
-            ended, _ = os.waitpid(-1, os.WNOHANG)
+            ended, _, usage = os.wait4(-1, os.WNOHANG)
             if ended == 0:
-                for process in _children():
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(process, signal.SIGKILL)
-                os.waitpid(-1, 0)
+                return True
+            clock.add(usage)
+    return False
+
+
+def _reap(clock: ProcessClock) -> None:
+    """Wait for orphans until none is left; killing a parent hands its children over, so look again."""
+    while _wait_for_ended(clock):
+        for process in _children():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            clock.add(os.wait4(-1, 0)[2])
 
 
 def _children() -> list[int]:

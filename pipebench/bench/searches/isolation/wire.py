@@ -6,6 +6,12 @@ import struct
 
 HEADER = struct.Struct("!Q")
 MAX_FRAME_BYTES = 2**30
+MESSAGE, READY = b"M", b"R"
+"""The first byte of what a child sends: a message, or that it waits for what is handed over."""
+KILL, HAND_OVER, CALIBRATE, READ_CLOCK = b"K", b"H", b"C", b"T"
+"""What the parent commands: end the child; start its clock; the same after the calibrations; read the clock."""
+DESCRIPTORS = 4
+"""Of an errand: what the child reports, prints and is handed over, and the line for commands."""
 
 
 class BrokenWire(Exception):

@@ -1,0 +1,214 @@
+"""The searches of one trial, each in a process of its own: first once, then warm; and their clock."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_search
+
+import msgspec
+from msgspec.structs import replace
+
+from pipebench.bench.components import Ready
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.client import (
+    ChildExit,
+    Handover,
+    child_environment,
+    errand_folder,
+    exit_text,
+    isolation,
+    signal_name,
+)
+from pipebench.bench.searches.isolation.wire import BrokenWire
+from pipebench.bench.searches.perform import WORK, perform
+from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest
+from pipebench.bench.searches.search import GRACE_S
+from pipebench.bench.searches.timing import measure_duration
+from pipebench.bench.services import HostServices
+from pipebench.hooks.manager import Host
+
+PREPARE_S = 600.0
+"""For importing a planner, compiling its kernels and running it on toy problems; not part of the limit."""
+LONG_SEARCH_S = 10.0
+"""A search that takes longer is not repeated."""
+WARM_FACTOR, WARM_MARGIN_S = 3.0, 0.1
+"""How much more CPU the first search may use than the later ones before a row says so."""
+DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """Of each search: seconds, and bytes beyond what the fork server has (0: no limit); repeat: warm searches."""
+
+    timeout_s: float
+    memory_bytes: int = 0
+    repeat: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedSearch:
+    """What came of the searches of a trial.
+
+    report: of the first search, a failure where what it left behind forbids its plan.
+    output: the tail of what was printed. peak_bytes: resident memory of the first search's process.
+    first: CPU and wall seconds of the first search. samples: the warm ones, in order.
+    prepare_s: wall seconds before the first search: import, kernels, toy problems.
+    compile_s: wall seconds of the compiler, before and in the first search.
+    notices: what the clock has to say.
+    """
+
+    report: SearchReport
+    output: str = ""
+    peak_bytes: int | None = None
+    first: Sample = field(default_factory=lambda: Sample(cpu_s=0.0, wall_s=0.0))
+    samples: tuple[Sample, ...] = ()
+    prepare_s: float = 0.0
+    compile_s: float = 0.0
+    notices: tuple[str, ...] = ()
+
+
+def timed_search(
+    host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
+) -> TimedSearch:
+    """Search, each time in a fresh process unless the planner is the host's own.
+
+    Where there is no plan, the report says with which memory there would be one.
+    """
+    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits)
+    request = replace(request, limit_s=limits.timeout_s)
+    began_s = time.monotonic()
+    first = searches.search(request, limits.timeout_s)
+    report = first.report
+    if report.status == "infeasible" and limits.repeat > 0:
+        left_s = limits.timeout_s - (time.monotonic() - began_s - first.prepare_s)
+        report = replace(report, smallest=_smallest(searches, request, left_s))
+        return replace_search(first, report=report)
+    if report.status != "found" or first.first.wall_s > LONG_SEARCH_S:
+        return first
+    samples: list[Sample] = []
+    spent_s = first.first.wall_s
+    while len(samples) < limits.repeat and spent_s + first.first.wall_s <= limits.timeout_s:
+        again = searches.search(request, limits.timeout_s - spent_s, calibrate=True)
+        if again.report.status != "found":
+            break
+        samples.append(again.first)
+        spent_s += again.first.wall_s
+    return replace_search(first, samples=tuple(samples), notices=_notices(first.first, samples))
+
+
+def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
+    if left_s <= 0:
+        return None
+    return searches.search(replace(request, smallest=True, limit_s=left_s), left_s + GRACE_S).report.smallest
+
+
+def _notices(first: Sample, samples: list[Sample]) -> tuple[str, ...]:
+    if not samples:
+        return ()
+    later_s = sorted(sample.cpu_s for sample in samples)[len(samples) // 2]
+    if first.cpu_s <= WARM_FACTOR * later_s + WARM_MARGIN_S:
+        return ()
+    return (f"the first search used {first.cpu_s:.3g} s of CPU, later ones {later_s:.3g} s",)
+
+
+class _InProcess:
+    """Searches of the host's own planners, in this process, by its own clock."""
+
+    def __init__(self, host: Host, planner: Ready, searcher: Searcher) -> None:
+        self._host, self._planner, self._searcher = host, planner, searcher
+
+    def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
+        del limit_s, calibrate
+        services = HostServices(self._host, seed=self._searcher.seed)
+        report, spent = measure_duration(
+            lambda: perform(services, self._planner, self._searcher.scheduler, request)
+        )
+        return TimedSearch(report=report, first=Sample(cpu_s=spent.cpu_s, wall_s=spent.wall_s))
+
+
+class _Isolated:
+    """Searches in children of the fork server, timed from outside."""
+
+    def __init__(self, host: Host, planner: Ready, searcher: Searcher, limits: SearchLimits) -> None:
+        self._planner = planner
+        self._index = host.index()
+        self._limits = limits
+        self._given = msgspec.msgpack.encode(searcher)
+
+    def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
+        """One search. Kernels that are not on disk yet are compiled first, by a child that sees no problem."""
+        payload = msgspec.msgpack.encode(request)
+        server = isolation()
+        compiled_s: list[float] = []
+
+        def hand_over(about: bytes) -> bytes | None:
+            compiled_s.append(_seconds(about))
+            return None if compiled_s[-1] > 0 and self._given not in server.compiled else payload
+
+        began_s = time.monotonic()
+        ended = self._run(hand_over, limit_s, calibrate)
+        if ended.prepared and compiled_s[-1] > 0 and self._given not in server.compiled:
+            server.compiled.add(self._given)
+            server.folders.keep_kernels(self._planner.provider.distribution)
+            ended = self._run(hand_over, limit_s, calibrate)
+        report = self._report(ended, limit_s)
+        return TimedSearch(
+            report=report,
+            output=ended.output,
+            peak_bytes=ended.peak_bytes or None,
+            first=Sample(cpu_s=ended.cpu_s, wall_s=ended.wall_s, calibration_cpu_s=ended.calibration_cpu_s),
+            prepare_s=max(0.0, time.monotonic() - began_s - ended.wall_s),
+            compile_s=sum(compiled_s) + report.compile_s,
+        )
+
+    def _run(self, hand_over: Callable[[bytes], bytes | None], limit_s: float, calibrate: bool) -> ChildExit:
+        errand = Errand(
+            work=WORK,
+            given=self._given,
+            index=self._index,
+            folder=errand_folder(),
+            environment=child_environment(),
+            memory_bytes=self._limits.memory_bytes,
+        )
+        handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S, calibrate=calibrate)
+        return isolation().run(errand, PREPARE_S, handover, self._planner.provider.distribution)
+
+    def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:
+        if ended.outliving:
+            what = "a process" if ended.outliving == 1 else f"{ended.outliving} processes"
+            return _crash(f"it left {what} running; a planner waits for all that it starts")
+        try:
+            reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in ended.messages]
+        except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+            return _crash(f"its process sent what is no report: {error}")
+        if len(reports) == 1 and not ended.stopped:
+            return reports[0]
+        if len(reports) > 1:
+            return _crash(f"its process sent {len(reports)} reports")
+        if ended.stopped and not ended.prepared:
+            return _crash(f"it was not prepared within {PREPARE_S:g} s: import, kernels, toy problems")
+        if ended.stopped:
+            return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
+        if ended.lost:
+            return _crash("it brought down the process that runs searches")
+        if ended.code < 0 and -ended.code in DYING_OF_MEMORY and self._died_of_memory(ended):
+            reason = f"its process was killed by {signal_name(-ended.code)} at its memory limit"
+            return SearchReport(status="memory", reason=reason)
+        before = " before it returned a plan" if ended.code >= 0 else ""
+        return _crash(f"its process {exit_text(ended.code)}{before}")
+
+    def _died_of_memory(self, ended: ChildExit) -> bool:
+        return bool(self._limits.memory_bytes) and ended.peak_bytes > self._limits.memory_bytes / 2
+
+
+def _seconds(about: bytes) -> float:
+    """What a child says of its compiler; it decides only whether kernels are kept."""
+    try:
+        return msgspec.msgpack.decode(about, type=float)
+    except msgspec.DecodeError:
+        return 0.0
+
+
+def _crash(reason: str) -> SearchReport:
+    return SearchReport(status="crashed", reason=reason)

@@ -1,0 +1,96 @@
+"""The folders of children: one of their own that is emptied for each, and compiled kernels that they read."""
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = "pipebench-child-"
+_NAME = re.compile(re.escape(PREFIX) + r"(\d+)-")
+
+
+class ChildFolders:
+    """A folder for one child at a time; all paths stay the same from child to child.
+
+    own: where a child works: home, temporary files, caches. kernels: where numba looks for compiled kernels; those
+    that were kept are links there, so that a child reads them, and what it compiles itself is its own.
+    """
+
+    def __init__(self) -> None:
+        remove_leftovers()
+        self._base = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        self.own = self._base / "own"
+        self.kernels = self._base / "kernels"
+        self._spare = self._base / "kept"
+
+    def renew(self, owner: str) -> None:
+        """Empty folders, and the kernels that were kept for plugins of this distribution."""
+        for folder in (self.own, self.kernels):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)
+        kept = self._kept(owner)
+        for folder in kept.iterdir() if kept.is_dir() else ():
+            if folder.is_dir():
+                (self.kernels / folder.name).mkdir(exist_ok=True)
+                for file in os.scandir(folder):
+                    os.symlink(file.path, self.kernels / folder.name / file.name)
+
+    def keep_kernels(self, owner: str) -> None:
+        """Keep what the last child compiled. Only for a child that has seen no problem."""
+        kept = self._kept(owner)
+        for folder in self.kernels.iterdir():
+            for file in os.scandir(folder) if folder.is_dir() and not folder.is_symlink() else ():
+                if file.is_file(follow_symlinks=False) and file.name.endswith((".nbi", ".nbc")):
+                    with contextlib.suppress(OSError):
+                        (kept / folder.name).mkdir(parents=True, exist_ok=True)
+                        _replace(file.path, kept / folder.name / file.name)
+
+    def remove(self) -> None:
+        """Remove everything but the kernels that are kept in the user's cache."""
+        shutil.rmtree(self._base, ignore_errors=True)
+
+    def _kept(self, owner: str) -> Path:
+        """Kernels of one distribution: what a plugin compiles is read by plugins of its distribution only."""
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", owner) or "unknown"
+        home = kernels_home()
+        return (home if home is not None else self._spare) / name
+
+
+def _replace(source: str, target: Path) -> None:
+    """Move a file over another one in one step, so that nobody reads half of it."""
+    half = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    shutil.copyfile(source, half)
+    os.replace(half, target)
+
+
+def kernels_home() -> Path | None:
+    """Where kernels of children are kept from command to command; None where nothing can be written."""
+    said = os.environ.get("NUMBA_CACHE_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(said) / "children" if said else cache / "pipebench" / "kernels"
+    with contextlib.suppress(OSError):
+        home.mkdir(parents=True, exist_ok=True)
+        if os.access(home, os.W_OK):
+            return home
+    return None
+
+
+def remove_leftovers() -> None:
+    """Remove the folders of commands that were killed."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(tempfile.gettempdir()):
+            match = _NAME.match(entry.name)
+            if match and not _alive(int(match[1])) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

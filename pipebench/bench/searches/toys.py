@@ -1,0 +1,74 @@
+"""Tiny problems on which a planner runs before its clock does: kernels are compiled and loaded by them."""
+
+from functools import cache
+
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.problem import Problem, Regime, RegimeMode
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+
+CHAIN = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
+BRANCHES = ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5))
+OPERATORS = 6
+FORWARD_S, BACKWARD_S = 0.001, 0.002
+BYTES = 1000
+DEVICES, MINI_BATCH = 4, 8
+MICRO_BATCHES = (1, 2, 4, 8)
+
+
+@cache
+def toys(mode: RegimeMode) -> tuple[Problem, ...]:
+    """A chain and two branches of six operators on four devices, in that regime."""
+    return tuple(
+        Problem(
+            profile=_profile(name, edges),
+            cluster=_CLUSTER,
+            mini_batch=MINI_BATCH,
+            regime=Regime(mode=mode),
+        )
+        for name, edges in (("chain", CHAIN), ("branches", BRANCHES))
+    )
+
+
+_CLUSTER = Cluster(
+    name="toy",
+    types=(DeviceType(name="toy", memory_bytes=10**9),),
+    devices=("toy",) * DEVICES,
+    levels=(LinkLevel(name="toy", group=DEVICES, latency_s=0.0, bandwidth_bytes_s=1e9),),
+)
+
+
+def _profile(name: str, edges: tuple[tuple[int, int], ...]) -> Profile:
+    tensors = tuple(
+        Tensor(
+            name=f"t{producer}",
+            producer=f"op{producer}",
+            forward_bytes_per_sample=float(BYTES),
+            gradient_bytes_per_sample=float(BYTES),
+        )
+        for producer in range(OPERATORS)
+    )
+    operators = tuple(
+        Operator(
+            name=f"op{at}",
+            kind="toy",
+            inputs=tuple(f"t{producer}" for producer, consumer in edges if consumer == at),
+            parameters=(f"w{at}",),
+        )
+        for at in range(OPERATORS)
+    )
+    parameters = tuple(Parameter(name=f"w{at}", bytes=BYTES * (at + 1)) for at in range(OPERATORS))
+    costs = tuple(
+        OperatorCosts(
+            operator=f"op{at}",
+            forward_s=tuple(FORWARD_S * size * (at + 1) for size in MICRO_BATCHES),
+            backward_s=tuple(BACKWARD_S * size * (at + 1) for size in MICRO_BATCHES),
+            saved_bytes_per_sample=float(BYTES),
+        )
+        for at in range(OPERATORS)
+    )
+    return Profile(
+        name=name,
+        graph=OperatorGraph(name=name, operators=operators, tensors=tensors, parameters=parameters),
+        costs=(DeviceCosts(device_type="toy", micro_batches=MICRO_BATCHES, operators=costs),),
+    )
