@@ -1,21 +1,27 @@
 """The host of a command: what the installed plugins offer, learnt in a child process that imports them."""
 
 import contextlib
+import os
+from typing import TypeVar
 
 import msgspec
 
 from pipebench.bench.cage.calls import caged, checked_options, how_it_ended
-from pipebench.bench.cage.work import CATALOGUE, RESULT, RUNNING
+from pipebench.bench.cage.work import CATALOGUE, INVENTORY, LOADS, RESULT, RUNNING
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.client import child_environment, isolation
+from pipebench.bench.searches.isolation.client import Isolation, child_environment, isolation
+from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
 from pipebench.hooks.catalogue import DescribedHost
 from pipebench.hooks.descriptions import Catalogue
-from pipebench.hooks.discovery import Provider, exclusion_warning
+from pipebench.hooks.discovery import Provider, exclusion_warning, installed_entry_points, provider_of
+from pipebench.hooks.doctor import Loading
+from pipebench.hooks.inventory import PluginEntry
 
-CATALOGUE_S = 30.0
-"""For importing all plugins and calling their hooks."""
+CATALOGUE_S, LOADS_S = 30.0, 120.0
+"""For importing all plugins and calling their hooks; for importing the code of components."""
+T = TypeVar("T")
 
 
 def installed_host() -> DescribedHost:
@@ -31,34 +37,70 @@ def installed_host() -> DescribedHost:
 
 def installed_catalogue() -> Catalogue:
     """What the installed plugins offer. Raises PluginNotLoaded as `installed_host` does."""
-    without: list[str] = []
-    warnings: list[str] = []
+    made, left_out = _ask_plugins(isolation(), CATALOGUE, Catalogue)
+    warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
+    return msgspec.structs.replace(made, warnings=(*warnings, *made.warnings))
+
+
+def installed_inventory() -> list[PluginEntry]:
+    """Every installed plugin, with what its import costs and does. Raises PluginNotLoaded as `installed_host`."""
+    server = Isolation()  # one that has imported nothing yet, so that each plugin is charged for its own imports
+    try:
+        made, left_out = _ask_plugins(server, INVENTORY, list[PluginEntry])
+    finally:
+        server.close()
+    values = {str(provider_of(point)): point.value for point in installed_entry_points()}
+    lost = [
+        PluginEntry(provider=provider, module=values.get(str(provider), ""), error=f"while it is loaded {how}")
+        for provider, how in left_out
+    ]
+    return [*made, *lost]
+
+
+def load_components(named: list[tuple[str, str]]) -> Loading:
+    """Load the code of components, slot and name, in one child process."""
+    errand = Errand(
+        work=LOADS,
+        given=msgspec.msgpack.encode(named),
+        warm=False,
+        environment=child_environment(),
+        memory_bytes=0,
+    )
+    ended = isolation().run(errand, LOADS_S)
+    try:
+        return Loading(msgspec.msgpack.decode(ended.messages[0][1:], type=list[tuple[str, str, str, str | None]]))
+    except (IndexError, msgspec.DecodeError, UnicodeDecodeError):
+        return Loading(ended=how_it_ended(ended, LOADS_S))
+
+
+def _ask_plugins(server: Isolation, work: str, kind: type[T]) -> tuple[T, list[tuple[Provider, str]]]:
+    """What a child that imports all plugins answers, and those that end its process, each with how."""
+    left_out: dict[str, tuple[Provider, str]] = {}
     while True:
         running: list[Provider] = []
-        made: list[Catalogue] = []
+        made: list[T] = []
 
-        def heard(message: bytes, running: list[Provider] = running, made: list[Catalogue] = made) -> None:
+        def heard(message: bytes, running: list[Provider] = running, made: list[T] = made) -> None:
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
                 if message[:1] == RUNNING:
                     running[:] = [msgspec.msgpack.decode(message[1:], type=Provider)]
                 elif message[:1] == RESULT:
-                    made.append(msgspec.msgpack.decode(message[1:], type=Catalogue))
+                    made.append(msgspec.msgpack.decode(message[1:], type=kind))
 
         errand = Errand(
-            work=CATALOGUE,
-            given=msgspec.msgpack.encode(without),
+            work=work,
+            given=msgspec.msgpack.encode(list(left_out)),
             warm=False,
-            environment=child_environment(),
+            environment=passed_environment(os.environ, str(server.folders.own)),
             memory_bytes=SEARCH_MEMORY_BYTES,
         )
-        ended = isolation().run(errand, CATALOGUE_S, heard=heard)
+        ended = server.run(errand, CATALOGUE_S, heard=heard)
         if made:
-            return msgspec.structs.replace(made[-1], warnings=(*warnings, *made[-1].warnings))
+            return made[-1], list(left_out.values())
         how = how_it_ended(ended, CATALOGUE_S)
-        if not running or str(running[0]) in without:
+        if not running or str(running[0]) in left_out:
             raise PluginNotLoaded(f"the plugins cannot be listed: {how}", "see pipebench plugin doctor")
-        without.append(str(running[0]))
-        warnings.append(exclusion_warning(running[0], f"while it is loaded {how}"))
+        left_out[str(running[0])] = running[0], how
 
 
 class _Rules:

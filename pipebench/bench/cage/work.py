@@ -17,7 +17,8 @@ from pipebench.hooks.discovery import Provider, first_line
 from pipebench.hooks.manager import Host
 
 MOST_COUNTED = 2.0**63
-CATALOGUE, CHECK, CALL = (f"{__name__}:{name}" for name in ("send_catalogue", "check_options", "answer_call"))
+CATALOGUE, INVENTORY = f"{__name__}:send_catalogue", f"{__name__}:send_inventory"
+CHECK, CALL, LOADS = f"{__name__}:check_options", f"{__name__}:answer_call", f"{__name__}:send_load_failures"
 RUNNING, RESULT = b"R", b"="
 """The first byte of a message: who runs or how far it is; the result."""
 
@@ -25,12 +26,31 @@ RUNNING, RESULT = b"R", b"="
 def send_catalogue(host: Host, given: bytes, channel: Channel) -> None:
     """Import all plugins but those in `given`, and send the catalogue; before that, whose code runs."""
     del host
+    _send_about_plugins(make_catalogue, given, channel)
 
+
+def send_inventory(host: Host, given: bytes, channel: Channel) -> None:
+    """As `send_catalogue`, with what each import costs and does."""
+    from pipebench.hooks.inventory import make_inventory
+
+    del host
+    _send_about_plugins(make_inventory, given, channel)
+
+
+def _send_about_plugins(make: Callable[..., Any], given: bytes, channel: Channel) -> None:
     def announce(provider: Provider) -> None:
         channel.send(RUNNING + msgspec.msgpack.encode(provider))
 
-    made = make_catalogue(announce, msgspec.msgpack.decode(given, type=tuple[str, ...]))
+    made = make(announce, msgspec.msgpack.decode(given, type=tuple[str, ...]))
     channel.send(RESULT + msgspec.msgpack.encode(made))
+
+
+def send_load_failures(host: Host, given: bytes, channel: Channel) -> None:
+    """Load the code of the components in `given`, and send which fail."""
+    from pipebench.hooks.inventory import load_failures
+
+    failed = load_failures(host, msgspec.msgpack.decode(given, type=list[tuple[str, str]]))
+    channel.send(RESULT + msgspec.msgpack.encode(failed))
 
 
 def check_options(host: Host, given: bytes, channel: Channel) -> None:
