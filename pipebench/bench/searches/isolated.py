@@ -28,7 +28,7 @@ from pipebench.bench.searches.timing import measure_duration
 from pipebench.bench.services import HostServices
 from pipebench.hooks.manager import Host
 
-PREPARE_S = 600.0
+PREPARE_S = 300.0
 """For importing a planner, compiling its kernels and running it on toy problems; not part of the limit."""
 LONG_SEARCH_S = 10.0
 """A search that takes longer is not repeated."""

@@ -4,8 +4,13 @@ import contextlib
 import gc
 import math
 import os
+import shutil
+import signal
 import sys
+import time
 import traceback
+from collections.abc import Iterator
+from types import FrameType
 
 import msgspec
 from msgspec.structs import replace
@@ -27,8 +32,10 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
 WORK = "pipebench.bench.searches.perform:search_errand"
-TOYS_S = 20.0
-"""What a planner may take on each toy problem, before its clock runs."""
+TOY_S = 1.0
+"""CPU seconds that a planner may take on each toy problem beside compiling, before its clock runs."""
+IDLE_S, IDLE_SHARE = 1.0, 0.02
+"""A planner that has used less than this share of a core by then waits for something: no toy is worth that."""
 
 
 def search_errand(host: Host, given: bytes, channel: Channel) -> None:
@@ -44,7 +51,8 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             services = HostServices(host, seed=searcher.seed)
             os.chdir(channel.folder)
             if planner.kernels:
-                _play(services, planner, searcher)
+                _play(services, planner, searcher, compilation)
+                _empty(channel.folder)
     except BaseException as error:  # a planner's import may raise anything
         channel.send(msgspec.msgpack.encode(failure(error)))
         return
@@ -61,7 +69,7 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
     channel.send(msgspec.msgpack.encode(report))
 
 
-def _play(services: HostServices, planner: Ready, searcher: Searcher) -> None:
+def _play(services: HostServices, planner: Ready, searcher: Searcher, compilation: CompilationWatch) -> None:
     """Search on toy problems; what comes of it, and what is printed, does not matter."""
     nothing, streams = os.open(os.devnull, os.O_WRONLY), (1, 2)
     kept = [os.dup(stream) for stream in streams]
@@ -71,16 +79,51 @@ def _play(services: HostServices, planner: Ready, searcher: Searcher) -> None:
         toy = SearchRequest(
             planning=planning,
             scoring=None if searcher.planning == searcher.scoring else scoring,
-            limit_s=TOYS_S,
         )
-        with contextlib.suppress(KeyboardInterrupt):
-            perform(services, planner, searcher.scheduler, toy, quiet=True)
+        try:
+            with _alarm(compilation):
+                report = perform(services, planner, searcher.scheduler, toy, quiet=True)
+        except BaseException:  # the alarm, or an interrupt of the planner's own making
+            break
+        if report.status == "timeout":
+            break
     sys.stdout.flush()
     sys.stderr.flush()
     for stream, was in zip(streams, kept, strict=True):
         os.dup2(was, stream)
     for descriptor in (nothing, *kept):
         os.close(descriptor)
+
+
+def _empty(folder: str) -> None:
+    """The search starts in an empty folder, whatever the toy problems left there."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
+
+
+@contextlib.contextmanager
+def _alarm(compilation: CompilationWatch) -> Iterator[None]:
+    """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens."""
+    began_s, cpu_s, compiled_s = time.monotonic(), time.process_time(), compilation.cpu_seconds
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        used_s = time.process_time() - cpu_s
+        idle = used_s < IDLE_SHARE * (time.monotonic() - began_s)
+        spent = used_s - (compilation.cpu_seconds - compiled_s) >= TOY_S
+        if not compilation.running and (idle or spent):
+            raise DeadlineReached("a toy problem takes too long")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, IDLE_S, IDLE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def perform(
@@ -159,6 +202,8 @@ def _smallest(
     def peak_bytes(problem: Problem) -> int:
         """Of the plan that the planner finds, 0 where it finds none."""
         memory_bytes = problem.cluster.memory_bytes
+        if memory_bytes == request.planning.cluster.memory_bytes:
+            return 0  # this is the problem that has no plan
         target = with_memory(request.target, memory_bytes)
         try:
             done, _ = search_once(services, planner, problem, target, scheduler)

@@ -43,6 +43,11 @@ class CompilationWatch:
         self._depth = 0
         self._began = 0.0, 0.0
 
+    @property
+    def running(self) -> bool:
+        """Whether a kernel is being compiled at this moment."""
+        return self._depth > 0
+
     def __enter__(self) -> "CompilationWatch":
         from numba.core import event
 

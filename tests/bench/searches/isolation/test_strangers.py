@@ -1,6 +1,5 @@
 """Whatever a planner does to its process, it costs its own row and leaves nothing running."""
 
-import os
 import time
 from pathlib import Path
 
@@ -21,7 +20,7 @@ MEGABYTE = 10**6
         ("return None", "crashed", "returned NoneType, not a PlanResult"),
         ("import ctypes; ctypes.string_at(0)", "crashed", "its process was killed by SIGSEGV"),
         ("import os; os.kill(os.getpid(), 9)", "crashed", "its process was killed by SIGKILL"),
-        ("import os; os.kill(os.getppid(), 9)", "crashed", "it brought down the process that runs searches"),
+        ("import os; os.kill(os.getppid(), 9)", "crashed", "PermissionError"),
         ("import os; [os.write(3, b'z' * 99) or 1]; os._exit(0)", "crashed", ""),
     ],
 )
@@ -47,7 +46,7 @@ def test_a_planner_that_never_ends_is_killed_in_time(tmp_path: Path, body: str) 
     began = time.monotonic()
     row = run(tmp_path, f"def plan(problem, context):\n    {body}\n", timeout_s=0.3).row
     assert (row.status, row.reason) == ("timeout", "no plan within 0.3 s")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # toy problems take up to a second of CPU before
     assert len(row.output) <= 4096
 
 
@@ -95,27 +94,35 @@ def sleepers() -> list[str]:
 
 
 def test_the_first_plan_counts_when_time_runs_out_in_a_repeat(tmp_path: Path) -> None:
-    waits = "    import time; CALLS.append(1); time.sleep(60 * (len(CALLS) > 1))\n    context.count"
-    slow_again = "CALLS = []\n" + HONEST.replace("    context.count", waits)
-    row = run(tmp_path, slow_again, timeout_s=0.5).row
+    waits = "    import time; time.sleep(0.3)\n    context.count"
+    row = run(tmp_path, HONEST.replace("    context.count", waits), timeout_s=0.5).row
     assert row.status == "ok"
     assert row.search_samples == ()
-    assert "search time is cold: it ran once" in row.notices
+    assert "search time is of the first search: it ran once" in row.notices
 
 
 def test_what_is_printed_is_kept_and_shown_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     noisy = HONEST.replace("    context.count", "    print('look'); os.write(2, b'at me')\n    context.count")
     row = run(tmp_path, f"import os\n{noisy}", repeat=1).row
-    assert (row.status, row.output.count("look"), row.output.count("at me")) == ("ok", 2, 2)
+    assert (row.status, row.output.count("look"), row.output.count("at me")) == ("ok", 1, 1)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_planner_finds_its_folder_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planner_works_in_an_empty_folder_and_sees_the_variables_that_the_user_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MY_SETTING", "12")
-    checks = "    import os; assert os.getcwd() == WHERE and os.environ['MY_SETTING'] == '12'\n    context.count"
-    row = run(tmp_path, f"WHERE = {os.getcwd()!r}\n" + HONEST.replace("    context.count", checks)).row
+    for name in ("MY_SETTING", "CI_TOKEN"):
+        monkeypatch.setenv(name, "12")
+    monkeypatch.setenv("PIPEBENCH_VARIABLES", "MY_*")
+    checks = (
+        "    import os; assert os.listdir() == [] and os.getcwd() == os.environ['HOME'] == os.environ['TMPDIR']\n"
+        "    assert os.environ['MY_SETTING'] == '12' and 'CI_TOKEN' not in os.environ\n"
+        "    open('mine', 'w').write('x')\n    context.count"
+    )
+    row = run(tmp_path, HONEST.replace("    context.count", checks), repeat=2).row
     assert row.status == "ok", row.reason
+    assert len(row.search_samples) == 2
 
 
 def test_one_search_changes_nothing_for_the_next(tmp_path: Path) -> None:
