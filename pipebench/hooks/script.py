@@ -83,8 +83,7 @@ def load_script(path: str) -> Callable[..., Any]:
         raise
     except BaseException as error:  # the user's file may raise anything, SystemExit included
         del sys.modules[name]
-        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.filename == str(file) else ""
-        raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}{where}") from error
+        raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}") from error
     found = getattr(module, FUNCTION, None)
     if not callable(found):
         raise _without(path, [key for key, value in vars(module).items() if callable(value) and key[0] != "_"])

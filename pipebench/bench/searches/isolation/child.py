@@ -52,6 +52,7 @@ class Channel:
 
     def __init__(self, reports: int, handed: int, folder: str) -> None:
         self._reports, self._handed = reports, handed
+        self._timed = False
         self.folder = folder
 
     def send(self, payload: bytes) -> None:
@@ -63,13 +64,15 @@ class Channel:
 
         about: what the other side may want to know first. b"" when nothing is handed over.
         """
+        self._timed = True
         write_all(self._reports, frame(READY + about))
         header = self._read(HEADER.size)
         return self._read(HEADER.unpack(header)[0]) if header else b""
 
     def close(self) -> None:
-        """Wait until the other side has read the clock."""
-        os.read(self._handed, 1)
+        """Wait until the other side has read the clock, where one runs."""
+        if self._timed:
+            os.read(self._handed, 1)
 
     def _read(self, count: int) -> bytes:
         parts = bytearray()
