@@ -118,7 +118,7 @@ def test_a_model_or_profiler_that_breaks_ends_its_command_with_a_reason(
 ) -> None:
     pipebench.install(offering(slot, body))
     model, profiler = ("evil", "analytic") if slot == "models" else ("transformer", "evil")
-    done = pipebench("profile", model, "--profiler", profiler, "--device", "v100", "-o", "p.json")
+    done = pipebench("profile", model, "--profiler", profiler, "--device", "V100-SXM2-16GB", "-o", "p.json")
     assert (done.returncode, done.stdout) == (FAILED, "")
     assert ENDINGS[body] in done.stderr
     assert not (pipebench.here / "p.json").exists()
@@ -237,7 +237,7 @@ def test_no_token_of_the_environment_reaches_a_hook(pipebench: Command) -> None:
 def test_a_variable_that_a_profiler_declares_reaches_it(pipebench: Command) -> None:
     body = TELLS.replace("{what}", "(os.environ.get('LICENCE_FILE'), os.environ.get('LICENSED'))")
     pipebench.install(offering("profilers", body, ', variables=("LICENCE_*",)'))
-    typed = ("profile", "transformer", "--profiler", "evil", "--device", "v100", "-o", "p.json")
+    typed = ("profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json")
     done = pipebench(*typed, LICENCE_FILE="here", LICENSED="no")
     assert "('here', None)" in done.stderr
 
@@ -253,7 +253,9 @@ def test_the_network_is_off_but_where_it_is_declared(pipebench: Command, declare
             + TELLS.replace("{what}", "said")
         )
         pipebench.install(offering("profilers", body, ", network=True" if declared else ""))
-        done = pipebench("profile", "transformer", "--profiler", "evil", "--device", "v100", "-o", "p.json")
+        done = pipebench(
+            "profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json"
+        )
     assert ("connected" if declared else "refused") in done.stderr
 
 
