@@ -11,9 +11,10 @@ from pipebench.domain.errors import ExitCode
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(as_json: bool) -> int:
-    """Examine every plugin: does it load, do its components, is what it needs installed, is it light?
+    """Examine every plugin: does it load, do its components, is what it needs installed, is it light and quiet?
 
-    Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong.
+    Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong. Then what
+    components declare that others may not do (network, variables, folders), and what this machine permits.
     """
     from pipebench.bench.cage.installed import installed_host, installed_inventory, load_components
     from pipebench.bench.searches.isolation.confinement import describe
