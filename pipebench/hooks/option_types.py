@@ -159,7 +159,7 @@ def _hashable(annotation: Any) -> bool:
 
 
 def _default(info: msgspec.structs.FieldInfo) -> Any:
-    return info.default if info.default is not msgspec.NODEFAULT else info.default_factory()  # type: ignore[misc]
+    return info.default if info.default is not msgspec.NODEFAULT else info.default_factory()
 
 
 def _default_of(field: OptionField) -> Any:

@@ -176,7 +176,7 @@ ENDINGS: tuple[tuple[type[BaseException], Ending], ...] = (
 
 
 def _failure(error: BaseException) -> HookReply:
-    ending = next((name for kind, name in ENDINGS if isinstance(error, kind)), "failed")
+    ending: Ending = next((name for kind, name in ENDINGS if isinstance(error, kind)), "failed")
     if not isinstance(error, PipebenchError):
         text = str(error) if ending == "undeclared" else f"{type(error).__name__}: {first_line(error)}"
         return HookReply(ending=ending, text=_line(text.removesuffix(": ")))
