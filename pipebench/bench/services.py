@@ -111,6 +111,8 @@ class HostServices:
         Raises UnsupportedProblem for a plan or schedule that it does not take, PipebenchError when it fails or
         returns no trace.
         """
+        if name == SIMULATOR:
+            return self.simulate(problem, plan, schedule)
         ready = self.executor(name)
         refuse_placement(ready.component.name, ready.component, plan, schedule)
         context = self.context(ready)

@@ -1,18 +1,19 @@
 """The catalogue of installed plugins: made where plugins are imported, read where they are not."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from importlib.metadata import EntryPoint
 from typing import Any
 
 import msgspec
 
 from pipebench.domain.errors import PluginNotLoaded, unknown
-from pipebench.hooks.descriptions import Catalogue, component_of, offer
+from pipebench.hooks.descriptions import Catalogue, Offer, component_of, describe_offer
 from pipebench.hooks.descriptors import SLOTS, Component, slot_of
 from pipebench.hooks.discovery import (
     GROUP,
     ImportedPlugin,
     Provider,
+    clash_warning,
     exclusion_warning,
     first_line,
     installed_entry_points,
@@ -40,16 +41,13 @@ class _AnnouncingHost(Host):
         super()._collect(slot, provider, implementation, offered)
 
 
-def make_catalogue(announce: Announce, without: Collection[str] = ()) -> Catalogue:
-    """Import all installed plugins into this process and describe what they offer.
-
-    without: plugins (`str(provider)`) that are not imported.
-    """
+def make_catalogue(announce: Announce, chosen: Collection[str]) -> Catalogue:
+    """Import plugins into this process and describe what they offer. chosen: which, `str(provider)`."""
     plugins: list[ImportedPlugin] = []
     warnings: list[str] = []
     for point in installed_entry_points():
         provider = provider_of(point)
-        if str(provider) in without:
+        if str(provider) not in chosen:
             continue
         announce(provider)
         loaded, troubles = load_plugins([point])
@@ -62,9 +60,32 @@ def make_catalogue(announce: Announce, without: Collection[str] = ()) -> Catalog
         before = len(host.warnings)
         registered = host.slot(slot).values()
         slot_warnings[slot] = tuple(host.warnings[before:])
-        slots[slot] = tuple(offer(slot, each.component, each.provider, each.entry) for each in registered)
+        slots[slot] = tuple(describe_offer(slot, each.component, each.provider, each.entry) for each in registered)
     constants = {each.entry: module_constants(each.module) for each in plugins}
     return Catalogue(warnings=tuple(warnings), slots=slots, slot_warnings=slot_warnings, constants=constants)
+
+
+def joined(catalogues: Iterable[Catalogue]) -> Catalogue:
+    """One catalogue of several. A name that two offer in one slot is the first one's, with a warning."""
+    warnings: list[str] = []
+    slots: dict[str, dict[str, Offer]] = {slot: {} for slot in SLOTS}
+    slot_warnings: dict[str, list[str]] = {slot: [] for slot in SLOTS}
+    constants: dict[str, dict[str, Any]] = {}
+    for each in catalogues:
+        warnings += each.warnings
+        constants |= each.constants
+        for slot, offered in slots.items():
+            slot_warnings[slot] += each.slot_warnings.get(slot, ())
+            for offer in each.slots.get(slot, ()):
+                first = offered.setdefault(offer.name, offer)
+                if first is not offer:
+                    slot_warnings[slot].append(clash_warning(slot, offer.name, offer.provider, first.provider))
+    return Catalogue(
+        warnings=tuple(warnings),
+        slots={slot: tuple(offered[name] for name in sorted(offered)) for slot, offered in slots.items()},
+        slot_warnings={slot: tuple(lines) for slot, lines in slot_warnings.items()},
+        constants=constants,
+    )
 
 
 class DescribedHost(Host):
@@ -98,7 +119,7 @@ class DescribedHost(Host):
             self._slots[slot] = {}
             for each in self.catalogue.slots.get(slot, ()):
                 try:
-                    component = component_of(slot, each, self._checker(slot, str(each.fields.get("name"))))
+                    component = component_of(slot, each, self._checker(slot, each.name))
                 except (msgspec.ValidationError, TypeError, KeyError) as error:
                     self.warnings.append(exclusion_warning(each.provider, f"pipebench_{slot}: {error}"))
                 else:

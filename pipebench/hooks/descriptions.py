@@ -1,5 +1,6 @@
 """Descriptors as data: what crosses from the process that imports a plugin to the process of the command."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, get_type_hints
@@ -25,6 +26,11 @@ class Offer(Value, frozen=True, kw_only=True):
     provider: Provider
     entry: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the component."""
+        return str(self.fields.get("name"))
+
 
 class Catalogue(Value, frozen=True, kw_only=True):
     """All that the installed plugins offer.
@@ -40,15 +46,23 @@ class Catalogue(Value, frozen=True, kw_only=True):
     slot_warnings: dict[str, tuple[str, ...]] = {}
     constants: dict[str, dict[str, Any]] = {}
 
-    def index(self) -> dict[str, dict[str, str]]:
-        """Slot and name of each component to the entry point that provides it."""
-        return {
-            slot: {str(offer.fields["name"]): offer.entry for offer in offers}
+    def only_of(self, providers: Mapping[str, str]) -> "Catalogue":
+        """What these plugins offer: `str(provider)` to its entry point. All else is left out."""
+        slots = {
+            slot: tuple(each for each in offers if providers.get(str(each.provider)) == each.entry)
             for slot, offers in self.slots.items()
         }
+        own = set(providers.values())
+        return msgspec.structs.replace(
+            self, slots=slots, constants={entry: each for entry, each in self.constants.items() if entry in own}
+        )
+
+    def index(self) -> dict[str, dict[str, str]]:
+        """Slot and name of each component to the entry point that provides it."""
+        return {slot: {offer.name: offer.entry for offer in offers} for slot, offers in self.slots.items()}
 
 
-def offer(slot: str, component: Component, provider: Provider, entry: str) -> Offer:
+def describe_offer(slot: str, component: Component, provider: Provider, entry: str) -> Offer:
     """A component as data. Raises whatever describing its options raises."""
     plain = {name: msgspec.to_builtins(getattr(component, name)) for name in _types(slot)}
     return Offer(fields=plain, options=describe_class(component.options), provider=provider, entry=entry)
@@ -68,7 +82,7 @@ def undescribed(component: Component) -> str | None:
     """Why a descriptor that has no other flaw cannot be described as data; None where it can."""
     slot = slot_of(component)
     try:
-        component_of(slot, offer(slot, component, Provider("", "", ""), ""))
+        component_of(slot, describe_offer(slot, component, Provider("", "", ""), ""))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the options are the plugin's own class, its defaults may break its own rules

@@ -122,6 +122,11 @@ def exclusion_warning(provider: Provider, cause: str) -> str:
     return f"plugin {provider} is left out: {cause} ({remedy})"
 
 
+def clash_warning(slot: str, name: str, provider: Provider, first: Provider) -> str:
+    """The warning line for a component whose name another plugin has."""
+    return exclusion_warning(provider, f"{slot} {name!r} is already provided by {first}")
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, shortened."""
     lines = str(error).strip().splitlines()

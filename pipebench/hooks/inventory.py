@@ -86,15 +86,15 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     missing: str | None = None
 
 
-def make_inventory(announce: Callable[[Provider], None], without: Collection[str] = ()) -> list[PluginEntry]:
-    """Every entry point but those `without`, in the order in which the host loads them.
+def make_inventory(announce: Callable[[Provider], None], chosen: Collection[str]) -> list[PluginEntry]:
+    """The chosen plugins (`str(provider)`), in the order in which the host loads them.
 
     announce: told of each plugin before its code runs.
     """
     found: list[ImportedPlugin] = []
     listed = []
     for point in installed_entry_points():
-        if str(provider_of(point)) not in without:
+        if str(provider_of(point)) in chosen:
             announce(provider_of(point))
             listed.append(_load_entry(point, found))
     host = Host(found)

@@ -18,6 +18,7 @@ from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
+    clash_warning,
     exclusion_warning,
     first_line,
     installed_entry_points,
@@ -109,10 +110,8 @@ class Host:
                 line = exclusion_warning(provider, f"pipebench_{slot}: {wrong}")
                 self.warnings += [line] if line not in self.warnings else []
             elif component.name in offered:
-                other = offered[component.name].provider
-                self.warnings.append(
-                    exclusion_warning(provider, f"{slot} {component.name!r} is already provided by {other}")
-                )
+                first = offered[component.name].provider
+                self.warnings.append(clash_warning(slot, component.name, provider, first))
             else:
                 entry = self._entries.get(str(provider), "")
                 offered[component.name] = Registration(component, provider, entry)

@@ -186,6 +186,23 @@ def test_a_plugin_that_ends_the_process_when_it_is_loaded_is_left_out(pipebench:
     assert "evil-one 1.2 (evil_one): while it is loaded its process" in doctor.stdout
 
 
+def test_a_plugin_has_no_hand_in_what_another_offers(pipebench: Command) -> None:
+    pipebench.install(
+        "import pipebench.hooks.catalogue as module\n"
+        "honest = module.describe_offer\n"
+        "def describe(slot, component, provider, entry):\n"
+        "    object.__setattr__(component, 'summary', 'changed')\n"
+        "    return honest(slot, component, provider, entry)\n"
+        "module.describe_offer = describe\n" + offering("planners", "return None", name="a-evil"),
+        "a-evil",
+    )
+    pipebench.install(offering("planners", "return None", name="good"), "good-one")
+    done = pipebench("list", "planners", "--json")
+    summaries = {entry["name"]: entry["summary"] for entry in json.loads(done.stdout)}
+    assert (summaries["a-evil"], summaries["good"]) == ("changed", "s")
+    assert "changed" not in summaries["madpipe"]
+
+
 def test_the_process_of_a_command_imports_no_plugin(pipebench: Command) -> None:
     pipebench.install(offering("planners", "return None"))
     code = (

@@ -13,7 +13,7 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import Isolation, child_environment, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
-from pipebench.hooks.catalogue import DescribedHost
+from pipebench.hooks.catalogue import DescribedHost, joined
 from pipebench.hooks.descriptions import Catalogue
 from pipebench.hooks.discovery import Provider, exclusion_warning, installed_entry_points, provider_of
 from pipebench.hooks.doctor import Loading
@@ -36,22 +36,34 @@ def installed_host() -> DescribedHost:
 
 
 def installed_catalogue() -> Catalogue:
-    """What the installed plugins offer. Raises PluginNotLoaded as `installed_host` does."""
-    made, left_out = _ask_plugins(isolation(), CATALOGUE, Catalogue)
-    warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
-    return msgspec.structs.replace(made, warnings=(*warnings, *made.warnings))
+    """What the installed plugins offer. Raises PluginNotLoaded as `installed_host` does.
+
+    What ships is imported by one child, each other distribution by one of its own: no plugin has a hand in what
+    another one offers.
+    """
+    groups: dict[str, dict[str, str]] = {}
+    for point in installed_entry_points():
+        provider = provider_of(point)
+        groups.setdefault(provider.distribution, {})[str(provider)] = point.value
+    made = []
+    for group in groups.values():
+        catalogue, left_out = _ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
+        warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
+        catalogue = catalogue.only_of(group)
+        made.append(msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings)))
+    return joined(made)
 
 
 def installed_inventory() -> list[PluginEntry]:
     """Every installed plugin, with what its import costs and does. Raises PluginNotLoaded as `installed_host`."""
+    values = {str(provider_of(point)): point.value for point in installed_entry_points()}
     server = Isolation()  # one that has imported nothing yet, so that each plugin is charged for its own imports
     try:
-        made, left_out = _ask_plugins(server, INVENTORY, list[PluginEntry])
+        made, left_out = _ask_plugins(server, INVENTORY, list[PluginEntry], list(values))
     finally:
         server.close()
-    values = {str(provider_of(point)): point.value for point in installed_entry_points()}
     lost = [
-        PluginEntry(provider=provider, module=values.get(str(provider), ""), error=f"while it is loaded {how}")
+        PluginEntry(provider=provider, module=values[str(provider)], error=f"while it is loaded {how}")
         for provider, how in left_out
     ]
     return [*made, *lost]
@@ -73,8 +85,10 @@ def load_components(named: list[tuple[str, str]]) -> Loading:
         return Loading(ended=how_it_ended(ended, LOADS_S))
 
 
-def _ask_plugins(server: Isolation, work: str, kind: type[T]) -> tuple[T, list[tuple[Provider, str]]]:
-    """What a child that imports all plugins answers, and those that end its process, each with how."""
+def _ask_plugins(
+    server: Isolation, work: str, kind: type[T], chosen: list[str]
+) -> tuple[T, list[tuple[Provider, str]]]:
+    """What a child that imports the chosen plugins answers, and those that end its process, each with how."""
     left_out: dict[str, tuple[Provider, str]] = {}
     while True:
         running: list[Provider] = []
@@ -89,7 +103,7 @@ def _ask_plugins(server: Isolation, work: str, kind: type[T]) -> tuple[T, list[t
 
         errand = Errand(
             work=work,
-            given=msgspec.msgpack.encode(list(left_out)),
+            given=msgspec.msgpack.encode([name for name in chosen if name not in left_out]),
             warm=False,
             environment=passed_environment(os.environ, str(server.folders.own)),
             memory_bytes=SEARCH_MEMORY_BYTES,
@@ -98,7 +112,7 @@ def _ask_plugins(server: Isolation, work: str, kind: type[T]) -> tuple[T, list[t
         if made:
             return made[-1], list(left_out.values())
         how = how_it_ended(ended, CATALOGUE_S)
-        if not running or str(running[0]) in left_out:
+        if not running or str(running[0]) in left_out or str(running[0]) not in chosen:
             raise PluginNotLoaded(f"the plugins cannot be listed: {how}", "see pipebench plugin doctor")
         left_out[str(running[0])] = running[0], how
 

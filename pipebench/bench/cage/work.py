@@ -24,7 +24,7 @@ RUNNING, RESULT = b"R", b"="
 
 
 def send_catalogue(host: Host, given: bytes, channel: Channel) -> None:
-    """Import all plugins but those in `given`, and send the catalogue; before that, whose code runs."""
+    """Import the plugins in `given`, and send the catalogue; before that, whose code runs."""
     del host
     _send_about_plugins(make_catalogue, given, channel)
 
