@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 def open_host() -> "Host":
     """The host of the installed plugins, its warnings printed to stderr, one line each."""
+    from pipebench.bench.searches.isolation.client import isolation
+
+    isolation()  # it starts while this process imports the rest
     from pipebench.bench.cage.installed import installed_host
 
     host = installed_host()

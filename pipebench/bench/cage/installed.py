@@ -7,20 +7,18 @@ from typing import TypeVar
 import msgspec
 
 from pipebench.bench.cage.calls import caged, checked_options, how_it_ended
-from pipebench.bench.cage.work import CATALOGUE, INVENTORY, LOADS, RESULT, RUNNING
+from pipebench.bench.cage.work import CATALOGUE, RESULT, RUNNING
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.client import Isolation, child_environment, isolation
+from pipebench.bench.searches.isolation.client import Isolation, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
 from pipebench.hooks.catalogue import DescribedHost, joined
 from pipebench.hooks.descriptions import Catalogue
 from pipebench.hooks.discovery import Provider, exclusion_warning, installed_entry_points, provider_of
-from pipebench.hooks.doctor import Loading
-from pipebench.hooks.inventory import PluginEntry
 
-CATALOGUE_S, LOADS_S = 30.0, 120.0
-"""For importing all plugins and calling their hooks; for importing the code of components."""
+CATALOGUE_S = 30.0
+"""For importing all plugins and calling their hooks."""
 T = TypeVar("T")
 
 
@@ -47,45 +45,14 @@ def installed_catalogue() -> Catalogue:
         groups.setdefault(provider.distribution, {})[str(provider)] = point.value
     made = []
     for group in groups.values():
-        catalogue, left_out = _ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
+        catalogue, left_out = ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
         warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
         catalogue = catalogue.only_of(group)
         made.append(msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings)))
     return joined(made)
 
 
-def installed_inventory() -> list[PluginEntry]:
-    """Every installed plugin, with what its import costs and does. Raises PluginNotLoaded as `installed_host`."""
-    values = {str(provider_of(point)): point.value for point in installed_entry_points()}
-    server = Isolation()  # one that has imported nothing yet, so that each plugin is charged for its own imports
-    try:
-        made, left_out = _ask_plugins(server, INVENTORY, list[PluginEntry], list(values))
-    finally:
-        server.close()
-    lost = [
-        PluginEntry(provider=provider, module=values[str(provider)], error=f"while it is loaded {how}")
-        for provider, how in left_out
-    ]
-    return [*made, *lost]
-
-
-def load_components(named: list[tuple[str, str]]) -> Loading:
-    """Load the code of components, slot and name, in one child process."""
-    errand = Errand(
-        work=LOADS,
-        given=msgspec.msgpack.encode(named),
-        warm=False,
-        environment=child_environment(),
-        memory_bytes=0,
-    )
-    ended = isolation().run(errand, LOADS_S)
-    try:
-        return Loading(msgspec.msgpack.decode(ended.messages[0][1:], type=list[tuple[str, str, str, str | None]]))
-    except (IndexError, msgspec.DecodeError, UnicodeDecodeError):
-        return Loading(ended=how_it_ended(ended, LOADS_S))
-
-
-def _ask_plugins(
+def ask_plugins(
     server: Isolation, work: str, kind: type[T], chosen: list[str]
 ) -> tuple[T, list[tuple[Provider, str]]]:
     """What a child that imports the chosen plugins answers, and those that end its process, each with how."""

@@ -37,6 +37,7 @@ from pipebench.bench.searches.isolation.wire import (
     send_with_descriptors,
 )
 from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.discovery import SUITE
 
 START_S, END_S = 60.0, 10.0
 CALIBRATION_S = 60.0
@@ -70,7 +71,7 @@ class ChildExit:
     messages: what it sent.
     code: its exit code, or minus the signal's number.
     peak_bytes: resident memory.
-    prepared: whether it said that it was prepared. prepare_s: wall seconds until then.
+    prepared: whether it said that it was prepared. prepare_s, prepare_cpu_s: wall and CPU seconds until then.
     cpu_s: CPU seconds of it and of all that descended from it, since it was handed something, else in all.
     wall_s: from then on until its last message.
     outliving: processes that still ran after it.
@@ -84,6 +85,7 @@ class ChildExit:
     peak_bytes: int = 0
     prepared: bool = False
     prepare_s: float = 0.0
+    prepare_cpu_s: float = 0.0
     cpu_s: float = 0.0
     wall_s: float = 0.0
     outliving: int = 0
@@ -103,6 +105,7 @@ class Isolation:
         self.compiled: set[bytes] = set()
         """For which searchers kernels were compiled and kept."""
         kernels = {"NUMBA_CACHE_DIR": str(self.folders.kernels), "PYTHONHASHSEED": "0"}
+        self.folders.renew(SUITE)
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
@@ -128,6 +131,7 @@ class Isolation:
         with self._turn:
             if not self._gets_warm:
                 self._gets_warm = True
+                self.folders.renew(SUITE)
                 with contextlib.suppress(OSError):  # a server that is gone is noticed when it is needed
                     self._control.sendall(frame(b""))
 
@@ -186,6 +190,7 @@ class Isolation:
         if self._gets_warm and not self._warm:
             receive(self._control)
             self._warm = True
+            self.folders.keep_kernels(SUITE)
         self._control.settimeout(END_S)
 
     def _run(
@@ -311,7 +316,7 @@ class _Conversation:
         if "code" in told:  # it ended first
             self._told = told
             return self._began_s
-        ended.calibration_cpu_s = told
+        ended.calibration_cpu_s, ended.prepare_cpu_s = told["calibration_cpu_s"], told["prepare_cpu_s"]
         self._reads_clock = True
         self._began_s = time.monotonic()
         self._left = memoryview(frame(payload))

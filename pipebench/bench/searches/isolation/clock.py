@@ -32,9 +32,10 @@ class ProcessClock:
         self._read_s: float | None = None
         self._waited_s = 0.0
 
-    def start(self) -> None:
-        """What was used up to now is not counted."""
+    def start(self) -> float:
+        """What was used up to now, in CPU seconds; it is not counted."""
         self._began_s = self._counted_s() if self._counter is not None else _process_s(self._process)
+        return self._began_s
 
     def read(self) -> None:
         """The child has sent what it found. What its end costs is not counted, unless that is more than END_S."""

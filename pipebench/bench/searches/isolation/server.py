@@ -8,15 +8,18 @@ import ctypes
 import gc
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import get_args
 
+import pipebench.bench.cage.work  # noqa: F401 - what children run that need no kernels
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.clock import ProcessClock
 from pipebench.bench.searches.isolation.wire import (
@@ -69,15 +72,24 @@ def serve(control: socket.socket) -> None:
 
 
 def _get_warm() -> None:
-    """Import what most searches need; collect garbage for the last time."""
+    """Import what searches and other calls of hooks need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
+    import numpy as np
 
+    from pipebench import algorithms, bounds, check, costs, simulation
+    from pipebench.algorithms.jit import assign
+    from pipebench.bench.cage import results
     from pipebench.bench.searches import perform, toys
     from pipebench.bench.searches.calibration import calibrate
 
     assert perform
+    assert results
+    for package in (algorithms, bounds, check, costs, simulation):
+        for module in pkgutil.iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
     for mode in get_args(RegimeMode):
         toys.toys(mode)
+    assign(np.zeros(1), np.ones(1))  # the first kernel costs numba a third of a second
     calibrate()
     gc.collect()
     gc.freeze()
@@ -100,8 +112,8 @@ def _watch(
             command = b"" if control in ready else commands.recv(1)
             if command in (HAND_OVER, CALIBRATE):
                 beside = _calibrate() if command == CALIBRATE else {}
-                clock.start()
-                commands.sendall(frame(json.dumps(beside).encode()))
+                told = {"calibration_cpu_s": beside, "prepare_cpu_s": clock.start()}
+                commands.sendall(frame(json.dumps(told).encode()))
             elif command == READ_CLOCK:
                 clock.read()
                 commands.sendall(frame(b"{}"))
@@ -120,13 +132,13 @@ def _watch(
     if orphaned:
         raise BrokenWire("the parent is gone")
     scale = 1 if sys.platform == "darwin" else 1024
-    told = {
+    ending = {
         "code": os.waitstatus_to_exitcode(status),
         "peak_bytes": usage.ru_maxrss * scale,
         "cpu_s": clock.stop(),
         "outliving": outliving,
     }
-    commands.sendall(frame(json.dumps(told).encode()))
+    commands.sendall(frame(json.dumps(ending).encode()))
 
 
 def _outliving(clock: ProcessClock) -> int:

@@ -16,7 +16,8 @@ def command(as_json: bool) -> int:
     Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong. Then what
     components declare that others may not do (network, variables, folders), and what this machine permits.
     """
-    from pipebench.bench.cage.installed import installed_host, installed_inventory, load_components
+    from pipebench.bench.cage.inspection import installed_inventory, load_components
+    from pipebench.bench.cage.installed import installed_host
     from pipebench.bench.searches.isolation.confinement import describe
     from pipebench.hooks.doctor import examine
 

@@ -18,7 +18,7 @@ def command(as_json: bool) -> int:
 
     The time is beyond what pipebench and the plugins listed before have imported already.
     """
-    from pipebench.bench.cage.installed import installed_inventory
+    from pipebench.bench.cage.inspection import installed_inventory
 
     listed = installed_inventory()
     if as_json:
