@@ -1,5 +1,6 @@
 """pipebench profile: what the operators of a model cost on a device, as a profile file."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +77,19 @@ def command(
         precision=cast(Precision, precision),
         scratch=str(scratch),
     )
-    made = profile_of(host, model, profiler, request)
+    made = profile_of(host, model, profiler, request, _show_progress)
     write_document(output, "profile", made)
     scratch.unlink(missing_ok=True)
     print_profile(console(), made)
     for note in made.provenance.notes:
         click.echo(f"note: {note}", err=True)
     return 0
+
+
+def _show_progress(done: float, message: str) -> None:
+    """One line each on a terminal; a profiler that measures takes minutes."""
+    if sys.stderr.isatty():
+        click.echo(f"{done:4.0%}  {''.join(filter(str.isprintable, message))}", err=True)
 
 
 def _device(name: str, known: tuple[str, ...]) -> "DeviceType":
