@@ -50,7 +50,11 @@ def exact_result(label: str, returned: object) -> PlanResult:
 
 def exact_counters(label: str, counters: object) -> dict[str, int]:
     """The work counters of a planner, names to ints. Raises PipebenchError for others."""
-    return cast(dict[str, int], _exact(f"planner {label!r}", counters, dict[str, int], "counters"))
+    exact = cast(dict[str, int], _exact(f"planner {label!r}", counters, dict[str, int], "counters"))
+    for name, amount in exact.items():
+        if amount < 0:
+            raise PipebenchError(f"planner {label!r} returned a counter below zero: {name} is {amount}")
+    return exact
 
 
 def as_schedule(name: str, returned: object) -> Schedule:

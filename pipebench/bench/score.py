@@ -11,6 +11,7 @@ from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.sharded_stage import is_sharded
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -102,7 +103,11 @@ def time_fields(
         noted: list[str] = []
         before = usage()
         try:
-            trace = services.execute(name, problem, plan, schedule, noted)
+            trace = (
+                simulate(problem, plan, schedule)
+                if name == SIMULATOR
+                else services.execute(name, problem, plan, schedule, noted)
+            )
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue
@@ -112,6 +117,9 @@ def time_fields(
         ran.append(name)
         traces.append(trace)
         measured = metrics(problem, plan, trace)
+        if trace.origin == "simulated" and name != SIMULATOR:
+            notices.append(f"executor {name} simulates by itself: {measured.seconds:.6g} s, which does not count")
+            continue
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
         if trace.origin == "measured":
             with suppress(PipebenchError):  # an executor may run what the simulator cannot
@@ -123,6 +131,25 @@ def time_fields(
     fields["gap"] = (value - bound) / bound if bound else None
     fields.setdefault("throughput", problem.mini_batch / value if value else None)
     return fields, traces, notices
+
+
+ROUNDING = 1e-9
+"""Relative; times are sums of integers of ns, brought to seconds."""
+
+
+def impossible(fields: Mapping[str, Any]) -> str:
+    """Why the figures of a row cannot all be true, in one line; '' when they can.
+
+    Nothing is faster than a proven bound, and a planner's own plan is not faster than its bound.
+    """
+    simulated_s, bound_s, claimed_s = (fields.get(name) for name in ("simulated_s", "bound_s", "class_bound_s"))
+    if simulated_s is None:
+        return ""
+    if bound_s is not None and simulated_s < bound_s * (1 - ROUNDING):
+        return f"simulated {simulated_s:.6g} s is below the proven bound of {bound_s:.6g} s"
+    if claimed_s is not None and claimed_s > simulated_s * (1 + ROUNDING):
+        return f"it claims that no plan takes less than {claimed_s:.6g} s, its own plan takes {simulated_s:.6g} s"
+    return ""
 
 
 def _metric_fields(measured: Metrics, origin: str, mini_batch: int) -> dict[str, Any]:

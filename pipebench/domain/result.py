@@ -36,3 +36,4 @@ class PlanResult(Value, frozen=True, kw_only=True):
         for name in ("claimed_s", "claimed_native", "lower_bound_s"):
             number = getattr(self, name)
             require(number is None or math.isfinite(number), f"{name} is {number}, it must be finite")
+            require(number is None or number >= 0, f"{name} is {number}, it must not be negative")

@@ -93,10 +93,15 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner(Component):
-    """plan(problem, context) -> PlanResult. default_scheduler: by regime; a schedule of its own wins."""
+    """plan(problem, context) -> PlanResult. default_scheduler: by regime; a schedule of its own wins.
+
+    kernels: "package.module:attribute" of a function without arguments that compiles kernels which tiny problems
+    do not reach. It is called before the clock of a search runs, and knows no problem.
+    """
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
+    kernels: str = ""
     default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
 
 

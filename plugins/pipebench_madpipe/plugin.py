@@ -107,6 +107,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="madpipe",
             summary="memory-aware plans for async pipelines; a GPU may run several stages; with a proven gap",
             load="pipebench_madpipe.planner:plan",
+            kernels="pipebench_madpipe.moves:load_kernels",
             options=MadPipeOptions,
             fidelity="improved",
             reference=REFERENCE,

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace as replace_load
 from types import FrameType
 
 import msgspec
@@ -27,6 +28,7 @@ from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import DeadlineReached
+from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
@@ -50,6 +52,9 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             planner.load()
             services = HostServices(host, seed=searcher.seed)
             os.chdir(channel.folder)
+            component = planner.component
+            if isinstance(component, Planner) and component.kernels:
+                host.load(replace_load(component, load=component.kernels))()
             if planner.kernels:
                 _play(services, planner, searcher, compilation)
                 _empty(channel.folder)

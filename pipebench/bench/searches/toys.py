@@ -9,9 +9,12 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
 
 CHAIN = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
 BRANCHES = ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5))
-OPERATORS = 6
+WORK = (4, 5, 5, 8, 9, 7)
+"""Parts that no cut balances, so that planners go beyond their first plan."""
+OPERATORS = len(WORK)
 FORWARD_S, BACKWARD_S = 0.001, 0.002
-BYTES = 1000
+BYTES = 10_000
+BANDWIDTH_BYTES_S = 1e7
 DEVICES, MINI_BATCH = 4, 8
 MICRO_BATCHES = (1, 2, 4, 8)
 
@@ -34,7 +37,7 @@ _CLUSTER = Cluster(
     name="toy",
     types=(DeviceType(name="toy", memory_bytes=10**9),),
     devices=("toy",) * DEVICES,
-    levels=(LinkLevel(name="toy", group=DEVICES, latency_s=0.0, bandwidth_bytes_s=1e9),),
+    levels=(LinkLevel(name="toy", group=DEVICES, latency_s=0.0, bandwidth_bytes_s=BANDWIDTH_BYTES_S),),
 )
 
 
@@ -57,12 +60,12 @@ def _profile(name: str, edges: tuple[tuple[int, int], ...]) -> Profile:
         )
         for at in range(OPERATORS)
     )
-    parameters = tuple(Parameter(name=f"w{at}", bytes=BYTES * (at + 1)) for at in range(OPERATORS))
+    parameters = tuple(Parameter(name=f"w{at}", bytes=BYTES) for at in range(OPERATORS))
     costs = tuple(
         OperatorCosts(
             operator=f"op{at}",
-            forward_s=tuple(FORWARD_S * size * (at + 1) for size in MICRO_BATCHES),
-            backward_s=tuple(BACKWARD_S * size * (at + 1) for size in MICRO_BATCHES),
+            forward_s=tuple(FORWARD_S * size * WORK[at] for size in MICRO_BATCHES),
+            backward_s=tuple(BACKWARD_S * size * WORK[at] for size in MICRO_BATCHES),
             saved_bytes_per_sample=float(BYTES),
         )
         for at in range(OPERATORS)

@@ -1,6 +1,8 @@
 """A file of JSON lines that only grows. A torn end is cut off and kept; a damaged line is named and skipped."""
 
+import hashlib
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,6 +58,20 @@ MOST_LINE_BYTES = 2**24
 MOST_NOTICES = 20
 
 
+CHECKSUM_DIGITS = 16
+_CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{%d})"\}\n\Z' % CHECKSUM_DIGITS)
+
+
+def with_checksum(line: bytes) -> bytes:
+    """A line with the digest of its content as the last key. It tells of damage and edits; it is no signature."""
+    content = line.removesuffix(b"\n")
+    return content[:-1] + b',"checksum":"' + _checksum(content) + b'"}\n'
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest()[:CHECKSUM_DIGITS].encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Unread:
     """Why a line has no value. torn: whether the line was never finished."""
@@ -77,6 +93,7 @@ class LineReader(Generic[LineValue]):
         self._source = source
         self._tell = tell
         self._damaged = 0
+        self._checked = False
         self.number = 0
 
     def value(self, line: bytes, last: bool) -> LineValue | Unread:
@@ -97,6 +114,7 @@ class LineReader(Generic[LineValue]):
         try:
             line = msgspec.json.encode(value) + b"\n"
             self._decoder.decode(line)
+            line = with_checksum(line)
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise PipebenchError(f"a row cannot be stored: {error}") from None
         if len(line) > MOST_LINE_BYTES:
@@ -113,6 +131,14 @@ class LineReader(Generic[LineValue]):
             return Unread("it has no end", torn=True)
         if len(line) > MOST_LINE_BYTES:
             return Unread(f"it has {len(line)} bytes, at most {MOST_LINE_BYTES} are read")
+        found = _CHECKSUM.search(line)
+        if found is not None:
+            self._checked = True
+            line = line[: found.start()] + b"}"
+            if _checksum(line) != found[1]:
+                return Unread("it was changed after it was written")
+        elif self._checked and not last:
+            return Unread("it has no checksum, other than the lines before it")
         try:
             return self._decoder.decode(line)
         except msgspec.ValidationError as error:

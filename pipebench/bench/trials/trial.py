@@ -12,6 +12,7 @@ from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import (
     bound_fields,
+    impossible,
     judge,
     plan_fields,
     splits_operators,
@@ -236,5 +237,12 @@ def _scored_outcome(
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
-    row = Row(**common, **fields, **plan_fields(problem, plan, schedule), status="ok")
+    reason = impossible({**common, **fields})
+    row = Row(
+        **common,
+        **fields,
+        **plan_fields(problem, plan, schedule),
+        status="invalid_plan" if reason else "ok",
+        reason=reason,
+    )
     return Outcome(row, problem, plan, schedule, tuple(traces), done.compile_s, done.samples)
