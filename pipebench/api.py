@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from pipebench.bench.best import best
+from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
@@ -16,7 +17,6 @@ from pipebench.bench.trials.comparison import comparison_request, home_regime, t
 from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
-from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 from pipebench.hooks.trust import Trust
 from pipebench.report.drawing import Drawing, Shape, drawings
@@ -53,7 +53,7 @@ def compare(
 
     Raises PipebenchError for names, options and files that are wrong. What goes wrong in a trial is in its row.
     """
-    host, asked = Host(), Selection(**workload)
+    host, asked = installed_host(), Selection(**workload)
     said = Settings(
         planners=(planners,) if isinstance(planners, str) else tuple(planners),
         regimes=(regime,) if regime else (),
@@ -83,7 +83,7 @@ def plan(
     **workload: Unpack[SelectionKeywords],
 ) -> NotebookOutcome:
     """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
-    host = Host()
+    host = installed_host()
     workloads = select(host, Selection(**workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
@@ -119,7 +119,7 @@ def draw(
     """
     names = [schedulers] if isinstance(schedulers, str) else schedulers
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
-    made, refused = drawings(Host(), names, shape)
+    made, refused = drawings(installed_host(), names, shape)
     for each in refused:
         warnings.warn(str(each), stacklevel=2)
     return made

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
-from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Outcome, Trial, run_trial
+from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.defaults import FIRST_PLANNERS
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import Problem, RegimeMode

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, PluginFailed
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.profile import Profile
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 def call_plugin(who: str, work: Callable[[], T]) -> T:
-    """Run a plugin's work; what it prints goes to stderr. Raises PipebenchError for whatever else it raises."""
+    """Run a plugin's work; what it prints goes to stderr. Raises PluginFailed for whatever else it raises."""
     try:
         with redirect_stdout(sys.stderr):
             return work()
     except (PipebenchError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
-        raise PipebenchError(f"{who} failed: {type(error).__name__}: {first_line(error)}") from error
+        raise PluginFailed(f"{who} failed: {type(error).__name__}: {first_line(error)}") from error
 
 
 def as_result(label: str, returned: object) -> PlanResult:
@@ -36,7 +36,7 @@ def as_result(label: str, returned: object) -> PlanResult:
     if isinstance(returned, Plan):
         return PlanResult(plan=returned)
     if not isinstance(returned, PlanResult):
-        raise PipebenchError(
+        raise PluginFailed(
             f"planner {label!r} returned {type(returned).__name__}, not a PlanResult",
             "return pipebench.domain.result.PlanResult(plan=…)",
         )
@@ -60,7 +60,7 @@ def exact_counters(label: str, counters: object) -> dict[str, int]:
 def as_schedule(name: str, returned: object) -> Schedule:
     """What a scheduler returned. Raises PipebenchError for anything but a schedule."""
     if not isinstance(returned, FiniteSchedule | PeriodicSchedule):
-        raise PipebenchError(f"scheduler {name!r} returned {type(returned).__name__}, not a schedule")
+        raise PluginFailed(f"scheduler {name!r} returned {type(returned).__name__}, not a schedule")
     return returned
 
 
@@ -95,9 +95,14 @@ def exact_cluster(who: str, returned: object) -> Cluster:
     return cast(Cluster, _exact(who, _instance(who, returned, Cluster), Cluster))
 
 
+def exact_value(who: str, returned: object, kind: Any) -> Any:
+    """Any value that `kind` describes, every part of exactly its type. Raises PipebenchError for others."""
+    return _exact(who, returned, kind)
+
+
 def _instance(who: str, returned: object, kind: type[T]) -> T:
     if not isinstance(returned, kind):
-        raise PipebenchError(f"{who} returned {type(returned).__name__}, not of type {kind.__name__}")
+        raise PluginFailed(f"{who} returned {type(returned).__name__}, not of type {kind.__name__}")
     return returned
 
 
@@ -108,9 +113,9 @@ def _exact(who: str, value: object, kind: Any, name: str = "") -> Any:
     except msgspec.ValidationError as error:
         what, _, path = str(error).rpartition(" - at ")
         where = f"at {path.strip('`').removeprefix('$.')}: {what}" if what else str(error)
-        raise PipebenchError(f"{who} returned {name} with a wrong value {where}") from None
+        raise PluginFailed(f"{who} returned {name} with a wrong value {where}") from None
     except Exception as error:  # to_builtins meets whatever the plugin put in
-        raise PipebenchError(f"{who} returned {name} that cannot be read: {first_line(error)}") from None
+        raise PluginFailed(f"{who} returned {name} that cannot be read: {first_line(error)}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -114,6 +114,8 @@ class HostServices:
         Raises UnsupportedProblem for a plan or schedule that it does not take, PipebenchError when it fails or
         returns no trace.
         """
+        if name == SIMULATOR:
+            return self.simulate(problem, plan, schedule)
         ready = self.executor(name)
         refuse_placement(ready.component.name, ready.component, plan, schedule)
         context = self.context(ready)
@@ -125,8 +127,10 @@ class HostServices:
         return exact_trace(name, returned)
 
     def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
-        """The trace of the suite's simulator."""
-        return self.execute(SIMULATOR, problem, plan, schedule)
+        """The trace of the suite's simulator, which is the host's own code and no plugin's."""
+        from pipebench.simulation.simulate import simulate
+
+        return call_plugin("the simulator", lambda: simulate(problem, plan, schedule))
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of another planner."""

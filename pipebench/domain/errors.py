@@ -62,6 +62,12 @@ class PluginNotLoaded(PipebenchError):
     exit_code = ExitCode.PLUGIN_NOT_LOADED
 
 
+class PluginFailed(PipebenchError):
+    """The code of a plugin failed, ended its process, took too long, or returned what is no result of its slot."""
+
+    exit_code = ExitCode.SOME_FAILED
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint that offers the closest valid name, or lists them all when none is close."""
     names = sorted(valid)

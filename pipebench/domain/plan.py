@@ -1,7 +1,9 @@
 """Plan: stages on devices. Data edges are derived from the graph, never stored."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
+from pipebench.domain.errors import InvalidValue
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import Recompute
 from pipebench.domain.value import Value, require, require_count
@@ -34,6 +36,19 @@ class Stage(Value, frozen=True, kw_only=True):
     recompute: Recompute = "none"
 
     def __post_init__(self) -> None:
+        try:
+            self._check_numbers()
+        except TypeError:
+            self._name_what_is_no_number()
+            raise
+        for name in ("choice", "sharding"):
+            listed = len(getattr(self, name))
+            require(
+                listed in (0, len(self.operators)),
+                f"{name} has {listed} entries for {len(self.operators)} operators",
+            )
+
+    def _check_numbers(self) -> None:
         for name in ("data_parallel", "tensor_parallel", "micro_batch", "k"):
             require_count(name, getattr(self, name))
         require(self.in_flight >= 0, f"in_flight is {self.in_flight}, it must not be negative")
@@ -45,12 +60,19 @@ class Stage(Value, frozen=True, kw_only=True):
         for split in self.sharding:
             for dim, parts in split.items():
                 require_count(f"the split of {dim!r}", parts)
-        for name in ("choice", "sharding"):
-            listed = len(getattr(self, name))
-            require(
-                listed in (0, len(self.operators)),
-                f"{name} has {listed} entries for {len(self.operators)} operators",
-            )
+
+    def _name_what_is_no_number(self) -> None:
+        """Raise InvalidValue for the first number that is something else, such as a text."""
+        numbers: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("data_parallel", "tensor_parallel", "micro_batch", "k", "in_flight")
+        }
+        devices = self.devices if isinstance(self.devices, Iterable) else (self.devices,)
+        numbers |= {f"devices[{at}]": device for at, device in enumerate(devices)}
+        for name, number in numbers.items():
+            if not hasattr(number, "__index__") and not hasattr(number, "__float__"):
+                what = f"{name} is {number!r} of type {type(number).__name__}"
+                raise InvalidValue(what, "give a whole number")
 
 
 class Plan(Value, frozen=True, kw_only=True):

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.profile import Precision
 
 if TYPE_CHECKING:
-    from pipebench.domain.cluster import DeviceType
     from pipebench.domain.placement import PlacementKind
     from pipebench.domain.plan import Plan
     from pipebench.domain.problem import Problem
-    from pipebench.domain.profile import Precision
     from pipebench.domain.result import PlanResult
     from pipebench.domain.schedule import Schedule
     from pipebench.domain.trace import Trace

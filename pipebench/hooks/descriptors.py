@@ -77,6 +77,8 @@ class Component:
     deviations: every difference from the reference.
     calls: names of planners and schedulers that it asks its context for, without options in brackets. Its rows
     depend on their code, and the context refuses all others.
+    paths: names of options that name files of the user. Where one is given, the component works in the user's
+    folder, which it may read; else in an empty folder of its own.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Component:
     reference: str = ""
     deviations: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +114,18 @@ class Scheduler(Component):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor(Component):
-    """execute(problem, plan, schedule, context) -> Trace."""
+    """execute(problem, plan, schedule, context) -> Trace.
+
+    network: whether it needs the network of the machine, as processes that talk to each other do. It then also
+    manages its memory itself.
+    variables: environment variables that it needs beside the usual ones: names, or prefixes that end with `*`.
+    writes: folders outside its own in which it keeps files, such as "~/.cache" or "$HF_HOME".
+    """
 
     capabilities: ExecutorCapabilities = field(default_factory=ExecutorCapabilities)
+    network: bool = False
+    variables: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +138,15 @@ class Profiler(Component):
     devices: "package.module:attribute" of devices(options) -> names of the device types that it measures without
     an entry in the device table. The first is the default; no names: only types of the table. Empty: cpu by
     default, plus any type.
+    network, variables, writes: as of an executor.
     """
 
     captures: bool = False
     links: str = ""
     devices: str = ""
+    network: bool = False
+    variables: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +184,8 @@ SLOTS: dict[str, type[Component]] = {
     "artefacts": Artefact,
 }
 """Slot name to the descriptor that its hook yields; the hook is `pipebench_` + slot."""
+
+
+def slot_of(component: Component) -> str:
+    """The slot of a descriptor."""
+    return next(slot for slot, kind in SLOTS.items() if isinstance(component, kind))

@@ -9,12 +9,16 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from itertools import takewhile
 from types import ModuleType
+from typing import Any
+
+import msgspec
 
 from pipebench.hooks.api import notice, refusal
 
 GROUP = "pipebench"
 SUITE = "pipebench"
 """The distribution that the plugins that ship come with."""
+CONSTANTS = "PIPEBENCH_"
 REPAIR = "it is part of pipebench: pip install --force-reinstall pipebench, and report it if that does not help"
 """What mends a plugin that ships, in the words of a warning."""
 
@@ -38,10 +42,11 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class ImportedPlugin:
-    """A plugin module that could be imported."""
+    """A plugin module that could be imported. entry: what its entry point names, to import it elsewhere."""
 
     provider: Provider
     module: ModuleType
+    entry: str = ""
 
 
 def installed_entry_points() -> list[EntryPoint]:
@@ -94,8 +99,20 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], li
         aging = notice(int(version or 0))
         if aging is not None:
             warnings.append(f"plugin {provider}: {aging} (pip install --upgrade {provider.distribution})")
-        found.append(ImportedPlugin(provider, module))
+        found.append(ImportedPlugin(provider, module, point.value))
     return found, warnings
+
+
+def module_constants(module: ModuleType) -> dict[str, Any]:
+    """What a plugin's module binds to names that start with PIPEBENCH_, as plain data; else the type of it."""
+    found: dict[str, Any] = {}
+    for name, value in vars(module).items():
+        if isinstance(name, str) and name.startswith(CONSTANTS):
+            try:
+                found[name] = msgspec.json.decode(msgspec.json.encode(value))
+            except Exception:  # a module may bind anything to the name
+                found[name] = type(value).__name__
+    return found
 
 
 def exclusion_warning(provider: Provider, cause: str) -> str:
@@ -103,6 +120,11 @@ def exclusion_warning(provider: Provider, cause: str) -> str:
     name = provider.distribution
     remedy = REPAIR if provider.ships else f"update it, or remove it: pip uninstall {name}"
     return f"plugin {provider} is left out: {cause} ({remedy})"
+
+
+def clash_warning(slot: str, name: str, provider: Provider, first: Provider) -> str:
+    """The warning line for a component whose name another plugin has."""
+    return exclusion_warning(provider, f"{slot} {name!r} is already provided by {first}")
 
 
 def first_line(error: BaseException) -> str:

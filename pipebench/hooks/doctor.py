@@ -1,10 +1,7 @@
 """Faults of the installed plugins, each with the command that mends it."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,7 +10,7 @@ from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.inventory import PluginEntry, cause
+from pipebench.hooks.inventory import PluginEntry
 
 
 def unmet(name: str) -> list[tuple[str, str]]:
@@ -63,22 +60,16 @@ def installed_twice(names: set[str]) -> dict[str, list[str]]:
     return {name: each for name, each in versions.items() if len(set(each)) > 1}
 
 
-MOST_S = 120.0
-LOAD_ALL = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from pipebench.hooks.discovery import installed_entry_points
-from pipebench.hooks.manager import Host
-host, failed = Host(), []
-for slot, name in json.loads(sys.argv[2]):
-    try:
-        host.load(host.find(slot, name).component)
-    except BaseException as error:
-        origin = error.__cause__ or error
-        missing = origin.name if isinstance(origin, ModuleNotFoundError) else None
-        failed.append([slot, name, f"{type(origin).__name__}: {origin}".splitlines()[0], missing])
-print("\\nDOCTOR" + json.dumps(failed), file=sys.stderr)
-"""
+Loads = Callable[[list[tuple[str, str]]], "Loading"]
+"""Slots and names of components to what came of loading their code in a process of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """failed: slot, name, why, and the missing module. ended: how the process ended, where it sent nothing."""
+
+    failed: list[tuple[str, str, str, str | None]] = field(default_factory=list)
+    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +81,10 @@ class Ailment:
     remedy: str
 
 
-def examine(listed: Iterable[PluginEntry]) -> list[Ailment]:
-    """All faults: plugins that do not load, components that do not load, missing requirements, slow imports."""
+def examine(listed: Iterable[PluginEntry], load: Loads) -> list[Ailment]:
+    """All faults: plugins that do not load, components that do not load, missing requirements, imports that are
+    slow, print or change the current folder.
+    """
     entries = list(listed)
     found = [ailment for entry in entries for ailment in _plugin(entry)]
     names: dict[str, str] = {
@@ -100,7 +93,7 @@ def examine(listed: Iterable[PluginEntry]) -> list[Ailment]:
     names[SUITE] = SUITE
     for name in names.values():
         found += [Ailment(name, f"needs {need}: {there}", f"pip install '{need}'") for need, there in unmet(name)]
-        found += _components([entry for entry in entries if entry.provider.distribution == name], name)
+        found += _components([entry for entry in entries if entry.provider.distribution == name], name, load)
     for name, versions in installed_twice(set(names)).items():
         what = f"is installed more than once ({', '.join(versions)})"
         found.append(Ailment(names[name], what, f"pip install --force-reinstall {names[name]}"))
@@ -110,7 +103,7 @@ def examine(listed: Iterable[PluginEntry]) -> list[Ailment]:
 def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     name, who = entry.provider.distribution, str(entry.provider)
     if entry.error is not None:
-        yield Ailment(who, cause(entry.error), _mend(name, entry.module, _missing(entry.error)))
+        yield Ailment(who, entry.error, _mend(name, entry.module, entry.missing))
         return
     if entry.state == "left out":
         newer = isinstance(entry.api, int) and entry.api > API_VERSION
@@ -122,32 +115,25 @@ def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, f"pip install --upgrade {name}")
+    if entry.printed:
+        yield Ailment(who, f"prints {entry.printed!r} while it is loaded", f"pip install --upgrade {name}")
+    if entry.moves:
+        yield Ailment(who, "changes the current folder while it is loaded", f"pip install --upgrade {name}")
 
 
-def _components(entries: list[PluginEntry], name: str) -> Iterator[Ailment]:
+def _components(entries: list[PluginEntry], name: str, load: Loads) -> Iterator[Ailment]:
     """Load every component's callable in a process of its own, as a command would."""
-    named = [[slot, each] for entry in entries for slot, names in entry.slots.items() for each in names]
+    named = [(slot, each) for entry in entries for slot, names in entry.slots.items() for each in names]
     if not named:
         return
-    command = [sys.executable, "-P", "-c", LOAD_ALL, json.dumps(sys.path), json.dumps(named)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
-    except subprocess.TimeoutExpired:
-        yield Ailment(name, f"importing its components does not end within {MOST_S:g} s", _without(name))
+    done = load(named)
+    if done.ended:
+        yield Ailment(name, f"while its components are imported {done.ended}", _without(name))
         return
-    told = done.stderr.rpartition("\nDOCTOR")[2]
-    if done.returncode != 0 or not told.startswith("["):
-        what = f"importing its components ends the process with exit code {done.returncode}"
-        yield Ailment(name, what, f"pip install --force-reinstall {name}")
-        return
-    modules = {entry.module.partition(".")[0] for entry in entries}
-    for slot, component, what, missing in json.loads(told):
+    modules = {entry.module.partition(":")[0].partition(".")[0] for entry in entries}
+    for slot, component, what, missing in done.failed:
         module = next(iter(modules)) if missing is None or missing.partition(".")[0] in modules else ""
         yield Ailment(f"{name}: {slot.removesuffix('s')} {component}", what, _mend(name, module, missing))
-
-
-def _missing(error: BaseException) -> str | None:
-    return error.name if isinstance(error, ModuleNotFoundError) else None
 
 
 def _mend(name: str, module: str, missing: str | None) -> str:

@@ -15,6 +15,7 @@ from pipebench.hooks.descriptors import (
     ExecutorCapabilities,
     Format,
     Planner,
+    Profiler,
     ScheduleCapabilities,
     Scheduler,
 )
@@ -46,9 +47,11 @@ def _text(component: Component) -> str | None:
         return f"load is {component.load!r}, not 'package.module:attribute'"
     if isinstance(component, Planner) and component.kernels and not _LOAD.fullmatch(component.kernels):
         return f"kernels is {component.kernels!r}, not 'package.module:attribute'"
-    lists = {"deviations": component.deviations, "calls": component.calls}
+    lists = {"deviations": component.deviations, "calls": component.calls, "paths": component.paths}
     if isinstance(component, Format):
         lists["suffixes"] = component.suffixes
+    if isinstance(component, Executor | Profiler):
+        lists |= {"variables": component.variables, "writes": component.writes}
     for name, texts in lists.items():
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
             return f"{name} is not a tuple of texts"

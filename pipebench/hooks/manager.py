@@ -1,4 +1,8 @@
-"""The host: which components exist, who provides them, and how to load one."""
+"""The host: which components exist, who provides them, and how to load one.
+
+`Host` imports plugins into its own process: the child processes of searches and hooks have one. The process of a
+command has a `hooks.catalogue.DescribedHost`, which knows components by their descriptions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +13,17 @@ import pluggy
 
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest, unknown
 from pipebench.hooks import specs
+from pipebench.hooks.descriptions import undescribed
 from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
+    clash_warning,
     exclusion_warning,
     first_line,
     installed_entry_points,
     load_plugins,
+    module_constants,
 )
 from pipebench.hooks.flaws import flaw
 
@@ -26,17 +33,21 @@ _HOOKS = [f"pipebench_{slot}" for slot in SLOTS]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A component and its provider."""
+    """A component and its provider. entry: what the entry point of its plugin names."""
 
     component: Component
     provider: Provider
+    entry: str = ""
 
 
 class Host:
     """All components of all plugins that load.
 
     warnings: one line for each plugin or component that is left out.
+    code_here: whether `load` gives the code itself, imported into this process.
     """
+
+    code_here = True
 
     def __init__(self, plugins: list[ImportedPlugin] | None = None) -> None:
         self.warnings: list[str] = []
@@ -45,6 +56,8 @@ class Host:
         self._manager = pluggy.PluginManager("pipebench")
         self._manager.add_hookspecs(specs)
         self._providers: dict[str, Provider] = {}
+        self._entries: dict[str, str] = {}
+        self._constants: dict[str, dict[str, Any]] = {}
         for found in plugins:
             self._register(found)
         self._slots: dict[str, dict[str, Registration]] = {}
@@ -60,6 +73,8 @@ class Host:
             self.warnings.append(exclusion_warning(found.provider, f"{type(error).__name__}: {first_line(error)}"))
         else:
             self._providers[key] = found.provider
+            self._entries[key] = found.entry
+            self._constants[found.entry] = module_constants(found.module)
             for caller in self._manager.get_hookcallers(found.module) or ():
                 if not caller.has_spec():
                     hint = nearest(caller.name, _HOOKS)
@@ -84,7 +99,7 @@ class Host:
     ) -> None:
         try:
             components = list(implementation())
-            flaws = [flaw(component, SLOTS[slot]) for component in components]
+            flaws = [flaw(component, SLOTS[slot]) or undescribed(component) for component in components]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
@@ -95,12 +110,11 @@ class Host:
                 line = exclusion_warning(provider, f"pipebench_{slot}: {wrong}")
                 self.warnings += [line] if line not in self.warnings else []
             elif component.name in offered:
-                other = offered[component.name].provider
-                self.warnings.append(
-                    exclusion_warning(provider, f"{slot} {component.name!r} is already provided by {other}")
-                )
+                first = offered[component.name].provider
+                self.warnings.append(clash_warning(slot, component.name, provider, first))
             else:
-                offered[component.name] = Registration(component, provider)
+                entry = self._entries.get(str(provider), "")
+                offered[component.name] = Registration(component, provider, entry)
 
     def find(self, slot: str, name: str) -> Registration:
         """A component by name. Raises PipebenchError with the nearest name and what could not be loaded."""
@@ -111,6 +125,17 @@ class Host:
         if self.warnings:
             error.hint = f"{error.hint}; {len(self.warnings)} plugin(s) could not be loaded"
         raise error
+
+    def index(self) -> dict[str, dict[str, str]]:
+        """Slot and name of each component that a search may ask for to its entry point."""
+        return {
+            slot: {name: each.entry for name, each in self.slot(slot).items()}
+            for slot in ("planners", "schedulers", "executors")
+        }
+
+    def constants(self, entry: str) -> dict[str, Any]:
+        """What the plugin of an entry point binds to names that start with PIPEBENCH_, as plain data."""
+        return self._constants.get(entry, {})
 
     def load(self, component: Component) -> Callable[..., Any]:
         """The callable behind a component. Raises PluginNotLoaded with the cause."""

@@ -16,18 +16,14 @@ CALLS = "CALLS"
 
 
 def check_script(path: str) -> None:
-    """Check, without running the file, that it is Python and binds the function.
+    """Check, without running the file, that it binds the function.
 
-    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when it is no Python.
+    A file that is no Python passes: it fails where it is run, as one whose imports fail, and costs its own row.
+    Raises PipebenchError when the file is missing or has no such function.
     """
-    file = _file(path)
-    try:
-        tree = ast.parse(file.read_bytes(), path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}{where}") from None
-    except OSError as error:
-        raise PipebenchError(f"{path}: {error.strerror or error}") from None
+    tree = _parsed(path)
+    if tree is None:
+        return
     names = set(_bound(tree))
     if FUNCTION not in names and "*" not in names:
         functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -40,7 +36,8 @@ def script_calls(path: str) -> tuple[str, ...]:
     path: a file that `check_script` accepts.
     Raises PipebenchError when CALLS is anything but a literal of strings.
     """
-    for statement in ast.parse(_file(path).read_bytes(), path).body:
+    tree = _parsed(path)
+    for statement in tree.body if tree is not None else ():
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == CALLS:
                 pass
@@ -56,6 +53,16 @@ def script_calls(path: str) -> tuple[str, ...]:
             return tuple(named)
         raise PipebenchError(f"{path}: {CALLS} is no tuple of names", f'write {CALLS} = ("pipedream",)')
     return ()
+
+
+def _parsed(path: str) -> ast.Module | None:
+    """The syntax of a file; None for one that is no Python."""
+    try:
+        return ast.parse(_file(path).read_bytes(), path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    except OSError as error:
+        raise PipebenchError(f"{path}: {error.strerror or error}") from None
 
 
 def load_script(path: str) -> Callable[..., Any]:

@@ -2,13 +2,13 @@
 
 from dataclasses import fields
 
+from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.redaction import Redaction
 from pipebench.bench.services import HostServices
 from pipebench.bench.trials.trial import Outcome
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench.hooks.manager import Host
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.template import fragment
 from pipebench.report.pattern import pattern_of, pattern_svg
@@ -54,4 +54,4 @@ class NotebookOutcome(Outcome):
         title = title_of(planned)
         if isinstance(self.schedule, PeriodicSchedule):
             return row + pattern_svg(pattern_of(self.problem, self.plan, self.schedule), title)
-        return row + gantt_svg([plan_gantt(planned, HostServices(Host()))], title)
+        return row + gantt_svg([plan_gantt(planned, HostServices(installed_host()))], title)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.services import HostServices
 from pipebench.check import check_plan
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.formats.files import write_file
-from pipebench.hooks.manager import Host
 from pipebench.report.chart.plots import profile_svg, quality_svg
 from pipebench.report.chart.stage_graph import stage_graph_svg
 from pipebench.report.gantt.chrome import chrome_trace
@@ -41,7 +41,7 @@ def write_picture(path: Path, kind: str, value: Any) -> None:
     Raises PipebenchError for a file of another kind, a plan without a schedule, or an ending that is not known.
     """
     if kind == "plan" and not (isinstance(value.schedule, PeriodicSchedule) and path.suffix == ".svg"):
-        write_gantts(path, [plan_gantt(value, HostServices(Host()))], title_of(value))
+        write_gantts(path, [plan_gantt(value, HostServices(installed_host()))], title_of(value))
         return
     _only_svg(path)
     if kind == "plan":

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from pipebench.bench.searches.isolation.client import child_environment
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
@@ -55,7 +56,9 @@ def _import_fresh(module: str, slot: str, path: str) -> tuple[int, str, str]:
     """Exit code, what was printed, and the modules as JSON (or the last line of the error)."""
     command = [sys.executable, "-P", "-c", CODE, path, module, json.dumps([slot])]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
+        done = subprocess.run(
+            command, env=child_environment(), capture_output=True, text=True, timeout=MOST_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return 1, "", f"no end within {MOST_S:g} s"
     lines = done.stderr.strip().splitlines() or [""]

@@ -35,14 +35,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each check of the plugins that the mark names."""
     if FIXTURE not in metafunc.fixturenames:
         return
+    from pipebench.bench.cage.installed import installed_host
     from pipebench.domain.errors import PipebenchError
-    from pipebench.hooks.manager import Host
     from pipebench.testing.kit import checks
 
     names = [name for mark in metafunc.definition.iter_markers(MARK) for name in mark.args]
     if not names:
         raise pytest.UsageError(f'{metafunc.function.__name__}: say which plugin: @pytest.mark.{MARK}("mine")')
-    host = Host()
+    host = installed_host()
     try:
         found = [each for name in names for each in checks(host, name)]
     except PipebenchError as error:

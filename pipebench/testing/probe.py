@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -212,6 +213,21 @@ def make_calls(host: Host, given: bytes, channel: Channel) -> None:
         answer = _answer(host, call, channel.folder, originals, reach)
         signal.setitimer(signal.ITIMER_REAL, 0)
         channel.send(msgspec.msgpack.encode(answer))
+
+
+SAMPLE = "pipebench.testing.probe:send_package_file"
+
+
+def send_package_file(host: Host, given: bytes, channel: Channel) -> None:
+    """The bytes of the file that "package:path" names; or the kind of the error, as text."""
+    del host
+    package, _, path = given.decode().partition(":")
+    found: bytes | str
+    try:
+        found = files(package).joinpath(path).read_bytes()
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        found = type(error).__name__
+    channel.send(msgspec.msgpack.encode(found))
 
 
 def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Reach) -> Answer:

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import msgspec
 
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import ChildExit, child_environment, errand_folder, isolation
 from pipebench.bench.searches.isolation.wire import BrokenWire
-from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
-from pipebench.testing.calls import Answer, Call
-from pipebench.testing.probe import WORK
+from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.testing.probe import SAMPLE, WORK
 from pipebench.testing.verdicts import first_failure
 
 
@@ -70,6 +70,21 @@ def _run(calls: Sequence[Call]) -> ChildExit:
         network=True,
     )
     return isolation().run(errand, sum(call.most_s for call in calls), owner="kit")
+
+
+def package_file(named: str) -> bytes | str:
+    """The bytes of a file of an installed package, "package:path"; or why there is none, as text."""
+    errand = Errand(
+        work=SAMPLE,
+        given=named.encode(),
+        warm=False,
+        environment=child_environment(),
+        memory_bytes=SEARCH_MEMORY_BYTES,
+    )
+    ended = isolation().run(errand, LONG_S)
+    if not ended.messages:
+        return _code(ended.code)
+    return msgspec.msgpack.decode(ended.messages[0], type=bytes | str)
 
 
 def _decode_answers(ended: ChildExit) -> list[Answer]:

@@ -1,9 +1,7 @@
 """Checks of profilers, models and formats: where problems come from."""
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.resources import files
 
 from msgspec.structs import replace
 
@@ -16,7 +14,7 @@ from pipebench.hooks.descriptors import Format
 from pipebench.hooks.manager import Host
 from pipebench.testing.calls import Answer, Call
 from pipebench.testing.descriptions import tried_options
-from pipebench.testing.sessions import RepeatedCalls, breakdown, left_nothing
+from pipebench.testing.sessions import RepeatedCalls, breakdown, left_nothing, package_file
 from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Failed, Waived, first_failure
 
@@ -32,10 +30,9 @@ GARBAGE = {
 
 def format_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
     """The sample whole, cut short, and four files that are something else."""
-    del host
     assert isinstance(subject.component, Format)
     name = f"sample{(subject.component.suffixes or ('',))[0]}"
-    sample = _sample(subject)
+    sample = _sample(host, subject)
 
     def call(label: str, about: str, data: bytes) -> Call:
         return Call(name=about, slot="formats", component=label, data=data, request=f"{about}-{name}")
@@ -54,18 +51,15 @@ def format_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Calla
     yield "options", partial(tried_options, subject, lambda label: call(label, label, sample or b""))
 
 
-def _sample(subject: CheckTarget) -> bytes | None:
-    module = sys.modules.get(subject.point.module) if subject.point is not None else None
-    declared = getattr(module, SAMPLES, {})
+def _sample(host: Host, subject: CheckTarget) -> bytes | None:
+    declared = host.constants(subject.point.value).get(SAMPLES, {}) if subject.point is not None else {}
     if not isinstance(declared, dict) or subject.component.name not in declared:
         return None
     named = str(declared[subject.component.name])
-    package, _, path = named.partition(":")
-    try:
-        return files(package).joinpath(path).read_bytes()
-    except (ImportError, OSError, ValueError, TypeError) as error:
-        what = f"{SAMPLES}: no file {named!r}: {type(error).__name__}"
-        raise PipebenchError(what, 'write {"format": "package:path"}') from None
+    found = package_file(named)
+    if isinstance(found, str):
+        raise PipebenchError(f"{SAMPLES}: no file {named!r}: {found}", 'write {"format": "package:path"}')
+    return found
 
 
 def _suffixes(component: Format) -> None:

@@ -1,6 +1,5 @@
 """What is checked: the components behind a name, a distribution or a file, and what its author waives."""
 
-import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
@@ -10,7 +9,7 @@ from pipebench.bench.components import USER, ready_planner
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded, unknown
 from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import Provider, installed_entry_points, provider_of
-from pipebench.hooks.manager import Host
+from pipebench.hooks.manager import Host, Registration
 from pipebench.hooks.syntax import parse_reference
 
 WAIVED = "PIPEBENCH_WAIVED"
@@ -48,7 +47,7 @@ def check_targets(host: Host, target: str) -> list[CheckTarget]:
             label=name if name != reference.name else target.strip(),
             component=registered.component,
             provider=registered.provider,
-            waived=_waivers(points.get(str(registered.provider)), name),
+            waived=_waivers(host, registered, name),
             point=points.get(str(registered.provider)),
         )
         for slot in SLOTS
@@ -83,17 +82,16 @@ def _unknown_target(host: Host, name: str, points: list[EntryPoint]) -> Pipebenc
     return unknown("plugin or component", name, names)
 
 
-def _waivers(point: EntryPoint | None, component: str) -> dict[str, str]:
+def _waivers(host: Host, registered: Registration, component: str) -> dict[str, str]:
     """Of the plugin module's PIPEBENCH_WAIVED, {"component:check": "reason"}, those of one component.
 
     Raises PipebenchError when it is no such mapping, or a reason is missing.
     """
-    module = sys.modules.get(point.module) if point is not None else None
-    declared = getattr(module, WAIVED, {})
+    declared = host.constants(registered.entry).get(WAIVED, {})
     if not isinstance(declared, dict) or not all(
         isinstance(key, str) and ":" in key and isinstance(reason, str) and reason.strip()
         for key, reason in declared.items()
     ):
-        raise PipebenchError(f"{WAIVED} of {point and point.module} is wrong", '{"component:check": "reason"}')
+        raise PipebenchError(f"{WAIVED} of {registered.entry} is wrong", '{"component:check": "reason"}')
     pairs = [(key.rpartition(":"), reason) for key, reason in declared.items()]
     return {check: reason for (owner, _, check), reason in pairs if owner == component}

@@ -52,6 +52,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             summary="roofline: FLOP against memory traffic, efficiency growing with rows; no device needed",
             load="pipebench_analytic.profiler:profile",
             options=AnalyticOptions,
+            paths=("calibrate",),
             devices="pipebench_analytic.calibration:device_types",
             reference="Williams, Waterman and Patterson, Roofline, CACM 2009",
         ),

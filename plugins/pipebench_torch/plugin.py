@@ -7,6 +7,24 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, Profiler
 
 PIPEBENCH_API = 1
+VARIABLES = (
+    "CUDA_*",
+    "NVIDIA_*",
+    "NCCL_*",
+    "GLOO_*",
+    "TORCH*",
+    "PYTORCH_*",
+    "HF_*",
+    "HUGGINGFACE_*",
+    "TRANSFORMERS_*",
+    "KMP_*",
+    "GOMP_*",
+    "HOME",
+    "XDG_CACHE_HOME",
+)
+"""How PyTorch finds devices, networks and the caches of models."""
+FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "$XDG_CACHE_HOME", "$HF_HOME", "$TORCH_HOME", "/dev")
+"""Where PyTorch and libraries of models keep what they have downloaded and compiled; shared memory and cards."""
 PIPEBENCH_WAIVED = {
     "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
 }
@@ -132,6 +150,9 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             load="pipebench_torch.profiling.profiler:profile",
             options=ProfilerOptions,
             captures=True,
+            network=True,
+            variables=VARIABLES,
+            writes=FOLDERS,
             links="pipebench_torch.profiling.links:links",
             devices="pipebench_torch.profiling.profiler:device_types",
             reference="Ansel et al., PyTorch 2, ASPLOS 2024 (torch.export)",
@@ -156,5 +177,8 @@ def pipebench_executors() -> tuple[Executor, ...]:
                 "a split backward walks the graph twice: once for inputs, once for weights",
             ),
             capabilities=ExecutorCapabilities(launch="processes", placements=("listed",)),
+            network=True,
+            variables=VARIABLES,
+            writes=FOLDERS,
         ),
     )

@@ -1,5 +1,6 @@
 """Models, profilers and file formats of plugins as the host uses them, with exact types."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -55,9 +56,20 @@ def build_graph(host: Host, reference: Reference) -> OperatorGraph:
     return exact_graph(component.name, call_plugin(f"model {component.name!r}", lambda: build(context)))
 
 
-def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -> Profile:
+Report = Callable[[float, str], None]
+"""Told how much is done, in [0, 1], and a message."""
+
+
+def _silent(done: float, message: str) -> None:
+    del done, message
+
+
+def profile_of(
+    host: Host, model: str, profiler: str, request: ProfileRequest, report: Report = _silent
+) -> Profile:
     """The profile of a model of the host, or of one that the profiler captures itself.
 
+    report: told of its progress.
     A profiler that captures takes its own model of the name where it cannot compute an operator of the host's.
     Raises PipebenchError for a name that neither of them knows.
     """
@@ -66,15 +78,15 @@ def profile_of(host: Host, model: str, profiler: str, request: ProfileRequest) -
     assert isinstance(component, Profiler)
     own = replace(request, model=model)
     if component.captures and reference.name not in host.slot("models"):
-        return profile_graph(host, profiler, None, own)
+        return profile_graph(host, profiler, None, own, report)
     graph = build_graph(host, reference)
     try:
-        return profile_graph(host, profiler, graph, request)
+        return profile_graph(host, profiler, graph, request, report)
     except UnsupportedProblem as error:
         if not component.captures or reference.options:
             raise
         try:
-            return profile_graph(host, profiler, None, own)
+            return profile_graph(host, profiler, None, own, report)
         except PipebenchError:
             raise error from None
 
@@ -107,11 +119,13 @@ def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
     return exact_cluster(who, call_plugin(who, lambda: work(context)))
 
 
-def profile_graph(host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest) -> Profile:
-    """The profile of a graph by a profiler, options included."""
+def profile_graph(
+    host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest, report: Report = _silent
+) -> Profile:
+    """The profile of a graph by a profiler, options included. report: told of its progress."""
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component
     assert isinstance(component, Profiler)
-    context = Context(options=typed_options(reference, component.options), request=request)
+    context = Context(options=typed_options(reference, component.options), request=request, report=report)
     profile, who = host.load(component), f"profiler {component.name!r}"
     return exact_profile(who, call_plugin(who, lambda: profile(graph, context)))

@@ -75,7 +75,7 @@ def timed_search(
 
     Where there is no plan, the report says with which memory there would be one.
     """
-    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(planner, searcher, limits)
+    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits)
     request = replace(request, limit_s=limits.timeout_s)
     began_s = time.monotonic()
     first = searches.search(request, limits.timeout_s)
@@ -130,8 +130,9 @@ class _InProcess:
 class _Isolated:
     """Searches in children of the fork server, timed from outside."""
 
-    def __init__(self, planner: Ready, searcher: Searcher, limits: SearchLimits) -> None:
+    def __init__(self, host: Host, planner: Ready, searcher: Searcher, limits: SearchLimits) -> None:
         self._planner = planner
+        self._index = host.index()
         self._limits = limits
         self._given = msgspec.msgpack.encode(searcher)
 
@@ -165,6 +166,7 @@ class _Isolated:
         errand = Errand(
             work=WORK,
             given=self._given,
+            index=self._index,
             folder=errand_folder(),
             environment=child_environment(),
             memory_bytes=self._limits.memory_bytes,

@@ -19,7 +19,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Schedule
-from pipebench.hooks.context import DeadlineReached
+from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.hooks.descriptors import Planner, Scheduler
 from pipebench.hooks.placements import placements_of
 
@@ -61,7 +61,7 @@ def search_once(
     with contextlib.redirect_stdout(sys.stderr), _no_collection():
         returned, duration = measure_duration(lambda: plan_for(planning, context))
     _check_time(services)
-    result = exact_result(planner.label, returned)
+    result = _with_notes(exact_result(planner.label, returned), context)
     assert isinstance(planner.component, Planner)
     default = planner.component.default_scheduler.get(scoring.regime.mode, "")
     plan = result.plan
@@ -101,6 +101,11 @@ def _no_collection() -> Iterator[None]:
 def _check_time(services: HostServices) -> None:
     if services.deadline_s is not None and time.monotonic() > services.deadline_s + GRACE_S:
         raise DeadlineReached("the time limit was reached")
+
+
+def _with_notes(result: PlanResult, context: Context) -> PlanResult:
+    """The result with the lines that the planner noted in its context."""
+    return replace(result, notices=(*result.notices, *map(str, context.notices)))
 
 
 def _without_flight(plan: Plan) -> Plan:

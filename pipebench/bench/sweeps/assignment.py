@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import ready_planner
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
@@ -133,4 +134,4 @@ def _run(payload: bytes) -> Outcome:
 
 @cache
 def _host() -> Host:
-    return Host()
+    return installed_host()

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.plan_entrants import ready_layout, ready_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import Settings
-from pipebench.bench.trials.trial import SEARCH_MEMORY_BYTES, Trial
+from pipebench.bench.trials.trial import Trial
 from pipebench.defaults import EXAMPLE_PLANNERS, SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import RegimeMode

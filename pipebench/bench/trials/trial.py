@@ -1,6 +1,5 @@
 """One trial: a search in a child process, then check and score in this one. It always ends in a row."""
 
-import os
 import statistics
 import sys
 import time
@@ -9,6 +8,7 @@ from typing import Any
 
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import (
     bound_fields,
@@ -105,18 +105,6 @@ def failure_reason(
     needs = f", this planner needs {readable_bytes(least_bytes)}" if least_bytes else ""
     proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
     return f"{has}{needs}{proven}"
-
-
-MOST_SEARCH_MEMORY_BYTES = 8 * 10**9
-
-
-def _search_memory_bytes() -> int:
-    """Half of the machine's memory, at most 8 GB, so that the system never has to kill a process."""
-    machine: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(MOST_SEARCH_MEMORY_BYTES, machine // 2)
-
-
-SEARCH_MEMORY_BYTES = _search_memory_bytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ def command(
     said = _settings(choice)
     host = open_host()
     if not where.parallel:
-        isolation()
+        isolation().warm_up()
     trusting = trust_in_files(trust)
     settings = settle(chosen_suites(selection(choice)), said, trusting)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]

@@ -1,5 +1,6 @@
 """pipebench profile: what the operators of a model cost on a device, as a profile file."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def command(
         precision=cast(Precision, precision),
         scratch=str(scratch),
     )
-    made = profile_of(host, model, profiler, request)
+    made = profile_of(host, model, profiler, request, _show_progress)
     write_document(output, "profile", made)
     for left in (scratch, scratch.with_name(f"{scratch.name}.draft")):
         left.unlink(missing_ok=True)
@@ -85,6 +86,12 @@ def command(
     for note in made.provenance.notes:
         say(f"note: {note}", err=True)
     return 0
+
+
+def _show_progress(done: float, message: str) -> None:
+    """One line each on a terminal; a profiler that measures takes minutes."""
+    if sys.stderr.isatty():
+        click.echo(f"{done:4.0%}  {''.join(filter(str.isprintable, message))}", err=True)
 
 
 def _device(name: str, known: tuple[str, ...]) -> "DeviceType":

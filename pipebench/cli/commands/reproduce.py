@@ -215,7 +215,7 @@ def command(
     names = list(host.slot("artefacts")) if every else [artefact or ""]
     where = Where(jobs=jobs or 1)
     if not where.parallel:
-        isolation()
+        isolation().warm_up()
     store = Store.open(out / "store") if out is not None else None
     done: list[ArtefactRun] = []
     codes: list[int] = []

@@ -15,7 +15,7 @@ import msgspec
 from pipebench.bench.searches.isolation.confinement import confine
 from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
 from pipebench.domain.value import Value
-from pipebench.hooks.manager import Host
+from pipebench.hooks.catalogue import ChildHost
 from pipebench.hooks.parent import end_with_parent
 
 
@@ -24,8 +24,11 @@ class Errand(Value, frozen=True, kw_only=True):
 
     work: "module:function", called as function(host, given, channel).
     given: what the child knows from the start; what it must not know before its clock runs is handed over.
-    folder: the current folder, for relative paths of scripts and programs.
+    warm: whether the server imports what searches need before it forks the child.
+    index: slot and name of each component to the entry point that provides it; empty for the server's own.
+    folder: the current folder, for relative paths of scripts and programs; empty for `own`.
     own: the folder that it may write in.
+    writable: folders and files besides.
     kernels: the folder of compiled kernels, writable too.
     environment: all variables that it sees.
     memory_bytes: what it may take beyond what the server has; 0 for no limit.
@@ -34,8 +37,11 @@ class Errand(Value, frozen=True, kw_only=True):
 
     work: str
     given: bytes = b""
-    folder: str
+    warm: bool = True
+    index: dict[str, dict[str, str]] = {}
+    folder: str = ""
     own: str = ""
+    writable: tuple[str, ...] = ()
     kernels: str = ""
     environment: dict[str, str]
     memory_bytes: int
@@ -47,6 +53,7 @@ class Channel:
 
     def __init__(self, reports: int, handed: int, folder: str) -> None:
         self._reports, self._handed = reports, handed
+        self._timed = False
         self.folder = folder
 
     def send(self, payload: bytes) -> None:
@@ -58,13 +65,15 @@ class Channel:
 
         about: what the other side may want to know first. b"" when nothing is handed over.
         """
+        self._timed = True
         write_all(self._reports, frame(READY + about))
         header = self._read(HEADER.size)
         return self._read(HEADER.unpack(header)[0]) if header else b""
 
     def close(self) -> None:
-        """Wait until the other side has read the clock."""
-        os.read(self._handed, 1)
+        """Wait until the other side has read the clock, where one runs."""
+        if self._timed:
+            os.read(self._handed, 1)
 
     def _read(self, count: int) -> bytes:
         parts = bytearray()
@@ -73,8 +82,11 @@ class Channel:
         return bytes(parts)
 
 
-def become_child(host: Host, payload: bytes, reports: int, output: int, handed: int) -> NoReturn:
-    """Run the errand in the payload; reports go to one pipe, whatever is printed to the other. Never returns."""
+def become_child(payload: bytes, reports: int, output: int, handed: int) -> NoReturn:
+    """Run the errand in the payload; reports go to one pipe, whatever is printed to the other. Never returns.
+
+    Plugins are imported here and nowhere above: the one that the errand is about, and those that it asks for.
+    """
     try:
         os.setsid()
         _streams(output)
@@ -82,7 +94,7 @@ def become_child(host: Host, payload: bytes, reports: int, output: int, handed: 
         _surroundings(errand)
         module, _, function = errand.work.partition(":")
         channel = Channel(reports, handed, errand.own)
-        getattr(import_module(module), function)(host, errand.given, channel)
+        getattr(import_module(module), function)(ChildHost(errand.index), errand.given, channel)
         channel.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -108,13 +120,14 @@ def _streams(output: int) -> None:
 def _surroundings(errand: Errand) -> None:
     os.environ.clear()
     os.environ.update(errand.environment)
-    os.chdir(errand.folder)
+    os.chdir(errand.folder or errand.own)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if errand.memory_bytes and (has := _address_space_bytes()) is not None:
         limit: Any = has + errand.memory_bytes
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    confine([folder for folder in (errand.own, errand.kernels) if folder], errand.network)
+    folders = (errand.own, errand.kernels, *errand.writable)
+    confine([folder for folder in folders if folder], errand.network)
     end_with_parent(os.getppid())  # a new user namespace forgets this, so it comes last
 
 

@@ -3,6 +3,7 @@ ended.
 """
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -24,6 +25,7 @@ from pipebench.bench.searches.isolation.folders import ChildFolders
 from pipebench.bench.searches.isolation.wire import (
     CALIBRATE,
     HAND_OVER,
+    HEADER,
     KILL,
     MESSAGE,
     READ_CLOCK,
@@ -116,18 +118,39 @@ class Isolation:
                 start_new_session=True,
             )
         self._control = ours
-        self._greeted = False
+        self._greeted = self._gets_warm = self._warm = False
+        self.index: dict[str, dict[str, str]] = {}
+        """Slot and name of each component to its entry point, for errands that bring no index of their own."""
 
     def fits(self) -> bool:
         """Whether the server runs and has this process' import path."""
         return self._server.poll() is None and self._surroundings == _surroundings()
 
-    def run(self, errand: Errand, limit_s: float, handover: Handover | None = None, owner: str = "") -> ChildExit:
+    def warm_up(self) -> None:
+        """Let the server import what searches need, while this process goes on."""
+        with self._turn:
+            if not self._gets_warm:
+                self._gets_warm = True
+                self.folders.renew(SUITE)
+                with contextlib.suppress(OSError):  # a server that is gone is noticed when it is needed
+                    self._control.sendall(frame(b""))
+
+    def run(
+        self,
+        errand: Errand,
+        limit_s: float,
+        handover: Handover | None = None,
+        owner: str = "",
+        heard: Callable[[bytes], None] | None = None,
+    ) -> ChildExit:
         """Run one errand to its end, or kill it and all its processes at a limit.
 
         limit_s: until the child is prepared where something is handed over, else until its end.
         owner: the distribution whose compiled kernels the child reads.
+        heard: told of each message as it comes.
         """
+        if errand.warm:
+            self.warm_up()
         with self._turn:
             try:
                 self._greet()
@@ -138,8 +161,9 @@ class Isolation:
                     own=str(self.folders.own),
                     kernels=kernels,
                     environment=errand.environment | {"NUMBA_CACHE_DIR": kernels},
+                    index=errand.index or self.index,
                 )
-                return self._run(errand, limit_s, handover)
+                return self._run(errand, limit_s, handover, heard)
             except (BrokenWire, ConnectionError, TimeoutError):
                 self.close()
                 return ChildExit(lost=True)
@@ -158,22 +182,35 @@ class Isolation:
         self.folders.remove()
 
     def _greet(self) -> None:
-        if self._greeted:
-            return
+        """Wait until the server has started, and is warm where it was asked to be."""
         self._control.settimeout(START_S)
-        receive(self._control)
+        if not self._greeted:
+            receive(self._control)
+            self._greeted = True
+        if self._gets_warm and not self._warm:
+            receive(self._control)
+            self._warm = True
+            self.folders.keep_kernels(SUITE)
         self._control.settimeout(END_S)
-        self.folders.keep_kernels(SUITE)
-        self._greeted = True
 
-    def _run(self, errand: Errand, limit_s: float, handover: Handover | None) -> ChildExit:
+    def _run(
+        self,
+        errand: Errand,
+        limit_s: float,
+        handover: Handover | None,
+        heard: Callable[[bytes], None] | None,
+    ) -> ChildExit:
         reports, their_reports = os.pipe()
         output, their_output = os.pipe()
         their_hand, hand = os.pipe()
         commands, their_commands = socket.socketpair()
         theirs = [their_reports, their_output, their_hand, their_commands.fileno()]
         conversation = _Conversation(
-            commands, _Stream(reports, MAX_REPORT_BYTES), _Stream(output, KEPT_OUTPUT_BYTES), hand, handover
+            commands,
+            _Stream(reports, MAX_REPORT_BYTES, heard),
+            _Stream(output, KEPT_OUTPUT_BYTES),
+            hand,
+            handover,
         )
         try:
             try:
@@ -307,11 +344,12 @@ class _Conversation:
 
 
 class _Stream:
-    """What comes out of a pipe; of more than `keep` bytes the last."""
+    """What comes out of a pipe; of more than `keep` bytes the last. heard: told of each message in it."""
 
-    def __init__(self, descriptor: int, keep: int) -> None:
+    def __init__(self, descriptor: int, keep: int, heard: Callable[[bytes], None] | None = None) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor, self._keep = descriptor, keep
+        self._heard, self._told = heard, 0
         self.kept = bytearray()
         self.open = True
 
@@ -328,7 +366,15 @@ class _Stream:
         self.kept += part
         if len(self.kept) > self._keep:
             del self.kept[: -self._keep]
+        if self._heard is not None:
+            self._tell(self._heard)
         return self.open
+
+    def _tell(self, heard: Callable[[bytes], None]) -> None:
+        for each in frames(self.kept[self._told :]):
+            self._told += HEADER.size + len(each)
+            if each[:1] == MESSAGE:
+                heard(each[1:])
 
     def drain(self) -> None:
         """Take the rest of what has been written."""

@@ -1,5 +1,6 @@
-"""The fork server: a small process, warm and with one thread, that forks a child for each errand and keeps its
-clock.
+"""The fork server: a small process with one thread that forks a child for each errand and keeps its clock.
+
+It imports no plugin. It starts light, and imports what searches need when its parent says so.
 """
 
 import contextlib
@@ -18,8 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import get_args
 
-from pipebench.algorithms.jit import start_compiler
-from pipebench.bench.searches.calibration import calibrate
+import pipebench.bench.cage.work  # noqa: F401 - what children run that need no kernels
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.clock import ProcessClock
 from pipebench.bench.searches.isolation.wire import (
@@ -32,7 +32,6 @@ from pipebench.bench.searches.isolation.wire import (
     receive_with_descriptors,
 )
 from pipebench.domain.problem import RegimeMode
-from pipebench.hooks.manager import Host
 from pipebench.hooks.parent import end_with_parent, outlive_parent
 
 OUTLIVING_S = 0.5
@@ -41,19 +40,25 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def serve(control: socket.socket) -> None:
-    """Answer until the parent closes the connection. One search at a time."""
+    """Answer until the parent closes the connection. One errand at a time.
+
+    A frame without open files asks to get warm, for searches; the answer says when that is so.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
     wakeups = _wake_on_child_exit()
-    end_with_parent(os.getppid())  # until the connection tells
-    host = _prepare()
     cores = _cores()
-    outlive_parent()
     with contextlib.suppress(BrokenWire, ConnectionError):
         control.sendall(frame(b"ready"))
         while True:
             payload, descriptors = receive_with_descriptors(control, DESCRIPTORS)
             _keep_cores(cores)
+            if not descriptors:
+                end_with_parent(os.getppid())  # while nobody listens to the connection
+                _get_warm()
+                outlive_parent()
+                control.sendall(frame(b"warm"))
+                continue
             commands = socket.socket(fileno=descriptors.pop())
             gate, opener = os.pipe()
             child = os.fork()
@@ -63,7 +68,7 @@ def serve(control: socket.socket) -> None:
                 os.close(opener)
                 os.read(gate, 1)  # nothing runs before the clock does
                 os.close(gate)
-                become_child(host, payload, *descriptors)
+                become_child(payload, *descriptors)
             clock = ProcessClock(child)
             for descriptor in (*descriptors, gate, opener):
                 os.close(descriptor)
@@ -81,30 +86,35 @@ def _keep_cores(cores: set[int]) -> None:
         os.sched_setaffinity(0, cores)
 
 
-def _prepare() -> Host:
-    """Import what most searches need, and look at each plugin's descriptors; collect garbage for the last time."""
+def _get_warm() -> None:
+    """Import what searches and other calls of hooks need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
     import numpy as np
 
     from pipebench import algorithms, bounds, check, costs, simulation
-    from pipebench.algorithms.jit import assign
+    from pipebench.algorithms.jit import assign, start_compiler
+    from pipebench.bench.cage import results
     from pipebench.bench.searches import perform, toys
+    from pipebench.bench.searches.calibration import calibrate
 
     assert perform
+    assert results
     for package in (algorithms, bounds, check, costs, simulation):
         for module in pkgutil.iter_modules(package.__path__):
             import_module(f"{package.__name__}.{module.name}")
     for mode in get_args(RegimeMode):
         toys.toys(mode)
     assign(np.zeros(1), np.ones(1))  # the first kernel costs numba a third of a second
-    host = Host()
-    for slot in ("planners", "schedulers", "executors"):
-        host.slot(slot)
     start_compiler()
     calibrate()
     gc.collect()
     gc.freeze()
-    return host
+
+
+def _calibrate() -> dict[str, float]:
+    from pipebench.bench.searches.calibration import calibrate
+
+    return calibrate()
 
 
 def _watch(
@@ -117,7 +127,7 @@ def _watch(
         if control in ready or commands in ready:
             command = b"" if control in ready else commands.recv(1)
             if command in (HAND_OVER, CALIBRATE):
-                beside = calibrate() if command == CALIBRATE else {}
+                beside = _calibrate() if command == CALIBRATE else {}
                 told = {"calibration_cpu_s": beside, "prepare_cpu_s": clock.start()}
                 commands.sendall(frame(json.dumps(told).encode()))
             elif command == READ_CLOCK:

@@ -11,21 +11,30 @@ from pipebench.domain.errors import ExitCode
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(as_json: bool) -> int:
-    """Examine every plugin: does it load, do its components, is what it needs installed, is it light?
+    """Examine every plugin: does it load, do its components, is what it needs installed, is it light and quiet?
 
-    Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong.
+    Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong. Then what
+    components declare that others may not do (network, variables, folders), and what this machine permits.
     """
-    from pipebench.hooks.discovery import installed_entry_points
+    from pipebench.bench.cage.inspection import installed_inventory, load_components
+    from pipebench.bench.cage.installed import installed_host
+    from pipebench.bench.searches.isolation.confinement import describe
     from pipebench.hooks.doctor import examine
-    from pipebench.hooks.inventory import inventory
 
-    listed = inventory(installed_entry_points())
-    found = examine(listed)
+    listed = installed_inventory()
+    installed_host()  # it tells the server which plugin provides what
+    found = examine(listed, load_components)
+    declared = [f"{entry.provider.distribution}: {line}" for entry in listed for line in entry.declares]
     if as_json:
-        print_json({"plugins": len(listed), "ailments": [asdict(each) for each in found]})
+        told = {"plugins": len(listed), "ailments": [asdict(each) for each in found]}
+        print_json({**told, "declared": declared, "confinement": describe()})
     else:
         for each in found:
             say(f"{each.plugin}: {each.what}\n    {each.remedy}")
+            say(f"{each.plugin}: {each.what}\n    {each.remedy}")
+        for line in declared:
+            say(f"declared by {line}")
+        say(f"plugins run in child processes; {describe()}")
         components = sum(len(names) for entry in listed for names in entry.slots.values())
         say(f"{len(listed)} plugins, {components} components: {len(found) or 'nothing'} wrong")
     return ExitCode.CONDITION_FAILED if found else ExitCode.OK

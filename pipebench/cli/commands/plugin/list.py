@@ -18,10 +18,9 @@ def command(as_json: bool) -> int:
 
     The time is beyond what pipebench and the plugins listed before have imported already.
     """
-    from pipebench.hooks.discovery import installed_entry_points
-    from pipebench.hooks.inventory import inventory
+    from pipebench.bench.cage.inspection import installed_inventory
 
-    listed = inventory(installed_entry_points())
+    listed = installed_inventory()
     if as_json:
         print_json([_plain(entry) for entry in listed])
         return 0
@@ -50,8 +49,6 @@ def _row(entry: "PluginEntry") -> tuple[str, ...]:
 
 
 def _plain(entry: "PluginEntry") -> dict[str, Any]:
-    fields = {
-        name: getattr(entry, name) for name in ("module", "state", "slots", "import_cpu_s", "modules", "troubles")
-    }
-    api = entry.api if isinstance(entry.api, int | str | None) else repr(entry.api)
-    return {**asdict(entry.provider), "api": api, "heavy": list(entry.heavy), **fields}
+    names = ("api", "heavy", "module", "state", "slots", "import_cpu_s", "modules", "troubles")
+    fields = {name: getattr(entry, name) for name in names}
+    return {**asdict(entry.provider), **fields, "declares": entry.declares}

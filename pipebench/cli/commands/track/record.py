@@ -55,7 +55,7 @@ def command(history: Path, budget: float, benchmark_json: str | None, import_onl
     host = open_host()
     request = None
     if not import_only:
-        isolation()
+        isolation().warm_up()
         request = _request(host, choice)
     show_new_warnings(host)
     top = repository(Path.cwd())

@@ -1,0 +1,357 @@
+"""Hooks outside the cage: whatever a plugin's code does costs its own row or its command, with a reason.
+
+A third-party package is made in a folder on the import path, and the command is run in a process of its own, as a
+user runs it.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipebench.bench.searches.isolation.confinement import can_leave_network
+from tests.hooks.distributions import install
+
+HEAD = """
+import os
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Artefact, Executor, Format, Model, Planner, Profiler, Scheduler
+
+PIPEBENCH_API = 1
+
+"""
+WORKLOAD = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
+SLOT_KINDS = {
+    "executors": "Executor",
+    "models": "Model",
+    "profilers": "Profiler",
+    "artefacts": "Artefact",
+    "planners": "Planner",
+    "formats": "Format",
+}
+FAILED = 5
+
+
+def offering(slot: str, body: str, fields: str = "", name: str = "evil") -> str:
+    """A plugin that offers one component, whose function has that body."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return (
+        f"{HEAD}@hookimpl\ndef pipebench_{slot}():\n"
+        f'    return [{SLOT_KINDS[slot]}(name="{name}", summary="s", load="{{module}}:work"{fields})]\n\n'
+        f"def work(*arguments):\n{lines}\n"
+    )
+
+
+class Command:
+    """Runs the command in an empty folder, with what is installed in another one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.installed, self.here = folder / "installed", folder / "here"
+        self.installed.mkdir()
+        self.here.mkdir()
+
+    def install(self, source: str, name: str = "evil-one") -> None:
+        install(self.installed, name, source)
+
+    def __call__(self, *typed: str, timeout_s: float = 120.0, **more: str) -> "subprocess.CompletedProcess[str]":
+        path = os.pathsep.join([str(self.installed), *filter(None, sys.path)])
+        environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | more
+        return subprocess.run(
+            [sys.executable, "-m", "pipebench", *typed],
+            cwd=self.here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def plan(self) -> str:
+        """The path of a plan file."""
+        done = self("plan", "uniform", *WORKLOAD, "-o", "plan.json")
+        assert done.returncode == 0, done.stderr
+        return "plan.json"
+
+
+@pytest.fixture
+def pipebench(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+ENDINGS = {
+    "os._exit(0)": "ended with exit code 0",
+    "import ctypes; ctypes.string_at(0)": "killed by SIGSEGV",
+    "raise SystemExit(0)": "SystemExit: 0",
+    "raise MemoryError": "MemoryError",
+    "return 3": "returned int",
+}
+
+
+@pytest.mark.parametrize("body", ENDINGS)
+def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Command, body: str) -> None:
+    plan = pipebench.plan()
+    pipebench.install(offering("executors", body))
+    done = pipebench("execute", plan, "--executor", "evil")
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert ENDINGS[body] in done.stderr
+    assert "evil" in done.stderr
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
+def test_an_executor_that_breaks_costs_its_columns_only(pipebench: Command, body: str) -> None:
+    pipebench.install(offering("executors", body))
+    done = pipebench("compare", "--planners", "uniform", "--executors", "simulate,evil", "--json", *WORKLOAD)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "ok"
+    assert any("executor evil" in line and "its process" in line for line in row["notices"])
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)", "return 3"])
+@pytest.mark.parametrize("slot", ["models", "profilers"])
+def test_a_model_or_profiler_that_breaks_ends_its_command_with_a_reason(
+    pipebench: Command, slot: str, body: str
+) -> None:
+    pipebench.install(offering(slot, body))
+    model, profiler = ("evil", "analytic") if slot == "models" else ("transformer", "evil")
+    done = pipebench("profile", model, "--profiler", profiler, "--device", "V100-SXM2-16GB", "-o", "p.json")
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert ENDINGS[body] in done.stderr
+    assert not (pipebench.here / "p.json").exists()
+
+
+def test_a_format_that_breaks_ends_its_command_with_a_reason(pipebench: Command) -> None:
+    pipebench.install(offering("formats", "os._exit(0)", ', suffixes=(".evil",)'))
+    (pipebench.here / "net.evil").write_text("x")
+    done = pipebench("convert", "net.evil", "-o", "p.json")
+    assert done.returncode == FAILED
+    assert "format 'evil' failed: its process ended with exit code 0" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [("return 3", "loads int, which has no 'suite'"), ("os._exit(0)", "ended with exit code 0")],
+)
+def test_an_artefact_that_breaks_ends_its_command_with_a_reason(
+    pipebench: Command, body: str, reason: str
+) -> None:
+    pipebench.install(offering("artefacts", body))
+    done = pipebench("reproduce", "evil")
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert reason in done.stderr
+
+
+def test_a_hook_that_hangs_is_ended_at_the_time_limit(pipebench: Command) -> None:
+    plan = pipebench.plan()
+    pipebench.install(offering("executors", "import time\nwhile True: time.sleep(1)"))
+    began = time.monotonic()
+    done = pipebench("execute", plan, "--executor", "evil", "--timeout", "1")
+    assert done.returncode == FAILED
+    assert "executor 'evil' failed: no result within" in done.stderr
+    assert time.monotonic() - began < 60
+
+
+def test_what_a_plugin_prints_when_it_is_loaded_stays_off_stdout(pipebench: Command) -> None:
+    pipebench.install("print('hello')\nimport os; os.write(1, b'raw')\n" + offering("planners", "return None"))
+    done = pipebench("list", "planners", "--json")
+    assert "evil" in {entry["name"] for entry in json.loads(done.stdout)}
+    assert "hello" not in done.stdout + done.stderr
+
+
+def test_a_plugin_that_changes_the_folder_moves_nobody(pipebench: Command) -> None:
+    pipebench.install("import os; os.chdir('/')\n" + offering("planners", "return None"))
+    (pipebench.here / "mine.py").write_text(
+        "CALLS = ('uniform',)\ndef plan(problem, context):\n    return context.plan('uniform', problem)\n"
+    )
+    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["status"], done.returncode) == ("ok", 0), row["reason"]
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
+def test_a_plugin_that_ends_the_process_when_it_is_loaded_is_left_out(pipebench: Command, body: str) -> None:
+    pipebench.install(f"import os\n{body}\n")
+    pipebench.install(offering("planners", "return None", name="good"), "good-one")
+    done = pipebench("list", "planners")
+    names = {line.split()[0] for line in done.stdout.splitlines()}
+    assert {"good", "madpipe"} <= names
+    assert done.returncode == 0
+    assert "evil-one 1.2 (evil_one) is left out: while it is loaded its process" in done.stderr
+    doctor = pipebench("plugin", "doctor")
+    assert doctor.returncode == 1
+    assert "evil-one 1.2 (evil_one): while it is loaded its process" in doctor.stdout
+
+
+def test_a_plugin_has_no_hand_in_what_another_offers(pipebench: Command) -> None:
+    pipebench.install(
+        "import pipebench.hooks.catalogue as module\n"
+        "honest = module.describe_offer\n"
+        "def describe(slot, component, provider, entry):\n"
+        "    object.__setattr__(component, 'summary', 'changed')\n"
+        "    return honest(slot, component, provider, entry)\n"
+        "module.describe_offer = describe\n" + offering("planners", "return None", name="a-evil"),
+        "a-evil",
+    )
+    pipebench.install(offering("planners", "return None", name="good"), "good-one")
+    done = pipebench("list", "planners", "--json")
+    summaries = {entry["name"]: entry["summary"] for entry in json.loads(done.stdout)}
+    assert (summaries["a-evil"], summaries["good"]) == ("changed", "s")
+    assert "changed" not in summaries["madpipe"]
+
+
+def test_the_process_of_a_command_imports_no_plugin(pipebench: Command) -> None:
+    pipebench.install(offering("planners", "return None"))
+    code = (
+        "import sys; from pipebench.cli.main import run; code = run(sys.argv[1:]);"
+        "print('LOADED', *sorted(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    typed = ("compare", "--planners", "uniform,evil", "--models", "transformer", "--out", "store")
+    path = os.pathsep.join([str(pipebench.installed), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *typed, "--devices", "2", "--mini-batch", "8"],
+        cwd=pipebench.here,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    loaded = set(done.stderr.partition("LOADED ")[2].split())
+    assert "pipebench.bench.trials.trial" in loaded, done.stderr
+    assert not {name for name in loaded if name.startswith(("pipebench_", "evil_one"))}
+
+
+def test_a_plugin_cannot_replace_the_simulator(pipebench: Command) -> None:
+    alone = pipebench("compare", "--planners", "uniform", "--json", *WORKLOAD)
+    pipebench.install(
+        "import dataclasses, pipebench.simulation.simulate as module\n"
+        "from msgspec.structs import replace\n"
+        "honest = module.simulate\n"
+        "def simulate(*given, **more):\n"
+        "    made = honest(*given, **more)\n"
+        "    return replace(made, total_ns=made.total_ns // 2)\n"
+        "module.simulate = simulate\n" + offering("planners", "return None")
+    )
+    beside = pipebench("compare", "--planners", "uniform", "--json", *WORKLOAD)
+    times = [json.loads(done.stdout)["rows"][0]["simulated_s"] for done in (alone, beside)]
+    assert times[0] == times[1] > 0
+
+
+TELLS = "from pipebench.domain.errors import PipebenchError\nraise PipebenchError(str({what}))"
+
+
+def test_no_token_of_the_environment_reaches_a_hook(pipebench: Command) -> None:
+    pipebench.install(offering("models", TELLS.replace("{what}", "sorted(os.environ.items())")))
+    done = pipebench("profile", "evil", "-o", "p.json", GITHUB_TOKEN="sesame", MY_PASSWORD="sesame", LC_ALL="C")
+    assert "LC_ALL" in done.stderr
+    assert "sesame" not in done.stderr
+    assert str(Path.home()) not in done.stderr.replace(os.environ["PATH"], "").partition("'HOME'")[2][:60]
+
+
+def test_a_variable_that_a_profiler_declares_reaches_it(pipebench: Command) -> None:
+    body = TELLS.replace("{what}", "(os.environ.get('LICENCE_FILE'), os.environ.get('LICENSED'))")
+    pipebench.install(offering("profilers", body, ', variables=("LICENCE_*",)'))
+    typed = ("profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json")
+    done = pipebench(*typed, LICENCE_FILE="here", LICENSED="no")
+    assert "('here', None)" in done.stderr
+
+
+@pytest.mark.skipif(not can_leave_network(), reason="the kernel permits no namespaces")
+@pytest.mark.parametrize("declared", [False, True])
+def test_the_network_is_off_but_where_it_is_declared(pipebench: Command, declared: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        body = (
+            f"import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 2)\n"
+            "except OSError as error:\n    said = f'refused {error}'\nelse:\n    said = 'connected'\n"
+            + TELLS.replace("{what}", "said")
+        )
+        pipebench.install(offering("profilers", body, ", network=True" if declared else ""))
+        done = pipebench(
+            "profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json"
+        )
+    assert ("connected" if declared else "refused") in done.stderr
+
+
+def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:
+    pipebench.install(
+        offering("models", "open('litter', 'w').close()\n" + TELLS.replace("{what}", "os.listdir()"))
+    )
+    done = pipebench("profile", "evil", "-o", "p.json")
+    assert "litter" in done.stderr
+    assert list(pipebench.here.iterdir()) == []
+
+
+def test_what_a_planner_notes_reaches_its_row(pipebench: Command) -> None:
+    (pipebench.here / "mine.py").write_text(
+        "CALLS = ('uniform',)\ndef plan(problem, context):\n    context.note('a line for the row')\n"
+        "    return context.plan('uniform', problem)\n"
+    )
+    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert "a line for the row" in row["notices"]
+
+
+def test_a_file_that_is_no_python_costs_its_row(pipebench: Command) -> None:
+    (pipebench.here / "mine.py").write_text("def plan(problem, context:\n    pass\n")
+    done = pipebench("compare", "--planners", "uniform,./mine.py", "--json", *WORKLOAD)
+    rows = {row["planner"]: row for row in json.loads(done.stdout)["rows"]}
+    assert rows["uniform"]["status"] == "ok"
+    assert rows["./mine.py"]["status"] == "crashed"
+    assert "SyntaxError" in rows["./mine.py"]["reason"]
+    assert "line 1)" in rows["./mine.py"]["reason"]
+    assert done.returncode == FAILED
+
+
+def test_a_micro_batch_that_is_a_text_is_named(pipebench: Command) -> None:
+    (pipebench.here / "mine.py").write_text(
+        "from pipebench.domain.plan import Plan, Stage\n"
+        "def plan(problem, context):\n"
+        "    names = tuple(each.name for each in problem.profile.graph.operators)\n"
+        "    return Plan(stages=(Stage(operators=names, devices=(0,), micro_batch='8'),))\n"
+    )
+    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert "micro_batch is '8' of type str" in row["reason"]
+    assert "TypeError" not in row["reason"]
+
+
+def test_rules_of_options_hold_where_their_class_is_not_imported(pipebench: Command) -> None:
+    done = pipebench("profile", "bert[hidden=7]", "-o", "p.json")
+    assert done.returncode == 2
+    assert done.stderr == "pipebench: bert[hidden=7]: the width of a head, 64, does not divide hidden=7\n"
+
+
+def test_an_option_that_cannot_be_described_costs_its_component(pipebench: Command) -> None:
+    options = (
+        "from pipebench.domain.value import Value\nimport datetime\n"
+        "class Options(Value, frozen=True, kw_only=True):\n    day: datetime.date = datetime.date(2024, 1, 1)\n"
+    )
+    pipebench.install(options + offering("planners", "return None", ", options=Options"))
+    done = pipebench("list", "planners")
+    assert "evil" not in {line.split()[0] for line in done.stdout.splitlines()}
+    assert "option 'day': its type is <class 'datetime.date'>" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("print('hello')\n", "prints 'hello' while it is loaded"),
+        ("import os; os.chdir('/')\n", "changes the current folder while it is loaded"),
+        ("import numpy\n", "imports numpy in every command"),
+    ],
+)
+def test_the_doctor_names_what_a_plugin_does_when_it_is_loaded(pipebench: Command, source: str, what: str) -> None:
+    pipebench.install(source + offering("planners", "return None"))
+    done = pipebench("plugin", "doctor")
+    assert done.returncode == 1
+    assert f"evil-one 1.2 (evil_one): {what}" in done.stdout
+
+
+def test_the_doctor_shows_what_a_plugin_declares(pipebench: Command) -> None:
+    pipebench.install(offering("executors", "return None", ', network=True, variables=("A", "B_*")'))
+    done = pipebench("plugin", "doctor")
+    assert "declared by evil-one: executor evil: network; variables A, B_*" in done.stdout
