@@ -5,14 +5,14 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.placement import PlacementKind, placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
 from pipebench.domain.result import PlanResult
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, require_possible
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.value import Value
@@ -90,11 +90,22 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     if envelope.pipebench != kind:
         raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
     try:
-        return msgspec.json.decode(_without_shared_devices(bytes(envelope.content)), type=KINDS[kind])
+        value = msgspec.json.decode(_without_shared_devices(bytes(envelope.content)), type=KINDS[kind])
     except msgspec.ValidationError as error:
         raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+    if isinstance(value, Rows):
+        _require_possible_rows(value, source)
+    return value
+
+
+def _require_possible_rows(value: Rows, source: str) -> None:
+    for position, row in enumerate(value.rows):
+        try:
+            require_possible(row)
+        except InvalidValue as error:
+            raise PipebenchError(f"{source}: at rows[{position}]: {error}") from None
 
 
 def _without_shared_devices(content: bytes) -> bytes:

@@ -12,6 +12,7 @@ MOST_SECONDS = 1e6
 MOST_BYTES = 2.0**50
 MOST_RATE = 2.0**63
 MOST_COUNT = 2**31
+MOST_SEED = 2**63 - 1
 MOST_LETTERS = 1000
 """Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
 

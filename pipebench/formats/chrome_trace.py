@@ -1,7 +1,9 @@
 """Chrome JSON of torch's profiler, one file a rank: iterations, work, and messages between ranks."""
 
 import gzip
+import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +13,30 @@ import msgspec
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.files import read_file
 
-_STEP = re.compile(r"ProfilerStep#(\d+)")
-_NCCL = re.compile(r"nccl:(send|recv) (\d+)(?:->|<-)(\d+)")
-_TASK = re.compile(r"PP:(?P<stage>\d+)(?P<kind>[FBIW])(?P<number>\d+)|(?P<word>Forward|Backward) (?P<count>\d+)")
+_NUMBER = r"\d{1,9}"
+_STEP = re.compile(rf"ProfilerStep#({_NUMBER})", re.ASCII)
+_NCCL = re.compile(rf"nccl:(send|recv) ({_NUMBER})(?:->|<-)({_NUMBER})(?!\d)", re.ASCII)
+_TASK = re.compile(
+    rf"PP:(?P<stage>{_NUMBER})(?P<kind>[FBIW])(?P<number>{_NUMBER})"
+    rf"|(?P<word>Forward|Backward) (?P<count>{_NUMBER})",
+    re.ASCII,
+)
 """Marks of torch.distributed.pipelining: of schedules that run several stages, and of those that run one."""
 _COMMUNICATION = re.compile(r"(gloo:|nccl|c10d::|record_param_comms|ProfilerStep)", re.IGNORECASE)
-UNREADABLE = (msgspec.DecodeError, OSError, EOFError, KeyError, TypeError, AttributeError, ValueError)
+UNREADABLE = (
+    msgspec.DecodeError,
+    OSError,
+    EOFError,
+    zlib.error,
+    RecursionError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+)
+MOST_NS = 2**63 - 1
+"""The latest moment that a clock of nanoseconds shows: in the year 2262."""
 Event = Mapping[str, Any]
 Span = tuple[int, int]
 
@@ -69,7 +89,11 @@ def read_chrome_trace(path: str) -> RankTrace:
         listed = [event for event in document["traceEvents"] if event.get("ph") == "X" and "dur" in event]
         rank = int((document.get("distributedInfo") or {}).get("rank", -1))
         base_ns = int(document.get("baseTimeNanoseconds") or 0)
-        events = sorted(((_span(event, base_ns), event) for event in listed), key=lambda pair: pair[0])
+        _require_ns(path, "baseTimeNanoseconds", base_ns)
+        spans = [_span(event, base_ns, path) for event in listed]
+        events = sorted(zip(spans, listed, strict=True), key=lambda pair: pair[0])
+    except PipebenchError:
+        raise
     except UNREADABLE:
         hint = "write it with torch.profiler: prof.export_chrome_trace(file)"
         raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
@@ -107,9 +131,21 @@ def _tasks(events: Sequence[tuple[Span, Event]]) -> tuple[TaskSpan, ...]:
     )
 
 
-def _span(event: Event, base_ns: int) -> Span:
-    start = base_ns + round(float(event["ts"]) * 1e3)
-    return start, start + round(float(event["dur"]) * 1e3)
+def _span(event: Event, base_ns: int, path: str) -> Span:
+    """Raises PipebenchError for a time that no clock shows."""
+    what = f"event {str(event.get('name'))[:40]!r}"
+    start, length = (float(event[key]) * 1e3 for key in ("ts", "dur"))
+    for key, value in (("ts", start), ("dur", length)):
+        _require_ns(path, f"{key} of {what}", value)
+    if length < 0:
+        raise PipebenchError(f"{path}: dur of {what} is negative", "no event ends before it begins")
+    begin = base_ns + round(start)
+    return begin, begin + round(length)
+
+
+def _require_ns(path: str, what: str, value: float) -> None:
+    if not (math.isfinite(value) and abs(value) <= MOST_NS):
+        raise PipebenchError(f"{path}: {what} is {value:g} ns", f"times are finite and at most {MOST_NS} ns")
 
 
 def _works(event: Event) -> bool:
@@ -139,7 +175,10 @@ def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tupl
 
 def _peer(event: Event) -> Span | None:
     """Rank and tag: the last two of a call's arguments."""
-    inputs = (event.get("args") or {}).get("Concrete Inputs") or []
+    arguments = event.get("args")
+    inputs = arguments.get("Concrete Inputs") if isinstance(arguments, dict) else None
+    if not isinstance(inputs, list):
+        return None
     try:
         return int(inputs[-2]), int(inputs[-1])
     except (IndexError, ValueError, TypeError):
