@@ -4,6 +4,7 @@ import random
 import shutil
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 from pipebench.domain.value import digest
@@ -13,7 +14,7 @@ from tests.fuzz.mutate_bytes import mutate_bytes
 from tests.fuzz.mutate_json import mutate_json
 from tests.fuzz.mutate_lines import mutate_table, mutate_toml, mutate_words
 from tests.fuzz.seeds import Seed
-from tests.fuzz.targets import FILE, FIXED, PLAN_ID, TARGETS, Target
+from tests.fuzz.targets import FILE, FIXED, PLAN_ID, TARGETS, WORDS, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,6 @@ def placed(case: Case, fixed: Path, folder: Path) -> tuple[Path, list[str]]:
     file.write_bytes(case.data)
     named += case.seed.options
     plan_id = digest(PLAN)[:12]
-    words = case.data.decode(errors="replace") if "WORDS" in case.command else ""
-    return file, [
-        words
-        if word == "WORDS"
-        else word.replace(FILE, named).replace(FIXED, f"{fixed}/").replace(PLAN_ID, plan_id)
-        for word in case.command
-    ]
+    words = case.data.decode(errors="replace") if WORDS in case.command else ""
+    meant = {FILE: named, FIXED: f"{fixed}/", PLAN_ID: plan_id, WORDS: words}
+    return file, [reduce(lambda text, name: text.replace(name, meant[name]), meant, word) for word in case.command]

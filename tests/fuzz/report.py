@@ -18,7 +18,7 @@ def figures(outcomes: Sequence[Outcome], cases: Cases) -> Iterator[str]:
     for outcome in outcomes:
         by_target[cases.target_of(outcome.number)].append(outcome)
     width = max(map(len, by_target), default=0)
-    yield f"{'target':{width}}   inputs  refused accepted   failed  slowest  largest"
+    yield f"{'target':{width}}   inputs  refused accepted   failed  in all  slowest  largest"
     for name, found in sorted(by_target.items()):
         yield _line(name, found, width)
     yield _line("all", outcomes, width)
@@ -32,9 +32,10 @@ def _line(name: str, found: Sequence[Outcome], width: int) -> str:
     refused = sum(outcome.refused for outcome in found)
     failed = sum(bool(outcome.failure) for outcome in found)
     slowest = max((outcome.seconds for outcome in found), default=0.0)
+    total = sum(outcome.seconds for outcome in found)
     largest = max((outcome.peak_bytes for outcome in found), default=0)
     counts = f"{len(found):8} {refused:8} {len(found) - refused - failed:8} {failed:8}"
-    return f"{name:{width}} {counts} {slowest:6.2f} s {largest / 1e6:5.0f} MB"
+    return f"{name:{width}} {counts} {total:5.0f} s {slowest:6.2f} s {largest / 1e6:5.0f} MB"
 
 
 def failures(outcomes: Sequence[Outcome], cases: Cases, asked: Run, kept: Path) -> Iterator[str]:

@@ -18,20 +18,24 @@ from tests.fuzz.outcomes import LONGEST_S, MOST_BYTES, Outcome
 
 START_S = 120.0
 """A worker has so long to load what it needs."""
-PATIENCE_S = 2 * LONGEST_S
-"""Whoever is silent for so long in a case hangs."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """inputs: how many. seed: of all draws. only: a part of a target's name. workers: processes side by side."""
+    """inputs: how many, from number `first`. seed: of all draws. only: a part of a target's name.
+
+    workers: processes side by side. patience_s: whoever is silent for so long in a case hangs.
+    module: the program of a worker.
+    """
 
     inputs: int
     seed: int = 0
     first: int = 0
     only: str = ""
     workers: int = 1
+    patience_s: float = 2 * LONGEST_S
+    module: str = "tests.fuzz.worker"
 
 
 def run(asked: Run, fixed: Path, tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
@@ -70,18 +74,30 @@ def _within_limits(outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _environment() -> dict[str, str]:
+    """This one's, in which the checkout and its plugins are found."""
+    paths = [str(ROOT), str(ROOT / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
+
+
 class Worker:
     """One process of `tests.fuzz.worker`. Leaving the context ends it, with all that it started."""
 
     def __init__(self, asked: Run, fixed: Path, first: int, end: int) -> None:
         numbers = map(str, (asked.seed, asked.only, first, end, asked.workers))
-        command = [sys.executable, "-m", "tests.fuzz.worker", str(fixed), *numbers]
+        command = [sys.executable, "-m", asked.module, str(fixed), *numbers]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            start_new_session=True,
+            env=_environment(),
         )
         assert self._process.stdout is not None
         self._pipe = self._process.stdout.fileno()
         self._rest = b""
+        self._patience_s = asked.patience_s
 
     def __enter__(self) -> "Worker":
         return self
@@ -96,7 +112,7 @@ class Worker:
     def outcomes(self) -> Iterator[Outcome]:
         """The outcomes until there are no more, or until a case costs the worker, which is the last then."""
         number = None
-        while (line := self._line(START_S if number is None else PATIENCE_S)) is not None:
+        while (line := self._line(START_S if number is None else self._patience_s)) is not None:
             if not line:
                 if number is None and self._process.wait() != 0:
                     raise RuntimeError(f"a worker ended with {self._process.returncode} before its first case")
@@ -110,7 +126,9 @@ class Worker:
                 yield msgspec.json.decode(line, type=Outcome)
         if number is None:
             raise RuntimeError(f"a worker was not ready after {START_S:g} s")
-        yield Outcome(number=number, failure="hang", told=f"ended after {PATIENCE_S:g} s", seconds=PATIENCE_S)
+        yield Outcome(
+            number=number, failure="hang", told=f"ended after {self._patience_s:g} s", seconds=self._patience_s
+        )
 
     def _line(self, patience_s: float) -> bytes | None:
         """The next line without its end, empty at the end of all, None where none came in time."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE, FIXED, PLAN_ID = "FILE", "FIXED/", "PLAN_ID"
-"""In a command: the input, a sound file beside it, the start of the plan_id of stores."""
+FILE, FIXED, PLAN_ID, WORDS = "FILE", "FIXED/", "PLAN_ID", "WORDS"
+"""In a command: the input, a sound file beside it, the start of the plan_id of stores, the input as words."""
 Call = Callable[[bytes, Path, Path], None]
 """What is run in place of a command: the input's bytes, its file, the folder of sound files."""
 PROBLEM = ("--devices", "2", "--memory", "1GB", "--mini-batch", "8")
@@ -155,7 +155,7 @@ TARGETS: tuple[Target, ...] = (
         weight=3,
         folder="one",
     ),
-    Target("store: rerun", ("store",), (("rerun", FILE),), weight=1, folder="store"),
+    Target("store: rerun", ("one",), (("rerun", FILE),), weight=1, folder="one"),
     Target(
         "store: resume",
         ("store",),
@@ -220,14 +220,14 @@ TARGETS: tuple[Target, ...] = (
         "words: draw, info, schema, list",
         ("schedulers", "reference"),
         (
-            ("draw", "WORDS"),
-            ("draw", "1f1b", "--forward", "WORDS"),
-            ("draw", "gpipe", "--weight", "WORDS", "--transfer", "0.5"),
-            ("info", "WORDS"),
-            ("schema", "WORDS"),
-            ("list", "WORDS"),
-            ("show", "WORDS"),
-            ("diff", "WORDS", "WORDS"),
+            ("draw", WORDS),
+            ("draw", "1f1b", "--forward", WORDS),
+            ("draw", "gpipe", "--weight", WORDS, "--transfer", "0.5"),
+            ("info", WORDS),
+            ("schema", WORDS),
+            ("list", WORDS),
+            ("show", WORDS),
+            ("diff", WORDS, WORDS),
         ),
         weight=4,
     ),
