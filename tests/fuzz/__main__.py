@@ -38,7 +38,7 @@ def command(inputs: int, seed: int, first: int, only: str, workers: int, kept: P
 
 
 class Progress:
-    """Counts outcomes on stderr, a line for each hundredth of the run."""
+    """Counts outcomes on stderr, a line for each hundredth of the run and for each failure."""
 
     def __init__(self, inputs: int) -> None:
         self._every = max(500, inputs // 100)
@@ -48,6 +48,8 @@ class Progress:
         """Count one."""
         self._done += 1
         self._failed += bool(outcome.failure)
+        if outcome.failure:
+            click.echo(f"case {outcome.number}: {outcome.failure}", err=True)
         if self._done % self._every == 0:
             click.echo(f"{self._done} inputs, {self._failed} failed", err=True)
 

@@ -1,4 +1,4 @@
-"""2,000 wrong inputs: each is accepted or refused in one line, soon and in little memory; the fuzzer sees faults."""
+"""2,000 wrong inputs: each is accepted or refused in one line, soon and in little memory; and the fuzzer."""
 
 import random
 from collections.abc import Iterator
