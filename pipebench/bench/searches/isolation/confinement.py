@@ -1,0 +1,162 @@
+"""What a child may do: write in its own folders, see a few variables, and reach no network. Linux only.
+
+Landlock (kernel 5.13 and later) forbids writing elsewhere, tracing and signalling processes outside, and abstract
+sockets; namespaces take away network and shared memory. Where the kernel does not permit one of them, the child runs
+without it: `describe` says so.
+"""
+
+import ctypes
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# linux/landlock.h; the system calls have these numbers on every architecture
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+VERSION_FLAG = 1
+PATH_BENEATH = 1
+WRITE_FILE, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
+MAKE = sum(1 << bit for bit in range(6, 13))
+REFER, TRUNCATE = 1 << 13, 1 << 14
+SCOPES = 0b11
+"""Abstract sockets and signals."""
+PR_SET_NO_NEW_PRIVS = 38
+# linux/sched.h
+NEW_USER, NEW_NETWORK, NEW_IPC, NEW_MOUNTS = 0x10000000, 0x40000000, 0x08000000, 0x00020000
+SHARED_MEMORY = "/dev/shm"
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx")
+"""What a program may write to although it is not in its folders."""
+
+PASSED_VARIABLES = frozenset(
+    {"PATH", "LANG", "LANGUAGE", "TZ", "TERM", "SHELL", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH"}
+)
+PASSED_PREFIXES = ("LC_", "PYTHON", "NUMBA_", "PIPEBENCH_", "MKL_", "OPENBLAS_", "OMP_", "GRB_LICENSE", "COV_CORE")
+"""Variables that reach a plugin; whatever else it needs, its descriptor declares."""
+SECRETS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
+
+
+def passed_environment(
+    environment: Mapping[str, str], folder: str, declared: Iterable[str] = ()
+) -> dict[str, str]:
+    """The variables that a child sees: those on the list, those that are declared, and homes in its own folder.
+
+    declared: names, or prefixes that end with `*`.
+    """
+    exact = {name for name in declared if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in declared if name.endswith("*"))
+    passed = {
+        name: value
+        for name, value in environment.items()
+        if name in exact
+        or (bool(prefixes) and name.startswith(prefixes))
+        or ((name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)) and not _is_secret(name))
+    }
+    own = {name: folder for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    return passed | {name: value for name, value in own.items() if name not in exact}
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name for word in SECRETS)
+
+
+def confine(writable: Iterable[str], network: bool = False) -> None:
+    """Confine this process, and all that it starts, for good. Call it with one thread.
+
+    writable: folders that it may write in. network: whether it keeps network and shared memory of the machine.
+    """
+    if sys.platform != "linux":
+        return
+    own = () if network else _own_shared_memory() if _leave_network() else ()
+    _forbid_writing_elsewhere((*writable, *own))
+
+
+@cache
+def landlock_version() -> int:
+    """The version of Landlock that the kernel offers; 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    return max(0, int(_libc().syscall(CREATE_RULESET, None, 0, VERSION_FLAG)))
+
+
+def describe(network: str = "off") -> str:
+    """What holds for children here, in a few words. network: what was seen of namespaces."""
+    if sys.platform != "linux":
+        return "none"
+    version = landlock_version()
+    return f"landlock {version or 'none'}, network {network}"
+
+
+@cache
+def can_leave_network() -> bool:
+    """Whether a process here may have namespaces of its own; tried in a child."""
+    if sys.platform != "linux":
+        return False
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _leave_network() else 1)  # of this child, so that nothing is flushed twice
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _leave_network() -> bool:
+    user, group = os.geteuid(), os.getegid()
+    if _libc().unshare(NEW_USER | NEW_NETWORK | NEW_IPC | NEW_MOUNTS) != 0:
+        return False
+    try:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    except OSError:
+        pass  # it runs as nobody then, which a search does not mind
+    return True
+
+
+def _own_shared_memory() -> tuple[str, ...]:
+    """The folder of shared memory, emptied for this process and its children: locks of multiprocessing live there."""
+    mounted = _libc().mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", 0, b"size=50%") == 0
+    return (SHARED_MEMORY,) if mounted else ()
+
+
+def _forbid_writing_elsewhere(writable: Iterable[str]) -> None:
+    version = landlock_version()
+    libc = _libc()
+    if version == 0 or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return
+    handled = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE
+    if version >= 2:
+        handled |= REFER
+    if version >= 3:
+        handled |= TRUNCATE
+    attributes = struct.pack("QQQ", handled, 0, SCOPES if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    ruleset = int(libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(size), 0))
+    if ruleset < 0:
+        return
+    try:
+        for path in (*writable, *DEVICES):
+            _permit(ruleset, path, handled)
+        libc.syscall(RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _permit(ruleset: int, path: str, rights: int) -> None:
+    try:
+        at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(at).st_mode):
+            rights &= WRITE_FILE | TRUNCATE
+        rule = struct.pack("=Qi", rights, at)
+        _libc().syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+    finally:
+        os.close(at)
+
+
+@cache
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
