@@ -94,6 +94,7 @@ def main(arguments: list[str]) -> None:
         os.chdir(folder)
         os.environ["TMPDIR"] = tempfile.tempdir = scratch  # where the lock of timed trials stands
         warm(fixed)
+        gc.freeze()  # what is loaded stays: a collection, which every timed search begins with, skips it
         if room := _status("VmSize"):
             resource.setrlimit(resource.RLIMIT_AS, (room + ROOM_BYTES, room + ROOM_BYTES))
         for number in range(first, end, step):
