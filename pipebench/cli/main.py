@@ -90,11 +90,21 @@ NO_MEMORY = ("cannot allocate memory", "failed to map segment")
 """What the dynamic loader says of a library for which there is no room."""
 
 
+def _memory_is_limited() -> bool:
+    """Whether allocations may fail at a limit: Python's own C code then loses errors on the way (SystemError)."""
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def _out_of_memory(error: BaseException | None) -> bool:
     """Whether memory ran out: here, or for a library that the error says could not be loaded."""
     while error is not None:
         refused = isinstance(error, OSError) and error.errno == errno.ENOMEM
-        if refused or isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
+        lost = isinstance(error, SystemError) and _memory_is_limited()
+        if refused or lost or isinstance(error, MemoryError):
+            return True
+        if any(words in str(error).lower() for words in NO_MEMORY):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -209,6 +209,42 @@ def test_a_torch_schedule_beside_an_invalid_plan(pipebench: CommandLine, tmp_pat
     in_one_line(done, "has 0 devices")
 
 
+# --- measured traces
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"stage": 7}, "the trace has tasks of stage 7, the plan has 2 stages"),
+        ({"stage": -1}, "the trace has tasks of stage -1, the plan has 2 stages"),
+        ({"end_ns": 2**63}, "end_ns has an entry beyond 2^62"),
+        ({"start_ns": -(10**30)}, "start_ns has an entry"),
+    ],
+)
+def test_a_measured_trace_that_is_not_of_the_plan(
+    pipebench: CommandLine, tmp_path: Path, change: dict[str, int], expected: str
+) -> None:
+    trace = {
+        "origin": "measured",
+        "lanes": [[0], [1]],
+        "lane": [0, 1, 1, 0],
+        "stage": [0, 1, 1, 0],
+        "micro_batch": [0, 0, 0, 0],
+        "kinds": "FFBB",
+        "start_ns": [0, 3, 8, 14],
+        "end_ns": [3, 8, 14, 18],
+        "total_ns": 18,
+    }
+    file, plan = tmp_path / "trace.json", plan_file(tmp_path, PLAN, SCHEDULE)
+    for changed in (False, True):
+        for name, value in change.items() if changed else ():
+            trace[name] = [value, *trace[name][1:]]  # type: ignore[index]
+        file.write_text(json.dumps({"pipebench": "trace", "version": 1, "content": trace}))
+        done = pipebench("show", plan, "--trace", str(file))
+        assert (done.code == 0) != changed, done.err
+    in_one_line(done, expected)
+
+
 # --- rows that no run can have
 
 

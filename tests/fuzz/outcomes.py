@@ -16,7 +16,10 @@ REFUSALS = (PipebenchError, click.ClickException)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One input. failure: its kind, empty where there is none. told: the traceback, or how it ended."""
+    """One input. failure: its kind, empty where there is none. told: the traceback, or how it ended.
+
+    seconds: CPU time; peak_bytes: the most that the worker held.
+    """
 
     number: int
     refused: bool = False

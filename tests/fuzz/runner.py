@@ -34,7 +34,7 @@ class Run:
     first: int = 0
     only: str = ""
     workers: int = 1
-    patience_s: float = 2 * LONGEST_S
+    patience_s: float = 6 * LONGEST_S
     module: str = "tests.fuzz.worker"
 
 
