@@ -7,7 +7,7 @@ from typing import Any
 from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.profile import Profile
-from pipebench.formats.documents import decode_profile, looks_native, read_any_document
+from pipebench.formats.documents import any_document, decode_profile, looks_native
 from pipebench.formats.files import read_file
 from pipebench.formats.profiles import layer_table, pipedream, piper, tarnawski
 from pipebench.formats.profiles.format import ProfileFormat, ProfileText
@@ -126,6 +126,8 @@ def read_any(path: str) -> tuple[str, Any]:
     Raises PipebenchError that names what is wrong.
     """
     reference = parse_reference(path)
-    if not reference.options and is_native(read_file(path)):
-        return read_any_document(path)
+    if not reference.options:
+        data = read_file(path)
+        if data.strip() and is_native(data):
+            return any_document(data, path)
     return "profile", read_profile(reference.name, reference.options)
