@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pipebench.bench.environment import disturbance, usage
 from pipebench.bench.score import NS_PER_S, prediction_error, replayed_s
 from pipebench.bench.services import HostServices
+from pipebench.check import require_ordered, require_valid_plan
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
@@ -42,11 +43,13 @@ class Execution:
 
 
 def execute_plan(host: Host, planned: PlannedProblem, executor: str, timeout_s: float) -> Execution:
-    """Simulate the plan, then run it. Raises PipebenchError where the executor does."""
+    """Simulate the plan, then run it. Raises PipebenchError for an invalid plan, and where the executor does."""
     problem, plan = planned.problem, planned.plan
     services = HostServices(host, deadline_s=time.monotonic() + timeout_s)
     scheduler = planned.scheduler or scheduler_for(problem.regime.mode)
+    require_valid_plan(problem, plan)
     schedule = planned.schedule or services.schedule(scheduler, problem, plan)
+    require_ordered(problem, plan, schedule)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
     before = usage()

@@ -14,7 +14,7 @@ from pipebench.domain.decoding import (
     require_unique_keys,
     without_mark,
 )
-from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.placement import PlacementKind, placement_kind_of
@@ -22,7 +22,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
 from pipebench.domain.result import PlanResult
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, require_possible
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.value import Value
@@ -114,7 +114,17 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     written = encode(kind, value)  # equal texts need no second look: what is encoded has each key once
     if text != written and text[:-1] != written:
         require_unique_keys(text, source)
+    if isinstance(value, Rows):
+        _require_possible_rows(value, source)
     return value
+
+
+def _require_possible_rows(value: Rows, source: str) -> None:
+    for position, row in enumerate(value.rows):
+        try:
+            require_possible(row)
+        except InvalidValue as error:
+            raise PipebenchError(f"{source}: at rows[{position}]: {error}") from None
 
 
 def _without_shared_devices(content: msgspec.Raw) -> bytes:

@@ -24,6 +24,8 @@ MOST_ELEMENTS = 20_000_000
 """Elements of a JSON text whose fields have types: its commas and opening brackets."""
 MOST_UNTYPED_ELEMENTS = 2_000_000
 """Elements of a JSON text that becomes lists and mappings, which take more memory."""
+MOST_TRACE_ELEMENTS = 10_000_000
+"""Elements of a trace of torch's profiler."""
 MOST_LEVELS = 64
 """Brackets inside brackets, of JSON and TOML."""
 MOST_KEY_PARTS = 32
@@ -62,3 +64,10 @@ MOST_RATE = 2.0**63
 MOST_COUNT = 2**31
 MOST_LETTERS = 1000
 """Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
+MOST_SEED = 2**63 - 1
+LONGEST_S = 1e15
+"""Thirty million years: no time of a row is longer."""
+MOST_FIGURE = 2.0**63
+"""Above every count of bytes, every rate and every ratio of a row."""
+MOST_CLOCK_NS = 2**63 - 1
+"""The latest moment that a clock of nanoseconds shows: in the year 2262."""

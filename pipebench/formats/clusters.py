@@ -3,6 +3,7 @@ bandwidth asked for.
 """
 
 import math
+import os
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -142,7 +143,7 @@ def size_of_document(name: str) -> int | None:
     """How many devices the cluster of a cluster document has; None for one that ships or a TOML file, which have
     as many as one asks for. Raises PipebenchError for a file that cannot be read.
     """
-    if name in cluster_table().clusters or not Path(name).exists() or json_form(read_file(name)) is None:
+    if name in cluster_table().clusters or not os.path.exists(name) or json_form(read_file(name)) is None:
         return None
     cluster: Cluster = read_document(name, "cluster")
     return cluster.size
@@ -152,7 +153,7 @@ def _load(name: str, devices: int, memory_bytes: int | None, device_type: str, r
     table = cluster_table().clusters
     if name in table:
         return _cluster(name, table[name], devices, memory_bytes, device_type, rates)
-    if not (name.endswith((".toml", ".json")) or "/" in name or Path(name).exists()):
+    if not (name.endswith((".toml", ".json")) or "/" in name or os.path.exists(name)):
         raise unknown("cluster", name, table)
     data = read_file(name)
     if json_form(data) is not None:

@@ -64,14 +64,14 @@ def _why_not(program: str) -> str:
     if "/" not in program:
         return f"no program {program!r} on the PATH"
     path = Path(program)
-    if path.is_dir():
+    if os.path.isdir(path):
         return f"{program!r} is a directory, not a program"
-    return f"{program!r} is not executable" if path.exists() else f"there is no program {program!r}"
+    return f"{program!r} is not executable" if os.path.exists(path) else f"there is no program {program!r}"
 
 
 def _remedy(program: str) -> str:
     """The remedy where a file of that name exists in this folder, or lacks the right to be run."""
-    if not Path(program).is_file():
+    if not os.path.isfile(program):
         return "write cmd:./planner, or the name of a program on the PATH"
     return f"write cmd:./{program}" if "/" not in program else f"chmod +x {program}"
 

@@ -263,9 +263,9 @@ class History:
 def open_history(folder: str | Path) -> History:
     """The history of a folder, empty where there is no folder. Raises PipebenchError as `read_journal`."""
     place = Path(folder)
-    if place.exists() and not place.is_dir():
+    if os.path.exists(place) and not os.path.isdir(place):
         raise PipebenchError(f"{str(folder)!r} is a file, not the folder of a history")
-    journals = [read_journal(file) for file in sorted(place.glob(f"*{SUFFIX}"))] if place.is_dir() else []
+    journals = [read_journal(file) for file in sorted(place.glob(f"*{SUFFIX}"))] if os.path.isdir(place) else []
     return History(place, {journal.machine.name: journal for journal in journals})
 
 

@@ -1,8 +1,8 @@
 """What a difference is made of: a plan file, or a set of results."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -38,7 +38,7 @@ class ResultsSide:
 
 def open_side(path: str) -> PlanSide | ResultsSide:
     """What a path holds. Raises PipebenchError: it cannot be read, or holds neither a plan nor rows."""
-    if Path(path).is_dir() or _is_zip(path):
+    if os.path.isdir(path) or _is_zip(path):
         from pipebench.bench.store import open_results
 
         results = open_results(path)

@@ -13,7 +13,7 @@ from pipebench.bench.store.access import hold_lock, open_own, storing
 from pipebench.bench.store.keys import trial_key
 from pipebench.bench.store.lines import Lines, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
-from pipebench.bench.store.stored_rows import StoredRow, now
+from pipebench.bench.store.stored_rows import StoredRow, now, require_possible_row
 from pipebench.domain.decoding import MALFORMED
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -84,7 +84,7 @@ class Store(Objects):
         self._writable = writable
         self._folder = ObjectFolder(path / OBJECTS)
         super().__init__(self._folder, f"store {str(path)!r}")
-        self._lines = Lines(path / ROWS, StoredRow, self.notices.append)
+        self._lines = Lines(path / ROWS, StoredRow, self.notices.append, require_possible_row)
         self._rows: list[StoredRow] = []
         self._latest: dict[str, StoredRow] = {}
 

@@ -10,7 +10,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.limits import MIB, MOST_LINE_BYTES, MOST_ROWS_BYTES
 from pipebench.hooks.files import open_regular
 
@@ -73,11 +73,19 @@ class LineReader(Generic[LineValue]):
 
     source: the name of the file in notices.
     tell: receives the notices.
+    check: raises InvalidValue for a value that cannot be; its line is damaged.
     number: number of the last line read.
     """
 
-    def __init__(self, kind: type[LineValue], source: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        kind: type[LineValue],
+        source: str,
+        tell: Callable[[str], None],
+        check: Callable[[LineValue], None] | None = None,
+    ) -> None:
         self._decoder = msgspec.json.Decoder(kind)
+        self._check = check
         self._source = source
         self._tell = tell
         self._damaged = 0
@@ -118,7 +126,12 @@ class LineReader(Generic[LineValue]):
         if len(line) > MOST_LINE_BYTES:
             return Unread(f"it has more than {MOST_LINE_BYTES} bytes, no longer one is read")
         try:
-            return self._decoder.decode(line)
+            value = self._decoder.decode(line)
+            if self._check is not None:
+                self._check(value)
+            return value
+        except InvalidValue as error:
+            return Unread(str(error))
         except msgspec.ValidationError as error:
             newer = "; it may come from a newer pipebench" if "unknown field" in str(error) else ""
             return Unread(f"{error}{newer}")
@@ -146,11 +159,20 @@ def bounded_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 class Lines(Generic[T]):
-    """The lines of one file. The caller holds the store's lock around every call. tell: takes notices."""
+    """The lines of one file. The caller holds the store's lock around every call.
 
-    def __init__(self, file: Path, kind: type[T], tell: Callable[[str], None]) -> None:
+    tell, check: as of LineReader.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        kind: type[T],
+        tell: Callable[[str], None],
+        check: Callable[[T], None] | None = None,
+    ) -> None:
         self.file = file
-        self._reader = LineReader(kind, str(file), tell)
+        self._reader = LineReader(kind, str(file), tell, check)
         self._offset = 0
 
     def read(self, cut: bool) -> list[T]:

@@ -15,7 +15,7 @@ from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
 from pipebench.bench.store.lines import LineReader, Unread, bounded_lines
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
-from pipebench.bench.store.stored_rows import StoredRow
+from pipebench.bench.store.stored_rows import StoredRow, require_possible_row
 from pipebench.domain.decoding import count_elements
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import (
@@ -71,7 +71,7 @@ class Archive:
 
     def rows(self, notices: list[str]) -> list[StoredRow]:
         """Every row in the order of the file; lines that are none are named in the notices."""
-        reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append)
+        reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append, require_possible_row)
         found: list[StoredRow] = []
         for line, line_bytes in self._row_lines():
             value = reader.value(line, last=False)
@@ -164,7 +164,7 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
     a zip, or the zip cannot be written (none is left then).
     """
     store, target = Store.open(store_path, create=False, writable=False), Path(zip_path)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise PipebenchError(f"{str(target)!r} is a folder, not a file", "give a name such as results.zip")
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")

@@ -5,6 +5,7 @@ other way round.
 import re
 from dataclasses import dataclass
 
+from pipebench.check import require_valid_plan
 from pipebench.check.structure import shortest_cycle
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
@@ -130,11 +131,8 @@ def sound(ranks: Ranks, source: str) -> Sound:
     places = _places(ranks, source)
     stages = _stages(places, source)
     count = 1 + max(task.micro_batch for task in places if task.kind == "F")
-    rank_of = tuple(
-        next(places[t][0] for t in (Task(stage, "F", n) for n in range(count)) if t in places)
-        for stage in range(stages)
-    )
     _complete(places, stages, count, source)
+    rank_of = tuple(places[Task(stage, "F", 0)][0] for stage in range(stages))
     _in_order(places, stages, count, source)
     _ends(ranks, places, stages, source)
     return Sound(ranks, count, rank_of, tuple(map(_peak, ranks)))
@@ -291,9 +289,10 @@ def read_torch_schedule(path: str) -> Sound:
 def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> FiniteSchedule:
     """The order on the devices of a plan, with the all-reduces that the plan needs behind it.
 
-    Two tasks that overlap run one after the other. Raises PipebenchError where the plan has other stages, other
-    placement or another number of micro-batches.
+    Two tasks that overlap run one after the other. Raises PipebenchError where the plan is invalid,
+    has other stages, other placement or another number of micro-batches.
     """
+    require_valid_plan(problem, plan)
     lanes, lane_of = lanes_of(plan)
     count = problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     if len(found.rank_of) != len(plan.stages):

@@ -1,5 +1,6 @@
 """Profiles from files of any known format and to them, chosen by content or by name."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,11 +55,11 @@ def read_profile(
     Raises PipebenchError: no such file (with the nearest known name), a format that is not supported, an option
     that the format does not have, whatever is wrong inside.
     """
-    if options and path in known and not Path(path).exists():
+    if options and path in known and not os.path.exists(path):
         raise PipebenchError(
             f"the shipped profile {path!r} has no options", f"write {path}, or the path of a file"
         )
-    if known and not Path(path).exists() and "/" not in path and not Path(path).suffix:
+    if known and not os.path.exists(path) and "/" not in path and not Path(path).suffix:
         raise PipebenchError(f"there is neither a file nor a shipped profile {path!r}", nearest(path, known))
     data = read_file(path)
     if not data.strip():
