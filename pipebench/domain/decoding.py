@@ -65,31 +65,41 @@ def bounded_json(data: bytes, source: str, most_elements: int = MOST_ELEMENTS) -
     """
     text = without_mark(data)
     structure = text.translate(_AS_SQUARE, _NO_STRUCTURE)
-    count_elements(structure, source, most_elements)
-    if _is_deep(structure) and _is_deep(_JSON_STRINGS.sub(b"", text).translate(_AS_SQUARE, _NO_STRUCTURE)):
+    require_elements(structure, source, most_elements)
+    unclosed, deep = _levels(structure)
+    if unclosed or deep:  # it may be brackets in strings that are counted
+        _, deep = _levels(_JSON_STRINGS.sub(b"", text).translate(_AS_SQUARE, _NO_STRUCTURE))
+    if deep:
         raise _depth_error(source)
     return text
 
 
-def count_elements(text: bytes, source: str, most: int = MOST_ELEMENTS) -> int:
-    """The elements of a JSON text: its commas and opening brackets. Raises PipebenchError for more than `most`."""
-    found = text.count(b",") + text.count(b"[") + text.count(b"{")
+def require_elements(text: bytes, source: str, most: int) -> None:
+    """Raise PipebenchError for a JSON text of more elements than `most`."""
+    found = count_elements(text)
     if found > most:
         raise PipebenchError(f"{source}: about {found} elements, at most {most} are read")
-    return found
 
 
-def _is_deep(structure: bytes) -> bool:
-    """Whether square brackets are nested deeper than MOST_LEVELS: each round takes the innermost pairs out."""
+def count_elements(text: bytes) -> int:
+    """The elements of a JSON text, about: its commas and opening brackets."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _levels(structure: bytes) -> tuple[bool, bool]:
+    """Whether square brackets do not pair, and whether they are nested deeper than MOST_LEVELS.
+
+    Each round takes the innermost pairs out.
+    """
     brackets = structure.translate(None, b",")
     if b"[" * (MOST_LEVELS + 1) in brackets:
-        return True
+        return False, True
     for _ in range(MOST_LEVELS + 1):
         before = len(brackets)
         brackets = brackets.replace(b"[]", b"")
         if len(brackets) == before:
-            return brackets.count(b"[") > MOST_LEVELS
-    return True
+            return before > 0, brackets.count(b"[") > MOST_LEVELS
+    return False, True
 
 
 def _depth_error(source: str) -> PipebenchError:
@@ -121,7 +131,7 @@ def bounded_toml(data: bytes, source: str) -> bytes:
         raise PipebenchError(f"{source}: a key of more than {MOST_KEY_PARTS} dotted parts, no longer one is read")
     if _LONG_NUMBER.search(bare):
         raise PipebenchError(f"{source}: a number of more than {MOST_DIGITS} digits, no longer one is read")
-    if _is_deep(bare.translate(_AS_SQUARE, _NO_STRUCTURE)):
+    if _levels(bare.translate(_AS_SQUARE, _NO_STRUCTURE))[1]:
         raise _depth_error(source)
     return text
 
@@ -148,15 +158,22 @@ def require_unique_keys(text: bytes, source: str) -> None:
     Keys are counted in the text and in what a decoder, which keeps the last of equal keys, makes of it: every
     `":` ends a key or stands in a string that both have.
     """
+    try:
+        path = _repeated_key(text)
+    except MALFORMED as error:  # what a decoder with types has left alone, such as a number above the largest
+        raise explanation(error, source, text) from None
+    if path is not None:
+        raise PipebenchError(f"{source}: {path} occurs twice", "keep one of the two")
+
+
+def _repeated_key(text: bytes) -> str | None:
     if _HIDDEN.search(text) is None:
         with collector_paused():
             written = msgspec.json.format(text, indent=-1).count(b'":')
             if written == msgspec.json.encode(msgspec.json.decode(text)).count(b'":'):
-                return
+                return None
     with collector_paused():
-        path = _path_of_repeated(json.loads(text, object_pairs_hook=_object))
-    if path is not None:
-        raise PipebenchError(f"{source}: {path} occurs twice", "keep one of the two")
+        return _path_of_repeated(json.loads(text, object_pairs_hook=_object))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pipebench.domain.decoding import (
     MALFORMED,
     bounded_json,
     collector_paused,
-    count_elements,
     explanation,
+    require_elements,
     require_unique_keys,
     without_mark,
 )
@@ -100,11 +100,23 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     envelope = _open(text, source)
     if envelope.pipebench != kind:
         raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
+    return _value(envelope, text, source)
+
+
+def decode_any(data: bytes, source: str) -> tuple[str, Any]:
+    """The kind and the value of a document of any kind. Raises PipebenchError as `decode`."""
+    text = bounded_json(data, source)
+    envelope = _open(text, source)
+    return envelope.pipebench, _value(envelope, text, source)
+
+
+def _value(envelope: _Envelope, text: bytes, source: str) -> Any:
+    kind = envelope.pipebench
     content: bytes | msgspec.Raw = envelope.content
     try:
         with collector_paused():
             if kind in ("plan", "bare-plan") and b'"shared_devices"' in text:
-                count_elements(text, source, MOST_UNTYPED_ELEMENTS)
+                require_elements(text, source, MOST_UNTYPED_ELEMENTS)
                 content = _without_shared_devices(content)
             value = msgspec.json.decode(content, type=KINDS[kind])
     except PipebenchError:

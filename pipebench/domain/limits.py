@@ -42,6 +42,10 @@ MOST_PACKED_ROWS_BYTES = 256 * MIB
 """Of the rows of a packed store, when they are unpacked."""
 MOST_PACKED_ELEMENTS = 10_000_000
 """Of the rows of a packed store together, counted as in JSON."""
+MOST_PACKED_ROWS = 100_000
+"""Rows of a packed store."""
+MOST_DAMAGED_LINES = 10_000
+"""Lines of a store that are skipped before it is no store."""
 MOST_MEMBERS = 200_000
 """Files of a packed store."""
 MOST_MEMBERS_BYTES = 4096 * MIB

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from pipebench.domain.document import PlannedProblem, decode, encode, kind_of
+from pipebench.domain.document import PlannedProblem, decode, decode_any, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.formats.files import read_file, write_file
@@ -22,13 +22,7 @@ def read_document(path: str | Path, kind: str) -> Any:
 
 def read_any_document(path: str | Path) -> tuple[str, Any]:
     """The kind and the value of a document of any kind. Raises PipebenchError as `read_document`."""
-    return any_document(_bytes(path), str(path))
-
-
-def any_document(data: bytes, source: str) -> tuple[str, Any]:
-    """The kind and the value of a document in its bytes. Raises PipebenchError as `read_document`."""
-    kind = kind_of(data, source)
-    return kind, decode(data, kind, source)
+    return decode_any(_bytes(path), str(path))
 
 
 def read_plan(path: str | Path) -> PlannedProblem:

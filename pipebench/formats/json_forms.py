@@ -22,6 +22,11 @@ _BLANK = re.compile(rb"\s*")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}:,]', re.DOTALL)
 
 
+def starts_object(data: bytes) -> bool:
+    """Whether a text is a JSON object by its first letter; TOML may start as a JSON list does."""
+    return without_mark(data[:_START_BYTES]).lstrip()[:1] == b"{"
+
+
 def json_form(data: bytes) -> JsonForm | None:
     """The form of a JSON text, None for what is none by its first letter.
 

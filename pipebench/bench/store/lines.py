@@ -11,7 +11,7 @@ from typing import BinaryIO, Generic, TypeVar
 import msgspec
 
 from pipebench.domain.errors import InvalidValue, PipebenchError
-from pipebench.domain.limits import MIB, MOST_LINE_BYTES, MOST_ROWS_BYTES
+from pipebench.domain.limits import MIB, MOST_DAMAGED_LINES, MOST_LINE_BYTES, MOST_ROWS_BYTES
 from pipebench.hooks.files import open_regular
 
 
@@ -144,6 +144,11 @@ class LineReader(Generic[LineValue]):
             self._tell(f"{self._source}: line {self.number} is damaged and skipped: {reason}")
         elif self._damaged == MOST_NOTICES + 1:
             self._tell(f"{self._source}: more damaged lines are skipped without a word")
+        elif self._damaged > MOST_DAMAGED_LINES:
+            raise PipebenchError(
+                f"{self._source}: more than {MOST_DAMAGED_LINES} lines are damaged, no more are skipped",
+                "is it the file of a store?",
+            )
 
 
 T = TypeVar("T")

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -25,6 +26,7 @@ from pipebench.domain.limits import (
     MOST_MEMBERS,
     MOST_MEMBERS_BYTES,
     MOST_PACKED_ELEMENTS,
+    MOST_PACKED_ROWS,
     MOST_PACKED_ROWS_BYTES,
 )
 from pipebench.hooks.files import open_regular, read_file
@@ -77,6 +79,10 @@ class Archive:
             value = reader.value(line, last=False)
             if not isinstance(value, Unread):
                 found.append(value)
+                if len(found) > MOST_PACKED_ROWS:
+                    raise PipebenchError(
+                        f"{str(self.path)!r} holds too much: at most {MOST_PACKED_ROWS} rows are read"
+                    )
             elif value.torn:
                 reader.tell_torn(line_bytes, value.reason, None)
         return found
@@ -89,11 +95,13 @@ class Archive:
         size = elements = 0
         try:
             with self._zip.open(self._entries[ROWS]) as file:
-                for line, line_bytes in bounded_lines(cast(BinaryIO, file)):
-                    size += line_bytes
-                    if size > MOST_PACKED_ROWS_BYTES:
-                        raise PipebenchError(f"{where} is larger than {MOST_PACKED_ROWS_BYTES // MIB} MiB")
-                    elements += count_elements(line, where, MOST_PACKED_ELEMENTS - elements)
+                for line, line_bytes in bounded_lines(BufferedReader(cast(RawIOBase, file), MIB)):
+                    size, elements = size + line_bytes, elements + count_elements(line)
+                    if size > MOST_PACKED_ROWS_BYTES or elements > MOST_PACKED_ELEMENTS:
+                        raise PipebenchError(
+                            f"{where} is too large: at most {MOST_PACKED_ROWS_BYTES // MIB} MiB and "
+                            f"{MOST_PACKED_ELEMENTS} elements are read"
+                        )
                     yield line, line_bytes
         except _BROKEN as error:
             raise PipebenchError(f"{where} cannot be read: {_reason(error)}") from None
@@ -169,6 +177,11 @@ def pack(store_path: str | Path, zip_path: str | Path) -> PackSummary:
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")
     rows = store.rows()
+    if len(rows) > MOST_PACKED_ROWS:
+        raise PipebenchError(
+            f"the store is too large for one zip: {len(rows)} rows, at most {MOST_PACKED_ROWS} are packed",
+            "compare in several smaller stores",
+        )
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     with storing(target, "zip"):
         try:
@@ -188,7 +201,9 @@ def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
         with zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             for name, data in files:
                 count, total = count + 1, total + len(data)
-                too_large = name == ROWS and len(data) > MOST_PACKED_ROWS_BYTES
+                too_large = name == ROWS and (
+                    len(data) > MOST_PACKED_ROWS_BYTES or count_elements(data) > MOST_PACKED_ELEMENTS
+                )
                 if too_large or count > MOST_MEMBERS or total > MOST_MEMBERS_BYTES:
                     raise PipebenchError(
                         f"the store is too large for one zip: at most {MOST_MEMBERS} files, "

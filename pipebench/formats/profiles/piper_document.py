@@ -7,10 +7,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from pipebench.domain.decoding import bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_BYTES, MOST_COUNT, MOST_RATE, MOST_SECONDS
 from pipebench.domain.value import short
-from pipebench.formats.typed_text import parse_json, parse_json_part
+from pipebench.formats.typed_text import parse_json_part
 
 Identifier = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 MOST_NATIVE_TIME = 1e6 * MOST_SECONDS
@@ -81,7 +82,8 @@ def parse_piper(data: bytes, source: str) -> PiperDocument:
     batch field or none, an id twice, an edge from or to a node that is not there or written twice, degrees that
     differ between nodes, a neighbour in syncTime that no edge leads to.
     """
-    document = parse_json(data, _PiperContent, source)
+    text = bounded_json(data, source)
+    document = parse_json_part(text, _PiperContent, source)
     if (document.mbs_in_batch is None) == (document.max_batch_size is None):
         both = "both are" if document.mbs_in_batch is not None else "neither is"
         raise PipebenchError(f"{source}: mbsInBatch or maxBatchSize: one is needed, {both} there")
@@ -110,6 +112,7 @@ def parse_piper(data: bytes, source: str) -> PiperDocument:
                 f"nodes[0] has {_listed_tmpcs(nodes[0])}",
                 "all nodes need the same degrees",
             )
+    require_unique_keys(text, source)
     neighbours = _check_edges(document.edges, places, source)
     for position, node in enumerate(nodes):
         _check_syncs(node, neighbours, f"{source}: nodes[{position}]")

@@ -185,7 +185,7 @@ def test_a_bomb_is_refused_before_it_goes_off(packed: Path, monkeypatch: pytest.
         open_results(packed)
     monkeypatch.undo()
     monkeypatch.setattr(archive, "MOST_PACKED_ROWS_BYTES", 100)
-    with pytest.raises(PipebenchError, match=r"rows\.jsonl is larger"):
+    with pytest.raises(PipebenchError, match=r"rows\.jsonl is too large"):
         open_results(packed)
 
 
