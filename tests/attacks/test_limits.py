@@ -445,6 +445,15 @@ def test_repeated_keys_of_files(tmp_path: Path, name: str, data: bytes, message:
     assert re.search(message, err), err
 
 
+def test_repeated_keys_of_a_store(store: Path) -> None:
+    """The line is damaged, its path is in the notice."""
+    rows = store / ROWS
+    rows.write_bytes(rows.read_bytes().replace(b'"row":{', b'"row":{"simulated_s":1.0,', 1))
+    opened = Store.open(store)
+    assert opened.rows() == []
+    assert re.search(r"line 1 is damaged and skipped: .*\$\.row\.simulated_s occurs twice", opened.notices[0])
+
+
 def test_repeated_keys_of_toml(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('name = "a"\nname = "b"\n')
     with pytest.raises(PipebenchError, match="not valid TOML: Cannot overwrite a value"):

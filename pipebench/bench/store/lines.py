@@ -10,7 +10,8 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from pipebench.domain.errors import InvalidValue, PipebenchError
+from pipebench.domain.decoding import require_unique_keys
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MIB, MOST_DAMAGED_LINES, MOST_LINE_BYTES, MOST_ROWS_BYTES
 from pipebench.hooks.files import open_regular
 
@@ -129,9 +130,11 @@ class LineReader(Generic[LineValue]):
             value = self._decoder.decode(line)
             if self._check is not None:
                 self._check(value)
+            if msgspec.json.encode(value) != line[:-1]:  # what was written here has each key once
+                require_unique_keys(line, f"line {self.number + 1}")
             return value
-        except InvalidValue as error:
-            return Unread(str(error))
+        except PipebenchError as error:
+            return Unread(error.message)
         except msgspec.ValidationError as error:
             newer = "; it may come from a newer pipebench" if "unknown field" in str(error) else ""
             return Unread(f"{error}{newer}")
