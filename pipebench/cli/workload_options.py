@@ -7,7 +7,7 @@ import click
 
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
-from pipebench.domain.value import MOST_SEED
+from pipebench.domain.limits import MOST_SEED
 from pipebench.domain.workload import Field, keyword_fields
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from pipebench.domain.limits import LONGEST_S, MOST_COUNT, MOST_FIGURE
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.result import Termination
-from pipebench.domain.value import MOST_COUNT, Value, require
+from pipebench.domain.value import Value, require
 from pipebench.domain.verdict import Fit, Witness
 
 Status = Literal["ok", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported", "skipped"]
@@ -100,10 +101,6 @@ class Row(Value, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
 
 
-LONGEST_S = 1e15
-"""Thirty million years: no time of a row is longer."""
-MOST_FIGURE = 2.0**63
-"""Above every count of bytes, every rate and every ratio of a row."""
 _TIMES = tuple(name for name in Row.__struct_fields__ if name.endswith("_s"))
 _AMOUNTS = tuple(name for name in Row.__struct_fields__ if name.endswith("memory_bytes") or "throughput" in name)
 _RATIOS = ("gap", "measured_error", "bubble", "claimed_native")

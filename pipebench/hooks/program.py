@@ -14,14 +14,13 @@ from typing import IO
 
 from pipebench.domain.document import decode, encode, kind_of
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
-MAX_OUTPUT_BYTES = 64 * 2**20
-MAX_REASON_BYTES = 2**16
 
 
 def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
@@ -115,15 +114,15 @@ def _result(command: str, code: int, output: IO[bytes], errors: IO[bytes]) -> Pl
         raise PipebenchError(f"cmd:{command} failed with exit code {code}: {reason}")
     source = f"output of cmd:{command}"
     size = output.seek(0, os.SEEK_END)
-    if size > MAX_OUTPUT_BYTES:
-        raise PipebenchError(f"{source}: {size} bytes, at most {MAX_OUTPUT_BYTES} are read")
+    if size > MOST_OUTPUT_BYTES:
+        raise PipebenchError(f"{source}: {size} bytes, at most {MOST_OUTPUT_BYTES} are read")
     output.seek(0)
     return _read(output.read(size), source)
 
 
 def _tail(stream: IO[bytes]) -> bytes:
-    stream.seek(max(0, stream.seek(0, os.SEEK_END) - MAX_REASON_BYTES))
-    return stream.read(MAX_REASON_BYTES)
+    stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_REASON_BYTES))
+    return stream.read(MOST_REASON_BYTES)
 
 
 def _read(output: bytes, source: str) -> PlanResult:

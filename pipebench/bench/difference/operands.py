@@ -10,6 +10,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_any_document
+from pipebench.hooks.files import open_regular
 
 WHAT_FITS = "give two plan files, or two of: a folder of `compare --out`, a packed store, rows of `compare --json`"
 
@@ -57,7 +58,7 @@ def open_side(path: str) -> PlanSide | ResultsSide:
 def _is_zip(path: str) -> bool:
     """By its first letters, so that a damaged one is told as such."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read(2) == b"PK"
     except OSError:
         return False

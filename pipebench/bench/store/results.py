@@ -16,6 +16,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_document
+from pipebench.hooks.files import open_regular
 
 HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 
@@ -106,7 +107,7 @@ class _Nothing:
 
 def _is_zip(file: Path) -> bool:
     try:
-        with open(file, "rb") as opened:
+        with open_regular(file) as opened:
             return opened.read(2) == b"PK"
     except OSError as error:
         raise PipebenchError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from None

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from msgspec import NODEFAULT, Meta, defstruct
 
 from pipebench.domain.errors import InvalidValue, PipebenchError
+from pipebench.domain.limits import MOST_SECONDS, MOST_SEED
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.value import MOST_SECONDS, MOST_SEED, Value, require, require_name, require_unique
+from pipebench.domain.value import Value, require, require_name, require_unique
 from pipebench.domain.workload import Count, Field, Memory, WorkloadSpec, without_none, workload_fields
 from pipebench.formats.quantities import parse_bandwidth, parse_bytes
 from pipebench.hooks.syntax import Reference, parse_reference, split_list

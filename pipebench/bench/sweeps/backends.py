@@ -7,16 +7,20 @@ from typing import Any
 
 from pipebench.bench.sweeps.assignment import work
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded
+from pipebench.domain.limits import MOST_WORKERS
 
 
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
     """The position and the delivery of each payload, as they are finished. Leaving early kills the workers.
 
+    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS.
     Raises PipebenchError when a worker dies (a planner cannot kill it: it runs in a child of the worker).
     """
     from joblib.externals.loky import get_reusable_executor
 
-    executor: Any = get_reusable_executor(max_workers=jobs, timeout=60)
+    if not payloads:
+        return
+    executor: Any = get_reusable_executor(max_workers=min(jobs, len(payloads), MOST_WORKERS), timeout=60)
     finished = False
     try:
         futures: dict[Future[bytes], int] = {

@@ -10,13 +10,12 @@ from pipebench.check.structure import shortest_cycle
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_SCHEDULE_CELLS, MOST_SCHEDULE_RANKS
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, FiniteSchedule, Lane
 from pipebench.formats.files import read_file
 
-MOST_CELLS = 1_000_000
-MOST_RANKS = 2**16
 _CELL = re.compile(r"(\d{1,6})(F|B|I|W)(\d{1,7})", re.ASCII)
 _REDUCE = re.compile(r"(\d{1,6})REDUCE_GRAD\d{0,7}", re.ASCII)
 _PAIR = re.compile(r"\((\d{1,6}[FBIW]\d{1,7});(\d{1,6}[FBIW]\d{1,7})\)OVERLAP_F_B", re.ASCII)
@@ -52,21 +51,21 @@ Ranks = tuple[tuple[Step, ...], ...]
 def read_cells(data: bytes, source: str) -> Ranks:
     """The steps of each rank.
 
-    Raises PipebenchError with row and column: a byte-order mark, other than ASCII, over MOST_CELLS cells, a row
+    Raises PipebenchError with row and column: a byte-order mark, other than ASCII, too many cells, a row
     without tasks, a cell that is none.
     """
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         raise PipebenchError(f"{source}: starts with a byte-order mark", "save it as plain ASCII without one")
     cells = data.count(b",") + data.count(b"\n") + 1
-    if cells > MOST_CELLS:
-        raise PipebenchError(f"{source}: about {cells} cells, at most {MOST_CELLS} are read")
+    if cells > MOST_SCHEDULE_CELLS:
+        raise PipebenchError(f"{source}: about {cells} cells, at most {MOST_SCHEDULE_CELLS} are read")
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         raise PipebenchError(f"{source}: byte {error.start} is not ASCII", SYNTAX) from None
     rows = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    if len(rows) > MOST_RANKS:
-        raise PipebenchError(f"{source}: {len(rows)} ranks, at most {MOST_RANKS} are read")
+    if len(rows) > MOST_SCHEDULE_RANKS:
+        raise PipebenchError(f"{source}: {len(rows)} ranks, at most {MOST_SCHEDULE_RANKS} are read")
     ranks = tuple(
         tuple(
             Step(column, _tasks(cell, f"{source}: rank {rank}, step {column}"))

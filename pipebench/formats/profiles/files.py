@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipebench.domain.document import encode
+from pipebench.domain.document import decode_any, encode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.profile import Profile
-from pipebench.formats.documents import decode_profile, looks_native, read_any_document
+from pipebench.formats.documents import decode_profile, looks_native
 from pipebench.formats.files import read_file
 from pipebench.formats.profiles import layer_table, pipedream, piper, tarnawski
 from pipebench.formats.profiles.format import ProfileFormat, ProfileText
@@ -127,6 +127,8 @@ def read_any(path: str) -> tuple[str, Any]:
     Raises PipebenchError that names what is wrong.
     """
     reference = parse_reference(path)
-    if not reference.options and is_native(read_file(path)):
-        return read_any_document(path)
+    if not reference.options:
+        data = read_file(path)
+        if data.strip() and is_native(data):
+            return decode_any(data, path)
     return "profile", read_profile(reference.name, reference.options)
