@@ -2,11 +2,9 @@
 
 from typing import Literal
 
+from pipebench.domain.limits import MOST_INSTANT_NS
 from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS
 from pipebench.domain.value import Value, require
-
-MOST_NS = 2**62
-"""Two instants below it have a difference inside 64 bits."""
 
 
 class MemoryTimeline(Value, frozen=True, kw_only=True):
@@ -87,9 +85,9 @@ class Trace(Value, frozen=True, kw_only=True):
         for name in ("start_ns", "end_ns", "transfer_start_ns", "transfer_end_ns", "micro_batch", "stage"):
             column = getattr(self, name)
             require(
-                min(column, default=0) > -MOST_NS and max(column, default=0) < MOST_NS,
+                min(column, default=0) > -MOST_INSTANT_NS and max(column, default=0) < MOST_INSTANT_NS,
                 f"{name} has an entry beyond 2^62",
             )
-        require(self.total_ns < MOST_NS, f"total_ns is {self.total_ns}, it must be below 2^62")
-        require(self.period_ns is None or 0 < self.period_ns < MOST_NS, f"period_ns is {self.period_ns}")
+        require(self.total_ns < MOST_INSTANT_NS, f"total_ns is {self.total_ns}, it must be below 2^62")
+        require(self.period_ns is None or 0 < self.period_ns < MOST_INSTANT_NS, f"period_ns is {self.period_ns}")
         require(self.total_ns >= 0, f"total_ns is {self.total_ns}, it must not be negative")

@@ -5,7 +5,7 @@ import re
 
 from tests.fuzz.mutate_json import NUMBERS, TEXTS
 
-DEEPEST_KEY = 300
+DEEPEST_KEY = 100_000
 """Parts of the deepest dotted key of TOML that is tried."""
 MOST_STEPS = 3
 TOML_VALUES = (

@@ -230,6 +230,11 @@ def _traces() -> Iterator[Seed]:
     yield Seed("rank0", "card.json", "json", json.dumps(chrome_trace(0, 1, card=True)).encode())
 
 
+LAYERS = """name,forward_ms,backward_us,activation_MB,weight_GiB
+embed,1.5,3,8,0.5
+block,2.5,5,8,1
+head,1,2,1,0
+"""
 SPLIT_SCHEDULE = b"0F0,0F1,0I0,0W0,0B1,0REDUCE_GRAD\n1F0,(1F1;1B0)OVERLAP_F_B,1B1\n"
 
 
@@ -246,6 +251,10 @@ def _tables() -> Iterator[Seed]:
         "parameter_size=4.0 -- stage_id=1\n\tnode1 -- node2\n"
     )
     yield Seed("layout", "stages.txt", "table", graph.encode())
+    yield Seed("profile", "layers.csv", "table", LAYERS.encode())
+    header, *rows = (line.split(",") for line in LAYERS.splitlines())
+    listed = [dict(zip(header, [name, *map(float, figures)], strict=True)) for name, *figures in rows]
+    yield Seed("profile", "units.layers.json", "json", json.dumps({"layers": listed, "micro_batch": 2}).encode())
     yield Seed("profile", "graph.txt", "table", graph.encode(), options="[batch=2]")
 
 
