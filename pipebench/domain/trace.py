@@ -82,6 +82,7 @@ class Trace(Value, frozen=True, kw_only=True):
             max(self.lane, default=-1) < len(self.lanes) and min(self.lane, default=0) >= 0,
             "a task runs on a lane that is not there",
         )
+        require(all(self.lanes), "a lane has no device")
         for name in ("start_ns", "end_ns", "transfer_start_ns", "transfer_end_ns", "micro_batch", "stage"):
             column = getattr(self, name)
             require(

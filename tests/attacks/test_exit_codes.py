@@ -217,12 +217,13 @@ def test_a_torch_schedule_beside_an_invalid_plan(pipebench: CommandLine, tmp_pat
     [
         ({"stage": 7}, "the trace has tasks of stage 7, the plan has 2 stages"),
         ({"stage": -1}, "the trace has tasks of stage -1, the plan has 2 stages"),
+        ({"lanes": []}, "a lane has no device"),
         ({"end_ns": 2**63}, "end_ns has an entry beyond 2^62"),
         ({"start_ns": -(10**30)}, "start_ns has an entry"),
     ],
 )
 def test_a_measured_trace_that_is_not_of_the_plan(
-    pipebench: CommandLine, tmp_path: Path, change: dict[str, int], expected: str
+    pipebench: CommandLine, tmp_path: Path, change: dict[str, object], expected: str
 ) -> None:
     trace = {
         "origin": "measured",

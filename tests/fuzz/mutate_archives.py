@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import warnings
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -56,7 +57,8 @@ def mutate_zip(data: bytes, other: bytes, draw: random.Random) -> bytes:
 def write_zip(members: list[tuple[str, bytes]], way: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A zip of these members, the same bytes each time."""
     made = BytesIO()
-    with zipfile.ZipFile(made, "w", way) as opened:
+    with warnings.catch_warnings(), zipfile.ZipFile(made, "w", way) as opened:
+        warnings.simplefilter("ignore")  # of two members with one name
         for name, content in members:
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.compress_type = way

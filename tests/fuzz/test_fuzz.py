@@ -33,6 +33,7 @@ def seeds(fixed: Path) -> list[Seed]:
     return Workshop(fixed).seeds()
 
 
+@pytest.mark.timeout(900)  # some 30 s of CPU, on a machine with other work
 def test_no_input_breaks_a_command(fixed: Path, seeds: list[Seed], tmp_path: Path) -> None:
     asked = Run(INPUTS, RUN_SEED)
     outcomes = run(asked, fixed)

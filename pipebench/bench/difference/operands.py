@@ -60,5 +60,5 @@ def _is_zip(path: str) -> bool:
     try:
         with open_regular(path) as file:
             return file.read(2) == b"PK"
-    except OSError:
+    except (OSError, ValueError):  # read in full next, which says what is wrong
         return False
