@@ -152,28 +152,44 @@ _HIDDEN = re.compile(rb"\\u00(?:22|3[aA])")
 """Quotes and colons that are written as escapes."""
 
 
-def require_unique_keys(text: bytes, source: str) -> None:
+def require_unique_keys(text: bytes, source: str, written: bytes = b"") -> None:
     """Raise PipebenchError with the path of the first key that an object of a valid JSON text has twice.
 
+    written: the text of the decoded value, as msgspec encodes it; an equal text has each key once.
     Keys are counted in the text and in what a decoder, which keeps the last of equal keys, makes of it: every
     `":` ends a key or stands in a string that both have.
     """
     try:
-        path = _repeated_key(text)
+        path = _repeated_key(text, written)
     except MALFORMED as error:  # what a decoder with types has left alone, such as a number above the largest
         raise explanation(error, source, text) from None
     if path is not None:
         raise PipebenchError(f"{source}: {path} occurs twice", "keep one of the two")
 
 
-def _repeated_key(text: bytes) -> str | None:
-    if _HIDDEN.search(text) is None:
-        with collector_paused():
-            written = msgspec.json.format(text, indent=-1).count(b'":')
-            if written == msgspec.json.encode(msgspec.json.decode(text)).count(b'":'):
-                return None
+def _repeated_key(text: bytes, written: bytes) -> str | None:
     with collector_paused():
+        if _HIDDEN.search(text) is None:
+            dense = msgspec.json.format(text, indent=-1)
+            if dense == written or dense.count(_END_OF_KEY) == _count_kept_keys(dense):
+                return None
         return _path_of_repeated(json.loads(text, object_pairs_hook=_object))
+
+
+_END_OF_KEY = b'":'
+_PART_BYTES = MIB
+
+
+def _count_kept_keys(dense: bytes | msgspec.Raw) -> int:
+    """The keys of a text without blanks, equal ones of an object once. Large parts are decoded one by one."""
+    first = bytes(memoryview(dense)[:2])
+    if len(dense) > _PART_BYTES and first[:1] == b"{":
+        fields = msgspec.json.decode(dense, type=dict[str, msgspec.Raw])
+        own = msgspec.json.encode(dict.fromkeys(fields)).count(_END_OF_KEY)
+        return own + sum(map(_count_kept_keys, fields.values()))
+    if len(dense) > _PART_BYTES and first in (b"[{", b"[["):
+        return sum(map(_count_kept_keys, msgspec.json.decode(dense, type=list[msgspec.Raw])))
+    return msgspec.json.encode(msgspec.json.decode(dense)).count(_END_OF_KEY)
 
 
 @dataclass(frozen=True, slots=True)

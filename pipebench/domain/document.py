@@ -117,7 +117,7 @@ def _value(envelope: _Envelope, text: bytes, source: str) -> Any:
         with collector_paused():
             if kind in ("plan", "bare-plan") and b'"shared_devices"' in text:
                 require_elements(text, source, MOST_UNTYPED_ELEMENTS)
-                content = _without_shared_devices(content)
+                content = _without_shared_devices(envelope.content)
             value = msgspec.json.decode(content, type=KINDS[kind])
     except PipebenchError:
         raise
@@ -125,7 +125,7 @@ def _value(envelope: _Envelope, text: bytes, source: str) -> Any:
         raise explanation(error, source, text, "$" if len(content) == len(text) else "$.content") from None
     written = encode(kind, value)  # equal texts need no second look: what is encoded has each key once
     if text != written and text[:-1] != written:
-        require_unique_keys(text, source)
+        require_unique_keys(text, source, written)
     if isinstance(value, Rows):
         _require_possible_rows(value, source)
     return value

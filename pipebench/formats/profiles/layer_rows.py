@@ -157,7 +157,7 @@ def parse_json_table(data: bytes, source: str) -> LayerRows:
     text = bounded_json(data, source, MOST_UNTYPED_ELEMENTS)
     content = parse_json_part(text, Any, source)
     require_unique_keys(text, source)
-    table = {"layers": content} if isinstance(content, list) else content
+    table: Any = {"layers": content} if isinstance(content, list) else content
     if not isinstance(table, dict):
         raise PipebenchError(f"{source}: neither a list of layers nor an object that has one")
     for key in table:
