@@ -356,6 +356,12 @@ def test_names_of_two_thousand_letters(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("verb", ["show", "diff", "validate", "report", "rerun"])
+def test_a_path_with_a_nul(pipebench: CommandLine, verb: str) -> None:
+    done = pipebench(verb, "a\0b", *(["c"] if verb == "diff" else []))
+    in_one_line(done, "a\\x00b")
+
+
 @pytest.mark.parametrize("seed", ["18446744073709551616", "9223372036854775808", "-1"])
 @pytest.mark.parametrize("verb", [("plan", "pase"), ("compare", "--planners", "uniform"), ("track", "record")])
 def test_seeds_beyond_what_documents_hold(pipebench: CommandLine, verb: tuple[str, ...], seed: str) -> None:
