@@ -114,13 +114,21 @@ def require_possible(row: Row) -> None:
     are not negative and at most MOST_COUNT.
     """
     for name, value in _figures(row, (*_TIMES, "search_samples")):
-        require(0 <= value <= LONGEST_S, f"{name} is {value:g}: seconds are from 0 to {LONGEST_S:g}")
+        require(0 <= value <= LONGEST_S, f"{name} is {_short(value)}: seconds are from 0 to {LONGEST_S:g}")
     for name, value in _figures(row, (*_AMOUNTS, "search_peak_bytes", "search_ratio")):
-        require(0 <= value <= MOST_FIGURE, f"{name} is {value:g}: it must be from 0 to {MOST_FIGURE:g}")
+        require(0 <= value <= MOST_FIGURE, f"{name} is {_short(value)}: it must be from 0 to {MOST_FIGURE:g}")
     for name, value in _figures(row, (*_RATIOS, "counters")):
-        require(abs(value) <= MOST_FIGURE, f"{name} is {value:g}: it must be at most {MOST_FIGURE:g}")
+        require(abs(value) <= MOST_FIGURE, f"{name} is {_short(value)}: it must be at most {MOST_FIGURE:g}")
     for name, value in _figures(row, _COUNTS):
-        require(0 <= value <= MOST_COUNT, f"{name} is {value:g}: a count is from 0 to {MOST_COUNT}")
+        require(0 <= value <= MOST_COUNT, f"{name} is {_short(value)}: a count is from 0 to {MOST_COUNT}")
+
+
+def _short(value: float) -> str:
+    """The figure as people write it; of a whole number that no float holds its first digits."""
+    try:
+        return f"{value:g}"
+    except OverflowError:
+        return f"{str(value)[:20]}…"
 
 
 def _figures(row: Row, names: tuple[str, ...]) -> Iterator[tuple[str, float]]:

@@ -258,6 +258,7 @@ def test_a_measured_trace_that_is_not_of_the_plan(
         {"estimated_s": -2.0},
         {"bound_s": -1.0},
         {"memory_bytes": -5},
+        {"memory_bytes": 10**400},
         {"peak_memory_bytes": {0: -5}},
         {"counters": {"states": 2**64 - 1}},
         {"devices": 2**60},
