@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
+import msgspec
 
 from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
+from pipebench.domain.document import KINDS, VERSION
+from pipebench.domain.fields import field_texts, value_types
+from pipebench.domain.limits import MOST_OUTPUT_BYTES
+from pipebench.domain.value import Value
 from pipebench.domain.workload import SOURCES, workload_fields
 from pipebench.hooks import API_VERSION, specs
 from pipebench.hooks.context import Context, ProfileRequest
@@ -24,6 +29,13 @@ from pipebench.hooks.descriptors import (
 )
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
+from pipebench.hooks.program import (
+    INFEASIBLE_EXIT,
+    MAX_FILE_BYTES,
+    OUTPUT_KINDS,
+    UNSUPPORTED_EXIT,
+)
+from pipebench.hooks.program_call import VARIABLES
 from pipebench.hooks.reproduction import Reproduction
 from pipebench.hooks.syntax import describe_options
 from pipebench.testing.kit import checks, slot_checks
@@ -191,12 +203,119 @@ def workload() -> Iterator[str]:
     yield "\n".join(lines)
 
 
+ENVELOPE = f"""
+A document is JSON: `{{"pipebench": KIND, "version": {VERSION}, "content": …}}`. Units stand in the names: `_s`
+seconds, `_ns` nanoseconds, `_bytes` bytes. A field with a default may be left out. A field that is not listed
+here is an error. `pipebench schema KIND` prints the JSON Schema of a kind.
+"""
+COMMAND = """
+`cmd:./p --fast[depth=3]` runs `./p --fast`, and so does `cmd:'./p --fast'[depth=3]`. The options stand in
+brackets right behind the command. A bracket in quotes, behind a space or without `name=` is the command's own. A
+command reaches to the next comma outside quotes. Paths in it are taken from the folder in which it is typed; the
+program may run in another. [An example](../how-to/any-language.md).
+"""
+RESULT = f"""
+A `result` says most: what the planner claims and has proven, its counters and notices, how the search ended and,
+where it has one, its schedule. Output that is wrong costs the row, and the reason names the path inside the
+document. The end of stderr is kept with the row.
+
+At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
+plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
+{MOST_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MAX_FILE_BYTES} bytes, the output
+included, ends the program.
+
+`pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
+"""
+DOCUMENTS = ("problem", "bare-plan", "plan", "result", "profile", "schedule")
+"""Kinds of documents whose every field the reference explains."""
+
+
+def documents() -> Iterator[str]:
+    """Every field of a problem with its profile and cluster, of a plan, of a result and of a schedule."""
+    yield f"# Documents\n\n{MADE}"
+    yield ENVELOPE
+    lines = ["| kind | content |", "|---|---|"]
+    for kind in DOCUMENTS:
+        contents = " or ".join(_link(each) for each in _contents(KINDS[kind]))
+        lines.append(f"| `{kind}` | {contents} |")
+    yield "\n".join(lines)
+    listed = [each for kind in DOCUMENTS for each in value_types(KINDS[kind])]
+    for each in dict.fromkeys(kind for found in listed for kind in (*_bases(found), found)):
+        more = "".join(f"The fields of {_link(base)}, and:\n\n" for base in _bases(each))
+        yield f"## {each.__name__}\n\n{_summary(each)}\n\n{more}{_value_table(each)}"
+
+
+def programs() -> Iterator[str]:
+    """What a program that plans gets and gives."""
+    yield f"# A program as a planner\n\n{MADE}"
+    yield COMMAND
+    yield "## Input\n\nThe problem on stdin, a [document](documents.md) of kind `problem`, and in the environment:"
+    yield "\n".join(["| variable | text |", "|---|---|", *(f"| `{v.name}` | {v.text} |" for v in VARIABLES)])
+    kinds = ", ".join(f"`{kind}`" for kind in OUTPUT_KINDS)
+    yield f"## Output\n\nOn stdout a [document](documents.md), of one of the kinds {kinds}; and an exit code:"
+    codes = {
+        0: "There is a plan on stdout.",
+        INFEASIBLE_EXIT: "Infeasible: no plan fits. The last line of stderr is the reason.",
+        UNSUPPORTED_EXIT: "Unsupported: it plans for no such problems. The last line of stderr is the reason.",
+    }
+    lines = ["| exit code | text |", "|---|---|", *(f"| {code} | {text} |" for code, text in codes.items())]
+    yield "\n".join([*lines, "| any other | It crashed. The last line of stderr is the reason. |"])
+    yield RESULT
+
+
+def _contents(annotation: Any) -> list[type[Value]]:
+    """The classes that a document's content is of."""
+    return [annotation] if isinstance(annotation, type) else list(get_args(annotation))
+
+
+def _bases(kind: type[Value]) -> list[type[Value]]:
+    return [base for base in kind.__bases__ if issubclass(base, Value) and base is not Value]
+
+
+def _link(kind: type[Value]) -> str:
+    return f"[{kind.__name__}](#{kind.__name__.lower()})"
+
+
+def _summary(kind: type[Value]) -> str:
+    """The paragraphs of a docstring that are not about single fields."""
+    texts = field_texts(kind)
+    paragraphs = inspect.cleandoc(kind.__doc__ or "").split("\n\n")
+    return "\n\n".join(each for each in paragraphs if each.partition(":")[0].partition(",")[0] not in texts)
+
+
+def _value_table(kind: type[Value]) -> str:
+    texts = field_texts(kind)
+    rows = ["| field | type | default | text |", "|---|---|---|---|"]
+    config = kind.__struct_config__
+    if config.tag is not None:
+        rows.append(f"| `{config.tag_field}` | `Literal[{config.tag}]` | required | which schedule it is. |")
+    inherited = {info.name for base in _bases(kind) for info in msgspec.structs.fields(base)}
+    for info in msgspec.structs.fields(kind):
+        if info.name in inherited:
+            continue
+        text = texts.get(info.name, "").replace("|", "\\|")
+        rows.append(f"| `{info.name}` | {_cell(_type(info.type))} | {_value_default(info)} | {text} |")
+    return "\n".join(rows)
+
+
+def _value_default(info: Any) -> str:
+    if info.default_factory is not msgspec.NODEFAULT:
+        return f"`{msgspec.json.encode(info.default_factory()).decode()}`"
+    if info.default is msgspec.NODEFAULT:
+        return "required"
+    if isinstance(info.default, Value):
+        return "`{}`"
+    return "left out" if info.default is msgspec.UNSET else f"`{msgspec.json.encode(info.default).decode()}`"
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "hooks.md": hooks,
     "commands.md": commands,
     "components.md": components,
     "conformance.md": conformance,
     "workload.md": workload,
+    "documents.md": documents,
+    "programs.md": programs,
 }
 
 

@@ -78,6 +78,14 @@ def kernel(function: F) -> F:
     return cast(F, compiled)
 
 
+def start_compiler() -> None:
+    """Let numba look up all that it can compile, which it otherwise does at a process's first kernel: 0.2 s."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
 def can_keep_kernels() -> bool:
     """Whether this machine has a folder where compiled kernels are kept from run to run."""
     try:

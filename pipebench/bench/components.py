@@ -5,18 +5,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from pipebench.domain.problem import Problem
-from pipebench.domain.result import PlanResult
 from pipebench.domain.value import Value
-from pipebench.hooks.context import Context
 from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import run_program, split_command
+from pipebench.hooks.program import find_program, run_program
+from pipebench.hooks.program_call import ProgramOptions
 from pipebench.hooks.script import check_script, load_script, script_calls
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
 USER = Provider("user", "", "file")
+ANYTHING = Capabilities(
+    regimes=("sync", "async"),
+    replicas=True,
+    tensor_parallel=True,
+    recompute=True,
+    non_contiguous=True,
+    per_stage_micro_batch=True,
+)
+"""A file and a program have no descriptor: their plans may use whatever there is."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +55,16 @@ class Ready:
 def ready_planner(host: Host, reference: Reference) -> Ready:
     """A planner by name, by file or by program. Raises PipebenchError before anything runs."""
     if reference.is_program:
-        command = reference.name.removeprefix("cmd:")
-        split_command(command)  # a command that cannot be split is an error now, not a row later
-        return _users_own(reference, lambda: partial(_program, command), "a program")
+        # Now, in the folder in which it was typed: it may run in another. A wrong command is an error, not a row.
+        program = find_program(reference.name.removeprefix("cmd:"))
+        # Without options it is the component that it was before programs had any: stored rows stay.
+        options = ProgramOptions(options=reference.options) if reference.options else NoOptions()
+        return _users_own(reference, lambda: partial(run_program, program), "a program", options)
     if reference.is_script:
         check_script(reference.name)
         calls = script_calls(reference.name)
-        return _users_own(reference, lambda: load_script(reference.name), "a file", calls)
+        options = typed_options(reference, NoOptions)
+        return _users_own(reference, lambda: load_script(reference.name), "a file", options, calls)
     return _plugin(host, "planners", reference)
 
 
@@ -77,14 +87,13 @@ def _plugin(host: Host, slot: str, reference: Reference) -> Ready:
 
 
 def _users_own(
-    reference: Reference, loader: Callable[[], Callable[..., Any]], what: str, calls: tuple[str, ...] = ()
+    reference: Reference,
+    loader: Callable[[], Callable[..., Any]],
+    what: str,
+    options: Value,
+    calls: tuple[str, ...] = (),
 ) -> Ready:
     """calls: beside the schedulers that any planner of a user gets, which it may ask for undeclared."""
-    both = Capabilities(regimes=("sync", "async"), replicas=True, per_stage_micro_batch=True)
-    component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=both)
+    component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=ANYTHING)
     component = replace(component, calls=(*component.default_scheduler.values(), *calls))
-    return Ready(str(reference), component, typed_options(reference, NoOptions), loader, USER)
-
-
-def _program(command: str, problem: Problem, context: Context) -> PlanResult:
-    return run_program(command, problem, context)
+    return Ready(str(reference), component, options, loader, USER)

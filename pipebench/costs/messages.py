@@ -26,17 +26,22 @@ def stage_of_operators(graph: OperatorGraph, plan: Plan, positions: range | None
     positions: the stages of one pipeline. Default: the first pipeline.
     Raises InvalidValue for an operator that the graph does not have or that no stage holds.
     """
-    stage_of = [-1] * len(graph.operators)
-    for position in plan.pipeline_of(0) if positions is None else positions:
+    return [each[0] for each in _holders(graph, plan, plan.pipeline_of(0) if positions is None else positions)]
+
+
+def _holders(graph: OperatorGraph, plan: Plan, positions: range) -> list[list[int]]:
+    """For each operator the stages that compute it, in order. Raises InvalidValue as `stage_of_operators` does."""
+    holders: list[list[int]] = [[] for _ in graph.operators]
+    index = graph.index
+    for position in positions:
         for name in plan.stages[position].operators:
-            if name not in graph.index:
+            if name not in index:
                 raise InvalidValue(f"stage {position} holds {name!r}, which the graph does not have")
-            if stage_of[graph.index[name]] < 0:
-                stage_of[graph.index[name]] = position
-    for operator, stage_position in enumerate(stage_of):
-        if stage_position < 0:
+            holders[index[name]].append(position)
+    for operator, stages in enumerate(holders):
+        if not stages:
             raise InvalidValue(f"operator {graph.operators[operator].name!r} is in no stage")
-    return stage_of
+    return holders
 
 
 def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
@@ -54,17 +59,16 @@ def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
 
 def _of_pipeline(graph: OperatorGraph, plan: Plan, positions: range) -> set[Message]:
     """The messages between the stages at these positions, which hold all operators."""
-    stage_of = stage_of_operators(graph, plan, positions)
-    holders: list[set[int]] = [set() for _ in graph.operators]
-    for position in positions:
-        for name in plan.stages[position].operators:
-            holders[graph.index[name]].add(position)
+    holders = _holders(graph, plan, positions)
     found: set[Message] = set()
+    if len(positions) == 1:
+        return found
     for tensor, producer in enumerate(graph.producers):
         if producer < 0:
             continue
-        source = stage_of[producer]
-        targets = {stage for reader in graph.consumers[tensor] for stage in holders[reader]} - holders[producer]
+        source = holders[producer][0]
+        targets = {stage for reader in graph.consumers[tensor] for stage in holders[reader]}
+        targets.difference_update(holders[producer])
         if plan.routing == "relay" and targets:
             hops = range(source, max(targets))
             found.update(Message(hop, hop + 1, tensor) for hop in hops)

@@ -9,7 +9,7 @@ from pipebench.costs.messages import Message, level_between, messages, ring_leve
 from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
-from pipebench.costs.terms import Terms, terms_at
+from pipebench.costs.terms import PlainTerms, Terms
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
@@ -24,7 +24,6 @@ class CostModel:
         self.problem = problem
         self.formula = Formula(problem.regime, problem.mini_batch)
         self._times: dict[str, OperatorTimes] = {}
-        self._terms: dict[int, Terms] = {}
 
     @property
     def graph(self) -> OperatorGraph:
@@ -47,9 +46,11 @@ class CostModel:
 
         Device type: that of device 0.
         """
-        if samples not in self._terms:
-            self._terms[samples] = terms_at(self.graph, self.times, samples)
-        return self._terms[samples]
+        return self._plain_terms.at(samples)
+
+    @cached_property
+    def _plain_terms(self) -> PlainTerms:
+        return PlainTerms(self.graph, self.times)
 
     def _device_type(self, stage: Stage) -> str:
         return self.problem.cluster.devices[stage.devices[0]]
@@ -115,23 +116,24 @@ class CostModel:
         """
         if is_sharded(stage):
             return sum(self._sharded_stage(stage).weights().values())
+        graph = self.graph
         names: set[str] = set()
         alternatives = 0
         sharing: dict[frozenset[str], int] = {}
         costs = self._costs(stage)
         for position, name in enumerate(stage.operators):
-            operator = self.graph.index[name]
+            operator = graph.index[name]
             identifier = stage.choice[position] if stage.choice else ""
-            used = frozenset(self.graph.operators[operator].parameters)
             if not identifier:
-                names |= used
+                names.update(graph.operators[operator].parameters)
                 continue
+            used = frozenset(graph.operators[operator].parameters)
             own = costs[operator].alternative(identifier).parameter_bytes
             if used:
                 sharing[used] = max(own, sharing.get(used, 0))
             else:
                 alternatives += own
-        return alternatives + sum(sharing.values()) + sum(self.graph.parameter_bytes[name] for name in names)
+        return alternatives + sum(sharing.values()) + sum(graph.parameter_bytes[name] for name in names)
 
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies, in ns.

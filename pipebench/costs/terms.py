@@ -34,20 +34,35 @@ class Terms:
         return self.tensor_bytes + self.gradient_bytes
 
 
-def terms_at(graph: OperatorGraph, times: OperatorTimes, samples: int) -> Terms:
-    """The terms at `samples` samples on each replica."""
-    forward, backward = times.at(samples)
-    costs = times.costs.operators
-    forward_bytes = np.array([t.forward_bytes_per_sample for t in graph.tensors], np.float64)
-    gradient_bytes = np.array([t.gradient_bytes_per_sample for t in graph.tensors], np.float64)
-    fixed = np.array([t.fixed_bytes for t in graph.tensors], np.int64)
-    return Terms(
-        forward_ns=forward,
-        backward_ns=backward,
-        weight_gradient_ns=times.weight_gradient_at(samples),
-        saved_bytes=whole_bytes(np.array([c.saved_bytes_per_sample for c in costs], np.float64) * samples),
-        workspace_bytes=np.array([c.workspace_bytes for c in costs], np.int64),
-        parameter_bytes=np.array([parameter.bytes for parameter in graph.parameters], np.int64),
-        tensor_bytes=whole_bytes(forward_bytes * samples) + fixed,
-        gradient_bytes=whole_bytes(gradient_bytes * samples),
-    )
+class PlainTerms:
+    """The terms of a graph on devices of one type, cached by the number of samples on each replica."""
+
+    def __init__(self, graph: OperatorGraph, times: OperatorTimes) -> None:
+        self._times = times
+        costs = times.costs.operators
+        self._saved_bytes = np.array([c.saved_bytes_per_sample for c in costs], np.float64)
+        self._workspace_bytes = np.array([c.workspace_bytes for c in costs], np.int64)
+        self._parameter_bytes = np.array([parameter.bytes for parameter in graph.parameters], np.int64)
+        self._forward_bytes = np.array([t.forward_bytes_per_sample for t in graph.tensors], np.float64)
+        self._gradient_bytes = np.array([t.gradient_bytes_per_sample for t in graph.tensors], np.float64)
+        self._fixed_bytes = np.array([t.fixed_bytes for t in graph.tensors], np.int64)
+        self._known: dict[int, Terms] = {}
+
+    def at(self, samples: int) -> Terms:
+        """The terms at `samples` samples on each replica."""
+        if samples not in self._known:
+            self._known[samples] = self._at(samples)
+        return self._known[samples]
+
+    def _at(self, samples: int) -> Terms:
+        forward_ns, backward_ns = self._times.at(samples)
+        return Terms(
+            forward_ns=forward_ns,
+            backward_ns=backward_ns,
+            weight_gradient_ns=self._times.weight_gradient_at(samples),
+            saved_bytes=whole_bytes(self._saved_bytes * samples),
+            workspace_bytes=self._workspace_bytes,
+            parameter_bytes=self._parameter_bytes,
+            tensor_bytes=whole_bytes(self._forward_bytes * samples) + self._fixed_bytes,
+            gradient_bytes=whole_bytes(self._gradient_bytes * samples),
+        )

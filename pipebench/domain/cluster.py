@@ -25,9 +25,13 @@ MOST_MEMORY_BYTES = 2**62
 class DeviceType(Value, frozen=True, kw_only=True):
     """A kind of device.
 
-    peak_flops: FLOP/s by precision, dense. memory_bandwidth_bytes_s: bytes/s of its own memory.
+    name: what the cluster's `devices` and the profile's costs call it.
+    memory_bytes: of one device.
+    peak_flops: FLOP/s by precision, dense.
+    memory_bandwidth_bytes_s: bytes/s of its own memory.
     peer_bandwidth_bytes_s: what one device sends to others of its node, one way, as effective rate (used for
     tensor parallelism inside a node; 0: unknown).
+    source: where the figures come from.
     """
 
     name: str
@@ -50,8 +54,11 @@ class DeviceType(Value, frozen=True, kw_only=True):
 
 
 class LinkLevel(Value, frozen=True, kw_only=True):
-    """Links inside groups of `group` consecutive devices (node, rack, whole cluster).
+    """Links inside groups of consecutive devices (node, rack, whole cluster).
 
+    name: of the level, for tables.
+    group: the number of devices of a group. Devices i and j share one where i // group == j // group.
+    latency_s: seconds that each message takes besides its bytes.
     bandwidth_bytes_s: what one device can send, in one direction.
     shared_bandwidth_bytes_s: what all devices of one group of the level below can send together across this level
     (a node's network cards); None: no such limit.
@@ -77,9 +84,12 @@ class LinkLevel(Value, frozen=True, kw_only=True):
 
 
 class Cluster(Value, frozen=True, kw_only=True):
-    """Devices with ids 0, 1, … and link levels from the innermost to the whole cluster.
+    """Devices with ids 0, 1, … and the links between them.
 
+    name: of the cluster, for tables.
+    types: the kinds of devices.
     devices: for each device the name of its type.
+    levels: links, from the innermost to the whole cluster. The innermost that holds two devices links them.
     link_mode: how many transfers a pair of devices carries at a time. `full`: one in each direction. `half`: one.
     `delay`: any number.
     """

@@ -15,13 +15,14 @@ from pipebench.domain.decoding import (
     without_mark,
 )
 from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
+from pipebench.domain.fields import described
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.placement import PlacementKind, placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
-from pipebench.domain.result import PlanResult
+from pipebench.domain.result import ProgramResult
 from pipebench.domain.row import Row, require_possible
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
@@ -33,7 +34,14 @@ T = TypeVar("T")
 
 
 class PlannedProblem(Value, frozen=True, kw_only=True):
-    """A plan file: the plan with the problem that it solves, its schedule and who made it."""
+    """A plan file: the plan with the problem that it solves, its schedule and who made it.
+
+    problem: that the plan solves.
+    plan: the stages and their devices.
+    schedule: the order of tasks; None leaves it to a scheduler.
+    scheduler: that made the schedule.
+    planner: that made the plan.
+    """
 
     problem: Problem
     plan: Plan
@@ -59,7 +67,7 @@ KINDS: dict[str, Any] = {
     "problem": Problem,
     "plan": PlannedProblem,
     "bare-plan": Plan,
-    "result": PlanResult,
+    "result": ProgramResult,
     "schedule": Schedule,
     "trace": Trace,
     "verdict": Verdict,
@@ -163,10 +171,10 @@ def decode_as(data: bytes, kind: type[T], source: str) -> T:
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a document kind. Raises PipebenchError for an unknown kind."""
+    """The JSON Schema of a document kind, with a text for each field. Raises PipebenchError for unknown kinds."""
     if kind not in KINDS:
         raise unknown("document kind", kind, KINDS)
-    content = msgspec.json.schema(KINDS[kind])
+    content = described(msgspec.json.schema(KINDS[kind]), KINDS[kind])
     definitions = content.pop("$defs", {})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

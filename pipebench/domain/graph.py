@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 class Parameter(Value, frozen=True, kw_only=True):
-    """A named weight tensor. One parameter may serve several operators (tied embeddings)."""
+    """A named weight tensor. One parameter may serve several operators (tied embeddings).
+
+    name: what operators call it in their `parameters`.
+    bytes: of the weights alone, without gradients and optimizer state.
+    """
 
     name: str
     bytes: int
@@ -22,8 +26,10 @@ class Parameter(Value, frozen=True, kw_only=True):
 
 
 class Tensor(Value, frozen=True, kw_only=True):
-    """An activation: one producer (None: an input of the model), any consumers.
+    """An activation: what one operator makes and any number read.
 
+    name: what operators call it in their `inputs`.
+    producer: the operator that makes it; None for an input of the model.
     forward_bytes_per_sample: bytes of the activation.
     gradient_bytes_per_sample: bytes of its gradient (0 for ids and masks).
     fixed_bytes: bytes added to each message, whatever the micro-batch.
@@ -48,9 +54,12 @@ class Tensor(Value, frozen=True, kw_only=True):
 class Operator(Value, frozen=True, kw_only=True):
     """One node of the graph.
 
+    name: what plans, tensors and costs call it.
+    kind: what it computes (linear, conv2d, …); profilers that compute costs know kinds.
     dims: the named iteration space for one sample ('batch' is reserved and counts samples).
     axes: for each tensor or parameter it touches, the dims that the axes of that tensor span.
     inputs: names of the tensors it reads; what it writes names it as producer.
+    parameters: names of the weights it reads.
     attributes: numbers that are no dims (strides, a stage id or colour class of a foreign file).
     layer, path: the layer index and the module it came from, where there is one.
     constant: independent of the model's input (may be cloned into several stages).
@@ -81,7 +90,13 @@ class Operator(Value, frozen=True, kw_only=True):
 
 
 class OperatorGraph(Value, frozen=True, kw_only=True):
-    """A directed acyclic graph of operators. Positions in `operators` are the indices used everywhere."""
+    """A directed acyclic graph of operators. Positions in `operators` are the indices used everywhere.
+
+    name: of the model.
+    operators: the nodes, each with the names of what it reads.
+    tensors: what operators make and read, and the inputs of the model.
+    parameters: the weights.
+    """
 
     name: str
     operators: tuple[Operator, ...]

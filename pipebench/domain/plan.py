@@ -10,8 +10,10 @@ from pipebench.domain.value import Value, require, require_count
 class Stage(Value, frozen=True, kw_only=True):
     """A set of operators run together.
 
-    operators: names.
+    operators: their names.
     devices: ids; there are data_parallel x tensor_parallel of them.
+    data_parallel: the number of replicas, which share each micro-batch.
+    tensor_parallel: the number of devices that run one replica together.
     micro_batch: samples that pass through the stage together, over all replicas.
     k: the k of kFkB.
     in_flight: the most samples with a finished forward and an unfinished backward (0: left to the scheduler).
@@ -54,6 +56,8 @@ class Stage(Value, frozen=True, kw_only=True):
 class Plan(Value, frozen=True, kw_only=True):
     """Stages, extra precedences, placement, pipelines, copies.
 
+    stages: sets of operators on devices. Every operator is in one (in one of each pipeline; a constant may be in
+    several).
     order_edges: pairs of stage positions (before, after) without bytes. Some systems impose an order between
     stages that exchange nothing.
     copies: the whole pipeline is repeated so many times side by side. The stages name the devices of the first

@@ -27,6 +27,7 @@ class Regime(Value, frozen=True, kw_only=True):
 
     mode: `sync` flushes at each update and holds 1 weight version + 1 gradient. `async` stashes weights, never
     flushes and holds 2 + 1.
+    precision: of weights and activations; it is the profile's.
     gradient_precision: precision of the accumulated gradients; None: that of the weights.
     optimizer: state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0; below fp32 another 4 for the
     master copy.
@@ -45,6 +46,12 @@ class Pins(Value, frozen=True, kw_only=True):
 
     None leaves the choice to the planner. A planner honours a pin or answers `unsupported`.
 
+    tensor_parallel: devices that each stage splits its operators over.
+    data_parallel: replicas of each stage.
+    pipeline: number of stages that follow each other.
+    virtual_stages: number of stages on each device.
+    micro_batch: samples that pass through a stage together, over all replicas.
+    recompute: of each stage.
     reserve: share of device memory to keep free; a plan that uses it is `tight`.
     """
 
@@ -67,11 +74,15 @@ class Pins(Value, frozen=True, kw_only=True):
 class Problem(Value, frozen=True, kw_only=True):
     """Profile x Cluster x mini-batch x Regime x pins.
 
+    profile: the operators and what they cost.
+    cluster: the devices and the links between them.
     mini_batch: samples for one weight update.
+    regime: how weights are updated.
+    pins: what the user fixed.
     overlap: the share of the shorter task that is hidden where a lane runs a forward and a backward at once, in
-    [0, 1].
-    With 0 a pair takes as long as both tasks one after the other.
-    problem_id: the hash of its content; workload_id: the same without the regime.
+    [0, 1]. With 0 a pair takes as long as both tasks one after the other.
+
+    problem_id is the hash of its content; workload_id is the same without the regime.
     """
 
     profile: Profile

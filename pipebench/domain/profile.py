@@ -27,9 +27,13 @@ ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
 class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     """Another way to run one operator. All figures are those of one device.
 
+    id: what a stage says in `choice` to run the operator this way.
+    tensor_parallel: the number of devices that it splits the operator over.
+    recompute: whether its backward runs the forward again.
     forward_s, backward_s: seconds at each profiled micro-batch size (backward of inputs and weights together,
     recomputation included).
     parameter_bytes: weights; versions, gradients and optimizer state are never included.
+    saved_bytes_per_sample: what the forward keeps for the backward.
     fixed_bytes: what the device holds besides, whatever the micro-batch.
     collective_bytes: bytes for a sample that the device all-reduces in each direction (tensor parallelism). Their
     time is included in forward_s and backward_s.
@@ -72,10 +76,12 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
 class OperatorCosts(Value, frozen=True, kw_only=True):
     """What one operator costs on one device, without splitting it.
 
+    operator: its name.
     forward_s, backward_s: seconds at each profiled micro-batch size.
     weight_gradient_s: the part of the backward that computes weight gradients, where it was measured apart.
     saved_bytes_per_sample: what the forward keeps for the backward.
     workspace_bytes: scratch memory while it runs.
+    alternatives: other ways to run it (split over devices, recomputed), where there are any.
     """
 
     operator: str
@@ -113,7 +119,12 @@ class OperatorCosts(Value, frozen=True, kw_only=True):
 
 
 class DeviceCosts(Value, frozen=True, kw_only=True):
-    """Costs on one device type; `operators` stand in the order of the graph's operators."""
+    """Costs on one device type.
+
+    device_type: its name, as in the cluster's `types`.
+    micro_batches: the sizes that were profiled, in samples, ascending. A list of seconds has an entry for each.
+    operators: their costs, in the order of the graph's operators.
+    """
 
     device_type: str
     micro_batches: tuple[int, ...]
@@ -141,7 +152,13 @@ class DeviceCosts(Value, frozen=True, kw_only=True):
 
 
 class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """The devices and the mini-batch that a foreign file was made for. They are defaults."""
+    """The devices and the mini-batch that a foreign file was made for. They are defaults.
+
+    devices: their number.
+    memory_bytes: of each device.
+    bandwidth_bytes_s: between two devices, one way.
+    mini_batch: samples for one weight update.
+    """
 
     devices: int | None = None
     memory_bytes: int | None = None
@@ -159,6 +176,14 @@ class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
 class Provenance(Value, frozen=True, kw_only=True):
     """The origin of the figures: who measured them, on what, when, with which versions and spread.
 
+    profiler: the component that measured or computed the figures, with its options.
+    made_by: the package or the file that they come from.
+    device: the device that was measured, in words.
+    date: when they were measured.
+    versions: name of a package to its version.
+    relative_spread: how much measured times vary from run to run, as a share of the median; None: not known.
+    saved: how the saved bytes were found.
+    notes: lines for the reader.
     setting: what a foreign file was made for, where it says so.
     model: the model that the profiler captured, so that it can be built again.
     calibration: of a computed profile whose rates were fitted to measured ones.
@@ -178,7 +203,14 @@ class Provenance(Value, frozen=True, kw_only=True):
 
 
 class Profile(Value, frozen=True, kw_only=True):
-    """An OperatorGraph and its costs for each device type, with provenance."""
+    """An OperatorGraph and its costs for each device type, with provenance.
+
+    name: of the profile, for tables.
+    graph: the operators, without times.
+    precision: of the weights and activations that the figures are of.
+    costs: one entry for each device type.
+    provenance: where the figures come from. Two profiles that differ in it alone make the same problem.
+    """
 
     name: str
     graph: OperatorGraph

@@ -12,9 +12,10 @@ TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
 class Lane(Value, frozen=True, kw_only=True):
     """The order of tasks on one set of devices that always work together (the replicas of a stage).
 
-    stage, micro_batch, kinds: entry i of each is one task.
-    kinds: F forward, B full backward, I and W its input and weight gradient parts, R the all-reduce of the weight
-    gradients (micro_batch 0).
+    devices: ids, as in the stages that run here.
+    stage, micro_batch: entry i of each is one task: a position in the plan's stages, and a number from 0.
+    kinds: a letter for each task. F forward, B full backward, I and W its input and weight gradient parts, R the
+    all-reduce of the weight gradients (micro_batch 0).
     together: ascending positions i of an F that runs at the same time as task i + 1, a B or I of another stage or
     micro-batch. Such a pair starts when the inputs of both are there, and both end together. Problem.overlap gives
     its duration.
@@ -56,7 +57,10 @@ class Lane(Value, frozen=True, kw_only=True):
 
 
 class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
-    """One mini-batch: for each lane the order of its tasks."""
+    """One mini-batch: for each lane the order of its tasks.
+
+    lanes: one for each set of devices.
+    """
 
     lanes: tuple[Lane, ...]
 
@@ -70,12 +74,17 @@ class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
 
 
 class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):
-    """A pattern repeated every period_ns; micro-batch i runs an operation at start + (shift + i) * period.
+    """A pattern repeated for ever; micro-batch i runs an operation at start + (shift + i) * period.
 
-    stage, kinds (F or B), start_ns in [0, period), shift: an entry for each operation.
-    source, target (stages), transfer_kinds, transfer_start_ns, transfer_shift: an entry for each transfer.
-    A transfer F carries all tensors that cross from source to target. A transfer B carries their gradients back:
-    its source is the consumer stage, its target the producer stage.
+    period_ns: nanoseconds from one micro-batch to the next.
+    stage: for each operation the position of its stage.
+    kinds: for each operation F or B.
+    start_ns: for each operation its start in [0, period).
+    shift: for each operation the number of whole periods that it starts later.
+    source, target: for each transfer the positions of two stages. A transfer F carries all tensors that cross from
+    source to target. A transfer B carries their gradients back: its source is the consumer stage, its target the
+    producer stage.
+    transfer_kinds, transfer_start_ns, transfer_shift: for each transfer, as kinds, start_ns and shift.
     """
 
     period_ns: int

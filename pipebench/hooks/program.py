@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import resource
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
-import time
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -17,29 +19,56 @@ from pipebench.domain.errors import InfeasibleProblem, PipebenchError, Unsupport
 from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.result import PlanResult
+from pipebench.domain.result import PlanResult, ProgramResult
 from pipebench.hooks.context import Context, DeadlineReached
+from pipebench.hooks.program_call import program_environment, seconds_left
 
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
+OUTPUT_KINDS = ("result", "bare-plan", "plan")
+"""Kinds of documents that a program may write."""
+MAX_FILE_BYTES = 2**30
+"""Of each file that a program writes, its output among them: to print without end does not fill the disk."""
 
 
-def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
-    """Run the command and read a document of kind `bare-plan`, `plan` or `result` from its output.
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command that is ready to run in any folder.
 
+    name: the program as the user wrote it, for messages.
+    words: the command; every path in it is absolute.
+    """
+
+    name: str
+    words: tuple[str, ...]
+
+
+def find_program(command: str) -> Program:
+    """The program of a command that is typed in the current folder. Raises PipebenchError as `split_command`."""
+    words = split_command(command)
+    first = os.path.abspath(words[0]) if "/" in words[0] else words[0]
+    return Program(words[0], (first, *map(_absolute, words[1:])))
+
+
+def run_program(program: Program, problem: Problem, context: Context) -> PlanResult:
+    """Run the program and read a document of kind `bare-plan`, `plan` or `result` from its output.
+
+    Counters of a `result` are added to those of the context.
     Exit code 10 means infeasible, 11 unsupported; the last line of stderr is the reason.
     Raises PipebenchError for any other exit code and for output that is no such document.
     Raises DeadlineReached when the time limit passes, after the whole process group was killed.
     """
-    words = split_command(command)
     with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
         given.write(encode("problem", problem))
         given.seek(0)
+        process = _start(program, given, output, errors, program_environment(problem, context))
         try:
-            process = subprocess.Popen(words, stdin=given, stdout=output, stderr=errors, start_new_session=True)
-        except OSError as error:
-            raise PipebenchError(f"cmd:{command}: {error.strerror or error}") from None
-        _wait(process, context)
-        return _result(command, process.returncode, output, errors)
+            _wait(process, context)
+        finally:
+            _pass_on(errors)
+        result = _result(program, process.returncode, output, errors)
+    for name, amount in result.counters.items():
+        context.count(name, amount)
+    return PlanResult(**{name: getattr(result, name) for name in PlanResult.__struct_fields__})
 
 
 def split_command(command: str) -> list[str]:
@@ -47,17 +76,57 @@ def split_command(command: str) -> list[str]:
 
     Raises PipebenchError for an empty command and for a program that is missing or not executable.
     """
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise PipebenchError(f"cmd:{command}: {error}", "close every quote") from None
-    if "\0" in command:
-        raise PipebenchError(f"cmd:{command!r}: a command cannot hold a NUL")
+    words = command_words(command)
     if not words or not words[0]:
         raise PipebenchError("cmd: names no program", "write cmd:./planner")
     if shutil.which(words[0]) is None:
         raise PipebenchError(f"cmd:{command}: {_why_not(words[0])}", _remedy(words[0]))
     return words
+
+
+def command_words(command: str) -> list[str]:
+    """The words of a command, whether or not there is such a program.
+
+    A command that is wholly in quotes is what stands between them, unless a program has that name.
+    Raises PipebenchError for quotes that do not match and for a NUL.
+    """
+    if "\0" in command:
+        raise PipebenchError(f"cmd:{command!r}: a command cannot hold a NUL")
+    words = _split(command)
+    if len(words) == 1 and len(words[0].split()) > 1 and shutil.which(words[0]) is None:
+        return _split(words[0])
+    return words
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise PipebenchError(f"cmd:{command}: {error}", "close every quote") from None
+
+
+def _absolute(word: str) -> str:
+    """A word that names a file, or a path to anything that is there, as an absolute path; any other as it is."""
+    try:
+        is_path = os.path.exists(word) if "/" in word else os.path.isfile(word)
+    except ValueError:
+        return word
+    return os.path.abspath(word) if is_path else word
+
+
+def _start(
+    program: Program, given: IO[bytes], output: IO[bytes], errors: IO[bytes], environment: dict[str, str]
+) -> "subprocess.Popen[bytes]":
+    try:
+        process = subprocess.Popen(
+            program.words, stdin=given, stdout=output, stderr=errors, env=environment, start_new_session=True
+        )
+    except OSError as error:
+        raise PipebenchError(f"cmd:{program.name}: {error.strerror or error}") from None
+    if sys.platform == "linux":  # elsewhere only a process limits itself
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    return process
 
 
 def _why_not(program: str) -> str:
@@ -71,6 +140,8 @@ def _why_not(program: str) -> str:
 
 def _remedy(program: str) -> str:
     """The remedy where a file of that name exists in this folder, or lacks the right to be run."""
+    if program.endswith("]"):
+        return "write cmd:./planner[option=value,…]"
     if not os.path.isfile(program):
         return "write cmd:./planner, or the name of a program on the PATH"
     return f"write cmd:./{program}" if "/" not in program else f"chmod +x {program}"
@@ -82,7 +153,7 @@ def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:
     The streams are files, because a child that is left behind would hold a pipe open. A timer ends the wait,
     because wait(timeout) polls every 50 ms and would lengthen the search time.
     """
-    left = None if context.deadline_s is None else max(0.0, context.deadline_s - time.monotonic())
+    left = seconds_left(context)
     late = threading.Event()
 
     def stop() -> None:
@@ -97,22 +168,31 @@ def _wait(process: "subprocess.Popen[bytes]", context: Context) -> None:
     finally:
         if timer is not None:
             timer.cancel()
+            timer.join()
         _kill_group(process)
         process.wait()
     if late.is_set():
         raise DeadlineReached("the time limit was reached")
 
 
-def _result(command: str, code: int, output: IO[bytes], errors: IO[bytes]) -> PlanResult:
+def _pass_on(errors: IO[bytes]) -> None:
+    """The end of what the program wrote to stderr goes to that of this process, as a function's would."""
+    sys.stderr.write(_tail(errors).decode(errors="replace"))
+    sys.stderr.flush()
+
+
+def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -> ProgramResult:
     last = _tail(errors).decode(errors="replace").strip().splitlines()
     reason = last[-1][:200] if last else f"exit code {code}"
+    if code == -signal.SIGXFSZ:
+        reason = f"it wrote a file of more than {MAX_FILE_BYTES} bytes"
     if code == INFEASIBLE_EXIT:
         raise InfeasibleProblem(reason)
     if code == UNSUPPORTED_EXIT:
         raise UnsupportedProblem(reason)
     if code != 0:
-        raise PipebenchError(f"cmd:{command} failed with exit code {code}: {reason}")
-    source = f"output of cmd:{command}"
+        raise PipebenchError(f"cmd:{program.name} failed with exit code {code}: {reason}")
+    source = f"output of cmd:{program.name}"
     size = output.seek(0, os.SEEK_END)
     if size > MOST_OUTPUT_BYTES:
         raise PipebenchError(f"{source}: {size} bytes, at most {MOST_OUTPUT_BYTES} are read")
@@ -125,16 +205,18 @@ def _tail(stream: IO[bytes]) -> bytes:
     return stream.read(MOST_REASON_BYTES)
 
 
-def _read(output: bytes, source: str) -> PlanResult:
+def _read(output: bytes, source: str) -> ProgramResult:
+    if not output.strip():
+        raise PipebenchError(f"{source}: it is empty", "write a document of kind result to stdout")
     kind = kind_of(output, source)
+    if kind not in OUTPUT_KINDS:
+        raise PipebenchError(f"{source}: holds a {kind}, not a plan", f"write one of {', '.join(OUTPUT_KINDS)}")
     value = decode(output, kind, source)
-    if isinstance(value, PlanResult):
+    if isinstance(value, ProgramResult):
         return value
     if isinstance(value, Plan):
-        return PlanResult(plan=value)
-    if kind == "plan":
-        return PlanResult(plan=value.plan, schedule=value.schedule)
-    raise PipebenchError(f"{source}: holds a {kind}, not a plan")
+        return ProgramResult(plan=value)
+    return ProgramResult(plan=value.plan, schedule=value.schedule)
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:

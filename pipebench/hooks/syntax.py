@@ -1,4 +1,4 @@
-"""How a component is written on the command line: name, name[option=value,…], ./file.py or cmd:program."""
+"""How a component is written on the command line: name, ./file.py or cmd:program, each with [option=value,…]."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,8 +12,14 @@ from pipebench.domain.value import Value
 T = TypeVar("T", bound=Value)
 _NAMED = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])*")
 """Up to a comma outside brackets."""
-_COMMAND = re.compile(r"""\s*cmd:(?:[^,'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*""", re.DOTALL)
-"""Up to a comma outside quotes, quotes as a shell reads them."""
+_PROGRAM = re.compile(r"\s*cmd:")
+_QUOTED = r'''\\.|'[^']*'|"(?:[^"\\]|\\.)*"'''
+"""What a shell takes as it stands."""
+_BRACKET = r"(?:(?<!\s)\[(?P<options>[^\[\],=]+=[^\[\],]*(?:,[^\[\],=]+=[^\[\],]*)*)\])?\s*"
+"""Options at the end of a command, right behind its last word. Any other bracket is the command's own."""
+_LISTED_COMMAND = re.compile(rf"""\s*cmd:(?:[^,'"\\]|{_QUOTED})*?{_BRACKET}(?=,|\Z)""", re.DOTALL)
+"""Up to a comma outside quotes and options."""
+_COMMAND = re.compile(rf"""(?P<name>cmd:(?:[^'"\\]|{_QUOTED})*?){_BRACKET}""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,7 @@ class Reference:
     @property
     def is_script(self) -> bool:
         """A Python file with one function."""
-        return self.name.endswith(".py")
+        return self.name.endswith(".py") and not self.is_program
 
     @property
     def is_program(self) -> bool:
@@ -39,7 +45,9 @@ class Reference:
 
 
 def split_list(text: str) -> list[str]:
-    """Split at commas outside brackets; a part that starts with cmd: reaches to the next comma outside quotes.
+    """Split at commas outside brackets.
+
+    A part that starts with cmd: reaches to the next comma outside quotes and outside the options at its end.
 
     Raises PipebenchError for empty parts and for brackets or quotes that do not match.
     """
@@ -47,11 +55,11 @@ def split_list(text: str) -> list[str]:
     position = -1
     while position < len(text):
         start = position + 1
-        command = _COMMAND.match(text, start)
-        found = command or _NAMED.match(text, start)
+        is_command = _PROGRAM.match(text, start) is not None
+        found = (_LISTED_COMMAND if is_command else _NAMED).match(text, start)
         position = found.end() if found else start
         if position < len(text) and text[position] != ",":
-            if command:
+            if is_command:
                 raise PipebenchError(f"quotes do not match in {text!r}", "close every quote")
             raise PipebenchError(f"brackets do not match in {text!r}", "write name[option=value,…]")
         parts.append(text[start:position].strip())
@@ -64,21 +72,29 @@ def parse_reference(text: str) -> Reference:
     """One component. Raises PipebenchError for brackets or options that are not well formed."""
     text = text.strip()
     if text.startswith("cmd:"):
-        return Reference(text)
+        command = _COMMAND.fullmatch(text)
+        if command is None or command["options"] is None:
+            return Reference(text)
+        return Reference(command["name"], _options(command["options"], text))
     name, bracket, inside = text.partition("[")
     if not bracket:
         return Reference(name)
     if not inside.endswith("]") or not name:
         raise PipebenchError(f"{text!r} is not a component", "write name[option=value,…]")
+    return Reference(name, _options(inside[:-1], text))
+
+
+def _options(inside: str, text: str) -> dict[str, str]:
+    """Names to values of what stands between brackets in `text`."""
     options: dict[str, str] = {}
-    for part in inside[:-1].split(","):
+    for part in inside.split(","):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
             raise PipebenchError(f"{part!r} in {text!r} is not an option", "write name[option=value,…]")
         if option.strip() in options:
             raise PipebenchError(f"option {option.strip()!r} occurs twice in {text!r}")
         options[option.strip()] = value.strip()
-    return Reference(name, options)
+    return options
 
 
 def parse_references(texts: tuple[str, ...] | list[str]) -> list[Reference]:

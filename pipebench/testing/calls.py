@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pipebench.bench.searches.search import GRACE_S
+from pipebench.domain.artefact import Cell
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
@@ -53,7 +54,7 @@ class Answer(Value, frozen=True, kw_only=True):
     counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
     workers: processes that it started, as seen while it ran. undeclared: names that it asked its context for and
-    does not declare to call. flaws: of an artefact.
+    does not declare to call. flaws: of an artefact. cells: what an artefact runs, the small part of it.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Answer(Value, frozen=True, kw_only=True):
     workers: int = 0
     undeclared: tuple[str, ...] = ()
     flaws: tuple[str, ...] = ()
+    cells: tuple[Cell, ...] = ()
 
     def late_s(self, limit_s: float) -> float:
         """How long after a limit and the host's grace it ended; 0 for in time.

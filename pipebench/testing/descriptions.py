@@ -115,19 +115,32 @@ def option_texts(component: Component) -> list[tuple[str, str]]:
     return found
 
 
-def accepts_value(component: Component, option: str, text: str) -> bool:
-    """Whether the options type takes the value. Raises Failed when it fails in any way but PipebenchError."""
+def changing_texts(component: Component) -> list[tuple[str, str]]:
+    """Of these, what the options type takes and what is no default: with those the other checks call it.
+
+    Raises Failed for an options type that fails in any way but PipebenchError.
+    """
+    plain = {info.name: info.default for info in msgspec.structs.fields(component.options)}
+    return [
+        (option, text)
+        for option, text in option_texts(component)
+        for options in _accepted(component, option, text)
+        if (type(getattr(options, option)), getattr(options, option)) != (type(plain[option]), plain[option])
+    ]
+
+
+def _accepted(component: Component, option: str, text: str) -> list[Value]:
+    """The options with this value, or nothing where it is refused."""
     try:
-        typed_options(Reference(component.name, {option: text}), component.options)
+        return [typed_options(Reference(component.name, {option: text}), component.options)]
     except PipebenchError:
-        return False
+        return []
     except Exception as error:
         raise Failed(f"{option}={text}: {type(error).__name__} while it is read: {error}") from None
-    return True
 
 
 def tried_options(subject: CheckTarget, call_for: Callable[[str], Call]) -> None:
-    """Each option is explained, and each value taken without a crash.
+    """Each option is explained, and each value but its default taken without a crash.
 
     call_for: what to call, by label.
     """
@@ -135,11 +148,7 @@ def tried_options(subject: CheckTarget, call_for: Callable[[str], Call]) -> None
     check_option_docs(component)
     if not option_texts(component) or subject.label != component.name:
         raise Waived("it has no options to try")
-    labels = [
-        f"{component.name}[{option}={text}]"
-        for option, text in option_texts(component)
-        if accepts_value(component, option, text)
-    ]
+    labels = [f"{component.name}[{option}={text}]" for option, text in changing_texts(component)]
     given = answers([call_for(label) for label in labels]).values()
     first_failure(found for answer in given for found in (breakdown(answer), undeclared_call(answer)))
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from pipebench.bench.components import ready_planner, ready_scheduler
 from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.formats.profiles.shipped import profile_names
 from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 from pipebench.testing import cases
 from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import discovery, metadata
@@ -19,15 +23,16 @@ from pipebench.testing.schedulers import scheduler_checks
 from pipebench.testing.sessions import RepeatedCalls, breakdown
 from pipebench.testing.sources import format_checks, model_checks, profiler_checks
 from pipebench.testing.targets import CheckTarget, check_targets
-from pipebench.testing.verdicts import Check, CheckOutcome, ConformanceReport, first_failure, outcome_of
+from pipebench.testing.verdicts import Check, CheckOutcome, ConformanceReport, Failed, first_failure, outcome_of
 
 
 def artefact_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
     """Claims, cells, and a judge that gives one finding for each claim even without results."""
-    del host
     call = Call(name="artefact", slot="artefacts", component=subject.label)
     asked = RepeatedCalls([call], lambda given, name: replace(given, name=name))
     yield "judge", partial(_claims_judged, asked)
+    yield "cells", partial(_cells_can_run, host, asked)
+    yield "determinism", asked.determinism
     yield "silence", asked.silence
     yield "state", asked.state
 
@@ -36,6 +41,23 @@ def _claims_judged(asked: RepeatedCalls) -> None:
     """Claims, something to run, and one finding for each claim even where nothing has run."""
     answer = asked.first["artefact"]
     first_failure([breakdown(answer), *answer.flaws])
+
+
+def _cells_can_run(host: Host, asked: RepeatedCalls) -> None:
+    """What the cells name is there: planners and schedulers with their options, models, profiles."""
+    answer = asked.first["artefact"]
+    first_failure([breakdown(answer)])
+    for cell in answer.cells:
+        try:
+            ready_planner(host, parse_reference(cell.planner))
+            if cell.scheduler is not None:
+                ready_scheduler(host, cell.scheduler)
+            if cell.model is not None:
+                host.find("models", parse_reference(cell.model).name)
+        except PipebenchError as error:
+            raise Failed(f"the cell {dict(cell.at)}: {error}") from None
+        if cell.profile is not None and cell.profile not in profile_names() and not Path(cell.profile).is_file():
+            raise Failed(f"the cell {dict(cell.at)}: {unknown('profile', cell.profile, profile_names())}")
 
 
 CHECKS: dict[str, Callable[[Interview], None]] = {

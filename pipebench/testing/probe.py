@@ -25,7 +25,7 @@ from pipebench.bench.plugin_results import (
 )
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
-from pipebench.domain.artefact import Claim, Figure
+from pipebench.domain.artefact import Cell, Claim, Figure
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -36,6 +36,14 @@ from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
 from pipebench.testing.calls import Answer, Call, Ending
+
+
+def exact_cells(name: str, made: Any) -> tuple[Cell, ...]:
+    """The cells of an artefact's small part. Raises PipebenchError for what is no cell."""
+    cells = tuple(made.suite(False))
+    if not all(isinstance(cell, Cell) for cell in cells):
+        raise PipebenchError(f"artefact {name!r}: suite(False) holds what is no Cell")
+    return cells
 
 
 def artefact_flaws(made: Any) -> Iterator[str]:
@@ -291,7 +299,7 @@ def _answer_fields(services: HostServices, component: Component, call: Call, ret
         case "models":
             return {"graph": exact_graph(name, returned)}
         case "artefacts":
-            return {"flaws": tuple(artefact_flaws(returned))}
+            return {"flaws": tuple(artefact_flaws(returned)), "cells": exact_cells(name, returned)}
     return {"profile": exact_profile(f"{call.slot.removesuffix('s')} {name!r}", returned)}
 
 

@@ -14,8 +14,9 @@ from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.formats.files import write_file
 from pipebench.formats.profiles.files import FORMATS
 from pipebench.hooks import API_VERSION
+from pipebench.hooks.descriptors import SLOTS as DESCRIPTORS
 
-SLOTS = ("planner", "scheduler", "executor", "profiler", "format")
+SLOTS = tuple(slot.removesuffix("s") for slot in DESCRIPTORS)
 TEMPLATES = "templates"
 SUFFIX = ".tmpl"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -48,6 +49,7 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
         raise PipebenchError(f"{str(target)!r} exists already", "choose another name, or remove it")
     words = {
         "name": name,
+        "component": component_name(name, slot),
         "module": module,
         "slot": slot,
         "version": pipebench.__version__,
@@ -59,6 +61,11 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
     root = files("pipebench.testing") / TEMPLATES
     contents = {**_fill_templates(root / "common", "", words), **_fill_templates(root / slot, "", words)}
     return PackageTemplate(target, name, module, contents)
+
+
+def component_name(name: str, slot: str) -> str:
+    """The component of a new package: of its name, but an artefact is one figure of those that it may get."""
+    return f"{name}/fig1" if slot == "artefact" else name
 
 
 def write_package(package: PackageTemplate) -> list[str]:
@@ -82,8 +89,8 @@ def _module_name(name: str, taken: set[str], slot: str) -> str:
             f"at most {LONGEST_NAME}",
             f"such as {_nearest_valid(name)!r}",
         )
-    if name in taken:
-        raise PipebenchError(f"there is a {slot} {name!r} already", f"such as 'my-{name}'")
+    if component_name(name, slot) in taken:
+        raise PipebenchError(f"there is a {slot} {component_name(name, slot)!r} already", f"such as 'my-{name}'")
     if name in RESERVED:
         raise PipebenchError(f"{name!r} is {RESERVED[name]}", f"such as 'my-{name}'")
     if slot == "format" and (reader := _reader_of(f".{name}")) is not None:

@@ -126,7 +126,10 @@ def answer_digest(answer: Answer) -> str:
     """What an answer holds, times and processes apart."""
     reason = answer.reason if answer.ending != "returned" else ""
     return digest(
-        (answer.ending, answer.result, answer.schedule, answer.trace, answer.profile, answer.graph, reason)
+        (
+            *(answer.ending, answer.result, answer.schedule, answer.trace, answer.profile, answer.graph, reason),
+            answer.cells,
+        )
     )
 
 

@@ -18,7 +18,10 @@ WAIVED = "PIPEBENCH_WAIVED"
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """One component under check. waived: "name of a check" to the author's reason. point: None for a file."""
+    """One component under check. waived: "name of a check" to the author's reason.
+
+    point: None for a file and a program.
+    """
 
     slot: str
     label: str
@@ -29,17 +32,15 @@ class CheckTarget:
 
 
 def check_targets(host: Host, target: str) -> list[CheckTarget]:
-    """The components that `target` names: a component, a distribution, an entry point, or ./file.py.
+    """The components that `target` names: a component, a distribution, an entry point, ./file.py or cmd:program.
 
     Raises PipebenchError with the nearest name when there are none, and with the cause when a plugin of that
     name could not be loaded.
     """
     reference = parse_reference(target)
-    if reference.is_script:
+    if reference.is_script or reference.is_program:
         component = ready_planner(host, reference).component
         return [CheckTarget("planners", target, component, USER, {})]
-    if reference.is_program:
-        raise PipebenchError(f"{target}: only plugins and Python files are checked", "write ./planner.py")
     points = {str(provider_of(point)): point for point in installed_entry_points()}
     found = [
         CheckTarget(

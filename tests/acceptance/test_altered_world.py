@@ -38,11 +38,36 @@ PLANNERS = (
     "uniform",
 )
 SCRIPT = """
-import json, sys
-from pipebench.hooks.manager import Host
-from pipebench.testing.kit import check_plugin
+import json, sys, tempfile
 
-host, outcomes = Host(), {}
+from msgspec import Raw, msgpack
+from msgspec.structs import replace
+
+from pipebench.hooks.manager import Host
+from pipebench.testing import probe, sessions
+from pipebench.testing.calls import Answer
+from pipebench.testing.kit import check_plugin
+from pipebench.testing.planners import questions
+
+host, known, outcomes = Host(), {}, {}
+
+
+def answers(calls):
+    # Each call once, in this process. The kit makes calls twice and in processes of their own, to see whether
+    # they differ and what they leave behind: the checks that are run here do not look at that.
+    return {call.name: replace(answer(msgpack.encode(replace(call, name=""))), name=call.name) for call in calls}
+
+
+def answer(call):
+    if call not in known:
+        with tempfile.TemporaryDirectory() as empty:
+            sent = []
+            probe.make_calls(host, msgpack.encode((empty, [Raw(call)])), sent.append)
+        known[call] = msgpack.decode(sent[0], type=Answer)
+    return known[call]
+
+
+sessions.answers = questions.answers = answers
 for planner in sys.argv[2].split(","):
     report = check_plugin(host, planner, only=sys.argv[1].split(","))
     outcomes[planner] = [(each.check, each.status, each.reason) for each in report.outcomes]

@@ -30,6 +30,9 @@ class Copy:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "profiles").symlink_to(ROOT / "profiles")
         (folder / "mine.py").write_text(MINE)
+        path = os.pathsep.join(map(str, (folder, folder / "plugins")))
+        # Keys read sources. Python runs the kernels, which numba would compile again after each edit.
+        self.environment = {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
 
     def compare(self, *more: str) -> tuple[set[str], str]:
         """The planners that ran, and the line about the store."""
@@ -38,7 +41,7 @@ class Copy:
             [sys.executable, "-m", "pipebench", "compare", *arguments, "--mini-batch", "2", "--micro-batch", "1",
              "--out", "store", "--json", *more],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (self.folder, self.folder / "plugins")))},
+            env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
             check=False,

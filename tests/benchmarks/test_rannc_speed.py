@@ -15,9 +15,9 @@ from tests.plugins.running import services
 
 
 @cache
-def large() -> Problem:
+def bert(layers: int) -> Problem:
     spec = WorkloadSpec(
-        model="bert[layers=256,hidden=2048]",
+        model=f"bert[layers={layers},hidden=2048]",
         cluster="rannc",
         devices=32,
         mini_batch=256,
@@ -28,8 +28,8 @@ def large() -> Problem:
 
 @pytest.mark.parametrize("variant", ["paper", "released", "best"])
 def test_the_largest_bert(benchmark: Any, variant: str) -> None:
-    """The issue asks for less than 60 s."""
-    problem = large()
+    """The issue asks for less than 60 s. Where nothing is timed, 24 layers show that it runs."""
+    problem = bert(256 if benchmark.enabled else 24)
 
     def search() -> object:
         return plan(problem, Context(options=RaNNCOptions(variant=variant), services=services()))  # type: ignore[arg-type]

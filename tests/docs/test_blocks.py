@@ -41,7 +41,9 @@ class Reader:
         elif block.language == "text":
             shown = {plain(line) for line in self._printed.splitlines()}
             for line in block.text.splitlines():
-                assert any(each.startswith(plain(line)) for each in shown), f"not printed: {line}\n{self._printed}"
+                assert any(each.startswith(plain(with_this_python(line))) for each in shown), (
+                    f"not printed: {line}\n{self._printed}"
+                )
 
     def _run(self, line: str) -> str:
         command, _, remark = line.partition("  # exits ")
@@ -70,8 +72,12 @@ class Reader:
 
 def words(command: str) -> list[str]:
     """As a shell splits them; `python` in a cmd: is this one."""
-    found = re.findall(r'"[^"]*"|\S+', command)
-    return [word.strip('"').replace("cmd:python ", f"cmd:{sys.executable} ") for word in found]
+    return [with_this_python(word.strip('"')) for word in re.findall(r'"[^"]*"|\S+', command)]
+
+
+def with_this_python(text: str) -> str:
+    """The text with this Python as that of its commands."""
+    return text.replace("cmd:python ", f"cmd:{sys.executable} ")
 
 
 def plain(line: str) -> str:

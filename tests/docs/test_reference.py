@@ -2,20 +2,27 @@
 
 import importlib.util
 import inspect
+import json
 import re
 from types import ModuleType
+from typing import Any
 
+import msgspec
 import pytest
 
 from pipebench.cli.commands.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.cli.main import COMMANDS
+from pipebench.domain.document import KINDS
+from pipebench.domain.result import PlanResult
 from pipebench.hooks import specs
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Host
+from pipebench.hooks.program_call import VARIABLES, Variable
 from tests.cli.command_line import CommandLine
 from tests.docs.pages import DOCS
 
 REFERENCE = DOCS / "reference"
+FIELDS = ("documents.md", "programs.md")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +35,9 @@ def generate() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md"])
+@pytest.mark.parametrize(
+    "page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md", *FIELDS]
+)
 def test_a_page_is_as_the_generator_makes_it(generate: ModuleType, page: str) -> None:
     assert page in generate.PAGES
     assert (REFERENCE / page).read_text() == generate.page(page), "python docs/generate.py"
@@ -73,6 +82,74 @@ def test_every_component_that_ships_is_listed_with_its_source() -> None:
             assert f"### `{name}`\n\n{registered.component.summary}" in text
             if slot in ("planners", "schedulers", "executors", "profilers"):
                 assert f"**`{name}`**" in explained, f"explanation/algorithms.md says nothing of {name}"
+
+
+def structs(annotation: Any) -> set[type[msgspec.Struct]]:
+    """The classes that a type is made of, as msgspec sees them."""
+    found: set[type[msgspec.Struct]] = set()
+    waiting = [msgspec.inspect.type_info(annotation)]
+    while waiting:
+        info = waiting.pop()
+        if isinstance(info, msgspec.inspect.StructType):
+            if info.cls in found:
+                continue
+            found.add(info.cls)
+            waiting += [field.type for field in info.fields]
+        parts = [getattr(info, name, ()) for name in ("types", "item_types")]
+        waiting += [part for each in parts for part in each]
+        waiting += [getattr(info, name) for name in ("item_type", "key_type", "value_type") if hasattr(info, name)]
+    return found
+
+
+DOCUMENTED = {
+    each.__name__: each
+    for each in structs(PlanResult) | {s for kind in ("problem", "plan", "result") for s in structs(KINDS[kind])}
+}
+
+
+def test_the_tables_of_costs_are_documented() -> None:
+    named = {
+        "Problem",
+        "Plan",
+        "PlanResult",
+        "Profile",
+        "OperatorGraph",
+        "DeviceCosts",
+        "OperatorCosts",
+        "DeviceType",
+    }
+    assert named <= DOCUMENTED.keys()
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTED))
+def test_every_field_is_in_the_reference_with_its_meaning(name: str) -> None:
+    kind = DOCUMENTED[name]
+    page = (REFERENCE / "documents.md").read_text()
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    cells = [re.split(r"(?<!\\)\|", line) for line in section.splitlines() if line.startswith("| `")]
+    rows = {row[1].strip(" `"): row[4].strip() for row in cells}
+    inherited = {
+        field.name for base in kind.__bases__ if base is PlanResult for field in msgspec.structs.fields(base)
+    }
+    assert rows.keys() >= {field.name for field in msgspec.structs.fields(kind)} - inherited
+    for field, text in rows.items():
+        assert len(text) > 3, f"{name}.{field} has no text: write `{field}: …` into the docstring of {name}"
+    if inherited:
+        assert "[PlanResult](#planresult)" in section
+
+
+@pytest.mark.parametrize("kind", ["problem", "plan", "bare-plan", "result", "profile", "schedule"])
+def test_a_schema_says_what_each_field_means(pipebench: CommandLine, kind: str) -> None:
+    printed = json.loads(pipebench("schema", kind).out)
+    for name, definition in printed["$defs"].items():
+        for field, about in definition["properties"].items():
+            assert field == "type" or about.get("description"), f"{name}.{field}"
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
+def test_every_variable_of_a_program_is_in_the_reference(variable: Variable) -> None:
+    page = (REFERENCE / "programs.md").read_text()
+    assert f"| `{variable.name}` | {variable.text} |" in page
 
 
 def test_every_link_leads_somewhere() -> None:

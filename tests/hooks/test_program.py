@@ -1,20 +1,56 @@
 """Programs as planners: the command line, what they leave behind, and time."""
 
+import json
+import os
+import shlex
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from pipebench.domain.document import encode
-from pipebench.domain.errors import PipebenchError, PluginNotLoaded, UnsupportedProblem
+from pipebench.domain.document import PlannedProblem, encode
+from pipebench.domain.errors import InfeasibleProblem, PipebenchError, PluginNotLoaded, UnsupportedProblem
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult, ProgramResult
+from pipebench.domain.schedule import FiniteSchedule, Lane
+from pipebench.hooks import program
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench.hooks.program import run_program, split_command
+from pipebench.hooks.program import find_program, split_command
+from pipebench.hooks.program import run_program as run_found
+from pipebench.hooks.program_call import THREAD_LIMITS, VARIABLES, ProgramOptions
 from pipebench.hooks.script import load_script
 from tests.builders import chain_problem, cluster, stages_plan
 
 PROBLEM = chain_problem([1], [1], cluster(1))
 PLAN = stages_plan([[0]])
+SCHEDULE = FiniteSchedule(lanes=(Lane(devices=(0,), stage=(0, 0), micro_batch=(0, 0), kinds="FB"),))
+
+
+def run_program(command: str, problem: Problem, context: Context) -> PlanResult:
+    return run_found(find_program(command), problem, context)
+
+
+def printing(document: bytes, folder: Path) -> str:
+    """A command that writes the document to its output."""
+    (folder / "document.json").write_bytes(document)
+    return f"cat {shlex.quote(str(folder / 'document.json'))}"
+
+
+def environment(context: Context, folder: Path, problem: Problem = PROBLEM) -> dict[str, str]:
+    """The environment of a program that is run with this context."""
+    (folder / "plan.json").write_bytes(encode("bare-plan", PLAN))
+    seen = folder / "environment.json"
+    code = (
+        f"import json, os; json.dump(dict(os.environ), open({str(seen)!r}, 'w')); print(open('plan.json').read())"
+    )
+    (folder / "told.py").write_text(code.replace("'plan.json'", repr(str(folder / "plan.json"))))
+    run_program(f"{sys.executable} {folder / 'told.py'}", problem, context)
+    told: dict[str, str] = json.loads(seen.read_text())
+    return told
 
 
 @pytest.fixture
@@ -85,3 +121,153 @@ def test_a_script_that_leaves_is_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(PluginNotLoaded, match="SystemExit: 4"):
         load_script(str(file))
     assert "pipebench_script_leaving_script" not in sys.modules
+
+
+def test_a_program_is_told_what_a_function_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    monkeypatch.setenv("PIPEBENCH_SEED", "of the user")
+    context = Context(
+        options=ProgramOptions(options={"depth": "3", "all": "true"}),
+        seed=7,
+        deadline_s=time.monotonic() + 60,
+        scheduler="zb-v",
+        placements=("v", "apart"),
+    )
+    told = environment(context, tmp_path, chain_problem([1], [1], cluster(4)))
+    assert json.loads(told["PIPEBENCH_OPTIONS"]) == {"all": "true", "depth": "3"}
+    assert told["PIPEBENCH_SEED"] == "7"
+    assert 50 < float(told["PIPEBENCH_DEADLINE_S"]) <= 60
+    assert told["PIPEBENCH_DEVICES"] == "4"
+    assert told["PIPEBENCH_SCHEDULER"] == "zb-v"
+    assert json.loads(told["PIPEBENCH_PLACEMENTS"]) == ["v", "apart"]
+    assert {told[name] for name in ("PIPEBENCH_THREADS", *THREAD_LIMITS)} == {"1"}
+    assert {variable.name for variable in VARIABLES} <= told.keys()
+
+
+def test_what_is_not_said_is_empty_or_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIPEBENCH_DEADLINE_S", "of the user")
+    told = environment(Context(options=None), tmp_path)
+    assert "PIPEBENCH_DEADLINE_S" not in told
+    assert (told["PIPEBENCH_OPTIONS"], told["PIPEBENCH_PLACEMENTS"], told["PIPEBENCH_SCHEDULER"]) == (
+        "{}",
+        "[]",
+        "",
+    )
+
+
+def test_a_result_arrives_with_every_field_and_its_counters(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {
+        "plan": PLAN,
+        "schedule": SCHEDULE,
+        "scheduler": "mine",
+        "claimed_s": 2.5,
+        "claimed_native": 9.0,
+        "claimed_unit": "cycles",
+        "lower_bound_s": 1.5,
+        "bound_scope": "two stages",
+        "termination": "limit",
+        "notices": ("stopped early",),
+    }
+    assert fields.keys() == set(PlanResult.__struct_fields__)
+    for name, value in fields.items():
+        default = next(info.default for info in msgspec.structs.fields(PlanResult) if info.name == name)
+        assert value != default, f"{name}: a default would arrive as well"
+    document = encode("result", ProgramResult(**fields, counters={"states": 12, "cuts": 0}))
+    context = Context(options=None, counters={"states": 1})
+    found = run_program(printing(document, tmp_path), PROBLEM, context)
+    assert type(found) is PlanResult
+    assert found == PlanResult(**fields)
+    assert context.counters == {"states": 13, "cuts": 0}
+
+
+def test_a_plan_with_its_schedule_is_read(tmp_path: Path) -> None:
+    document = encode("plan", PlannedProblem(problem=PROBLEM, plan=PLAN, schedule=SCHEDULE))
+    assert run_program(printing(document, tmp_path), PROBLEM, Context(options=None)).schedule == SCHEDULE
+
+
+def result_with(**changed: object) -> bytes:
+    plain = json.loads(encode("result", ProgramResult(plan=PLAN)))
+    plain["content"] |= changed
+    return json.dumps(plain).encode()
+
+
+STAGE = {"operators": ["op0"], "devices": [0], "micro_batch": "8"}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (result_with(claimed_s="fast"), "at $.content.claimed_s: Expected `float | null`, got `str`"),
+        (result_with(termination="best"), "at $.content.termination: Invalid enum value 'best'"),
+        (
+            result_with(plan={"stages": [STAGE]}),
+            "at $.content.plan.stages[0].micro_batch: Expected `int`, got `str`",
+        ),
+        (result_with(counters={"states": 1.5}), "at $.content.counters[...]: Expected `int`, got `float`"),
+        (result_with(counters={"states": -3}), "at $.content: counter 'states' is -3, a count is not negative"),
+        (result_with(notices="one"), "at $.content.notices: Expected `array`, got `str`"),
+        (result_with(schedule={"type": "finite"}), "at $.content.schedule: Object missing required field `lanes`"),
+        (result_with(claim=1), "at $.content: Object contains unknown field `claim`"),
+        (b"", "it is empty (write a document of kind result to stdout)"),
+        (encode("problem", PROBLEM), "holds a problem, not a plan (write one of result, bare-plan, plan)"),
+    ],
+)
+def test_output_that_is_wrong_is_named_by_its_path(document: bytes, reason: str, tmp_path: Path) -> None:
+    context = Context(options=None)
+    with pytest.raises(PipebenchError) as caught:
+        run_program(printing(document, tmp_path), PROBLEM, context)
+    assert str(caught.value) == f"output of cmd:cat: {reason}"
+    assert context.counters == {}
+
+
+def test_messages_hold_no_arguments_of_the_command() -> None:
+    for code, kind in ((3, PipebenchError), (10, InfeasibleProblem)):
+        with pytest.raises(kind) as caught:
+            run_program(f"sh -c 'exit {code}' --token=secret", PROBLEM, Context(options=None))
+        assert "secret" not in str(caught.value)
+
+
+def test_the_end_of_stderr_is_passed_on(plan_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run_program(f"sh -c 'echo tried 3 cuts >&2; cat {plan_file}'", PROBLEM, Context(options=None))
+    assert capfd.readouterr().err == "tried 3 cuts\n"
+
+
+def test_a_command_runs_in_another_folder_than_it_was_typed_in(
+    plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    away = tmp_path / "away"
+    away.mkdir()
+    Path("run.sh").write_text('#!/bin/sh\ncat "$1"\n')
+    Path("run.sh").chmod(0o755)
+    commands = ("./run.sh plan.json", "sh run.sh plan.json", "away/../run.sh ./plan.json", "'./run.sh plan.json'")
+    programs = [find_program(command) for command in commands]
+    assert find_program("./run.sh away").words[1] == "away", "a word that names no file is a word"
+    os.chdir(away)
+    for found in programs:
+        assert run_found(found, PROBLEM, Context(options=None)).plan == PLAN
+
+
+def test_a_command_in_quotes_is_what_stands_between_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert split_command("'sh -x --y=[1]'") == ["sh", "-x", "--y=[1]"]
+    Path("sh -x").write_text("#!/bin/sh\n")
+    Path("sh -x").chmod(0o755)
+    assert split_command("'./sh -x'") == ["./sh -x"], "a program of that name is that program"
+
+
+def test_the_problem_of_a_program_is_the_whole_problem(tmp_path: Path) -> None:
+    problem = replace(PROBLEM, overlap=0.5)
+    kept = tmp_path / "problem.json"
+    plan = printing(encode("bare-plan", PLAN), tmp_path)
+    run_program(f"sh -c 'cat > {kept}; {plan}'", problem, Context(options=None))
+    assert kept.read_bytes() == encode("problem", problem)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_output_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MAX_FILE_BYTES", 2**20)
+    began = time.monotonic()
+    with pytest.raises(PipebenchError, match="it wrote a file of more than 1048576 bytes"):
+        run_program("yes", PROBLEM, Context(options=None, deadline_s=began + 60))
+    assert time.monotonic() - began < 50

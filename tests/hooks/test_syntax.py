@@ -96,12 +96,61 @@ def test_options_are_described() -> None:
         ("cmd:./p [1,cmd:./q ]", ["cmd:./p [1", "cmd:./q ]"]),
         (r"cmd:./p it\'s,a", [r"cmd:./p it\'s", "a"]),
         (r'cmd:./p "a\",b",c', [r'cmd:./p "a\",b"', "c"]),
+        ("cmd:./p[a=1,b=2],uniform", ["cmd:./p[a=1,b=2]", "uniform"]),
+        ("cmd:'./p --x'[a=1],cmd:./q --y[b=2] , r", ["cmd:'./p --x'[a=1]", "cmd:./q --y[b=2]", "r"]),
+        ("cmd:./p [a=1],b", ["cmd:./p [a=1]", "b"]),
+        ("cmd:./p '--x[a=1,b=2]',b", ["cmd:./p '--x[a=1,b=2]'", "b"]),
         ("./o'brien.py,./d'arcy.py", ["./o'brien.py", "./d'arcy.py"]),
     ],
 )
 def test_a_command_reaches_to_the_next_comma_outside_quotes(text: str, parts: list[str]) -> None:
     assert split_list(text) == parts
     assert [str(reference) for reference in parse_references([text])] == parts
+
+
+COMMANDS = st.sampled_from(
+    ["./p", "./p --x", "'./p --x'", "./p 'a,[b'", './p "[a=1]"', "./p [1", "p [a=1]", r"a\[b"]
+)
+PROGRAMS = st.builds(
+    lambda command, options: Reference(f"cmd:{command}", {} if command.endswith("]") else options),
+    COMMANDS,
+    st.dictionaries(NAMES, VALUES, max_size=3),
+)
+
+
+@given(st.lists(st.one_of(REFERENCES, PROGRAMS), min_size=1, max_size=4, unique_by=str))
+def test_programs_that_are_printed_are_parsed_again(references: list[Reference]) -> None:
+    assert parse_references([",".join(map(str, references))]) == references
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("cmd:./p[depth=3]", "cmd:./p", {"depth": "3"}),
+        (" cmd:./p[ depth = 3 , all=true ] ", "cmd:./p", {"depth": "3", "all": "true"}),
+        ("cmd:'./p --x'[depth=3]", "cmd:'./p --x'", {"depth": "3"}),
+        ("cmd:python mine.py[depth=3]", "cmd:python mine.py", {"depth": "3"}),
+        ("cmd:./p a,b[depth=]", "cmd:./p a,b", {"depth": ""}),
+        ("cmd:'./p [depth=3]'", "cmd:'./p [depth=3]'", {}),
+        ("cmd:./p '[depth=3]'", "cmd:./p '[depth=3]'", {}),
+        ("cmd:./p [depth=3]", "cmd:./p [depth=3]", {}),
+        (r"cmd:./p\[depth=3]", r"cmd:./p\[depth=3]", {}),
+        ("cmd:./p[depth]", "cmd:./p[depth]", {}),
+        ("cmd:./p[1][a=2]", "cmd:./p[1]", {"a": "2"}),
+        ("cmd:./p[a=1][b=2]", "cmd:./p[a=1]", {"b": "2"}),
+        ("cmd:./p[a=1] --x", "cmd:./p[a=1] --x", {}),
+    ],
+)
+def test_options_of_a_program_stand_at_its_end(text: str, name: str, options: dict[str, str]) -> None:
+    reference = parse_reference(text)
+    assert (reference.name, reference.options) == (name, options)
+    assert reference.is_program
+    assert not reference.is_script
+
+
+def test_an_option_of_a_program_occurs_once() -> None:
+    with pytest.raises(PipebenchError, match="option 'a' occurs twice"):
+        parse_reference("cmd:./p[a=1,a=2]")
 
 
 @pytest.mark.parametrize("text", ['cmd:"abc', "a,cmd:./p 'b,c", 'cmd:./p "a,b\\'])

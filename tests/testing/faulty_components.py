@@ -51,7 +51,7 @@ def pipebench_formats():
 
 @hookimpl
 def pipebench_artefacts():
-    return [named(Artefact, "judge", paper="A paper")]
+    return [named(Artefact, fault, paper="A paper") for fault in ("judge", "cells", "determinism")]
 """
 
 WORK = '''
@@ -61,6 +61,8 @@ import time
 
 from msgspec.structs import replace
 
+from pipebench.artefacts.findings import claim_only
+from pipebench.domain.artefact import Cell, Claim, Figure
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
@@ -247,6 +249,24 @@ def format_accepts(data, context):
     return Profile(
         name="p", graph=graph, costs=(DeviceCosts(device_type="d", micro_batches=(1,), operators=(costs,)),)
     )
+
+class Fine:
+    claims = (Claim(name="fine", statement="all is well", where="section 1"),)
+    planner, mini_batch = "uniform", 8
+    def suite(self, full, profiles=()):
+        what = {"planner": self.planner, "profile": "resnet50", "devices": 2, "mini_batch": self.mini_batch}
+        return (Cell(at={"series": "one"}, **what),)
+    def judge(self, results):
+        return [claim_only(claim) for claim in self.claims]
+    def series(self, results):
+        return Figure(title="none")
+
+class artefact_cells(Fine):
+    planner = "unifrom"
+
+class artefact_determinism(Fine):
+    def __init__(self):
+        self.mini_batch = random.randint(1, 10**9)
 
 class artefact_judge:
     claims = ()

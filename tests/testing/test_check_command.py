@@ -104,7 +104,8 @@ def test_a_waiver_that_says_nothing_is_an_error(
         (["no-such-thing"], 2, "unknown plugin or component 'no-such-thing'"),
         (["madpip"], 2, "did you mean 'madpipe'?"),
         (["./missing.py"], 2, "there is no file './missing.py'"),
-        (["cmd:./planner"], 2, "only plugins and Python files are checked"),
+        (["cmd:./planner"], 2, "there is no program './planner'"),
+        (["cmd:./planner[depth]"], 2, "write cmd:./planner[option=value,…]"),
         (["uniform", "--only", "pinz"], 2, "did you mean 'pins'?"),
         (["uniform", "--only", "optimality"], 4, "no check ran"),
     ],
@@ -132,3 +133,55 @@ def test_a_plugin_that_does_not_load_is_named(
     done = pipebench("plugin", "check", "unlicensed-one")
     assert done.code == 3
     assert "no licence" in done.err
+
+
+def program(folder: Path, code: str) -> str:
+    """A command that runs Python in a file of that folder."""
+    (folder / "mine.py").write_text("import json, os, sys\n" + code)
+    return f"cmd:{sys.executable} mine.py"
+
+
+def test_a_program_is_checked_where_it_is_typed(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = program(tmp_path, "print('not today', file=sys.stderr)\nsys.exit(11)\n")
+    done = pipebench("plugin", "check", command)
+    assert done.code == 0, done.out
+    assert f"waived  planner {command}: validity-chain: refused: not today" in done.out
+    assert f"ok      planner {command}: state" in done.out
+    assert "discovery" not in done.out
+    assert "FAILED" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "told"),
+    [
+        ("pins", "sys.exit('no')", "no; exit with code 10 (infeasible) or 11 (unsupported)"),
+        ("infeasible", "plan(all=1)", "no plan fits devices of 1000 bytes, it returned one"),
+        (
+            "determinism",
+            "plan(claimed_s=100 + os.getpid())",
+            "two processes with the same seed get different results",
+        ),
+        ("counters", "plan(counters={'cuts': os.getpid()})", "counter 'cuts' is"),
+        ("claims", "plan(claimed_s=1e-9)", "the work alone takes"),
+        ("state", "open('left.txt', 'w'); plan()", "files in the current folder changed"),
+        ("validity-tiny", "plan(claimed_s='1')", "at content.claimed_s: Expected `float | null`, got `str`"),
+    ],
+)
+def test_the_faults_of_a_program_are_found(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: str, code: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function = """
+def plan(all=0, **said):
+    names = [each["name"] for each in json.load(sys.stdin)["content"]["profile"]["graph"]["operators"]]
+    stage = {"operators": names, "devices": [0], "micro_batch": 1}
+    print(json.dumps({"pipebench": "result", "version": 1, "content": {"plan": {"stages": [stage]}, **said}}))
+
+"""
+    done = pipebench("plugin", "check", program(tmp_path, function + code), "--only", check)
+    assert done.code == 1, done.out
+    assert told in done.out
+    assert not (tmp_path / "left.txt").exists()

@@ -61,6 +61,8 @@ OTHERS = {
     "format-accepts": {"garbage"},
     "format-sample": {"sample"},
     "artefact-judge": {"judge"},
+    "artefact-cells": {"cells"},
+    "artefact-determinism": {"determinism"},
 }
 
 

@@ -69,6 +69,23 @@ def test_the_planner_is_compared_with_those_that_ship(
     assert rows["my-planner"]["distribution"] == "pipebench-my-planner"
 
 
+def test_the_model_is_profiled_and_compared(packages: dict[str, Path], environment: dict[str, str]) -> None:
+    small = ("--models", "my-model[layers=4]", "--devices", "2", "--mini-batch", "8", "--json")
+    done = run(environment, packages["model"], "pipebench", "compare", "--planners", "uniform", *small)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["status"], row["model"]) == ("ok", "my-model[layers=4]")
+
+
+def test_the_figure_is_run_and_judged(
+    packages: dict[str, Path], environment: dict[str, str], tmp_path: Path
+) -> None:
+    arguments = ("reproduce", "my-artefact/fig1", "--out", str(tmp_path / "figures"))
+    done = run(environment, packages["artefact"], "pipebench", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "holds: Balanced cuts have at least the throughput of equal ones" in done.stdout
+
+
 def test_types_are_strict(packages: dict[str, Path], environment: dict[str, str], tmp_path: Path) -> None:
     sources = [str(package / "src") for package in packages.values()]
     done = run(environment, tmp_path, "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *sources)
@@ -108,7 +125,7 @@ def test_no_word_of_a_template_is_left(packages: dict[str, Path], slot: str) -> 
         ("madpipe", "planner", "there is a planner 'madpipe' already (such as 'my-madpipe')"),
         ("baselines", "planner", "'pipebench_baselines' is installed already"),
         ("mine", "planer", "unknown slot 'planer' (did you mean 'planner'?"),
-        ("mine", "model", "unknown slot 'model'"),
+        ("mine", "suite", "unknown slot 'suite'"),
     ],
 )
 def test_a_wrong_name_is_one_line_with_one_that_would_do(

@@ -94,7 +94,7 @@ def _without_options(words: Sequence[str], options: Sequence[str]) -> list[str]:
 
 PLANNERS_HELP = (
     "Names, name[option=value], ./file.py or cmd:program, by commas. "
-    "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'."
+    "A cmd: reaches to the next comma outside quotes, such as cmd:./planner --opt 'a,b'[depth=3]."
 )
 PLANS_HELP = (
     "Plans to score beside the others: plan files, megatron:LAYOUT, or files with a Megatron layout, "

@@ -6,18 +6,17 @@ from pipebench.domain.value import digest
 from pipebench.testing import cases
 from pipebench.testing.calls import Answer
 from pipebench.testing.cases import PROBLEM_CASES
-from pipebench.testing.descriptions import accepts_value, check_option_docs, option_texts
+from pipebench.testing.descriptions import changing_texts, check_option_docs, option_texts
 from pipebench.testing.planners.questions import AGAIN, FIRST, SHORT_S, Interview, Question
 from pipebench.testing.sessions import called_as_declared, left_nothing, printed_nothing, undeclared_call
 from pipebench.testing.verdicts import Waived, first_failure
 
 
 def options(interview: Interview) -> None:
-    """Choices, switches and extreme numbers, one at a time on the chain."""
+    """Choices, switches and extreme numbers, one at a time on the chain; defaults are tried by every check."""
     planner, subject = interview.planner, interview.subject
-    texts = option_texts(planner)
     check_option_docs(planner)
-    if not texts:
+    if not option_texts(planner):
         raise Waived("it has no options to try")
     if subject.label != planner.name:
         raise Waived("options are given with its name")
@@ -25,8 +24,7 @@ def options(interview: Interview) -> None:
     chain = cases.chain(mode)
     asked = [
         interview.question(mode, f"{option}={text}", chain, label=f"{planner.name}[{option}={text}]")
-        for option, text in texts
-        if accepts_value(planner, option, text)
+        for option, text in changing_texts(planner)
     ]
 
     def wrong() -> Iterator[str | None]:

@@ -8,7 +8,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.testing import cases
 from pipebench.testing.calls import Answer
-from pipebench.testing.planners.questions import AGAIN, FIRST, Interview, Question
+from pipebench.testing.planners.questions import AGAIN, FIRST, Interview, Question, refusal_of
 from pipebench.testing.verdicts import Waived, first_failure
 
 BROKEN = ("crashed", "hung", "died", "refused", "deadline")
@@ -63,7 +63,7 @@ def _wrong(interview: Interview, question: Question, answer: Answer) -> str | No
 def _breakdown(question: Question, answer: Answer) -> str | None:
     if answer.ending not in BROKEN:
         return None
-    remedy = "; raise InfeasibleProblem or UnsupportedProblem" if answer.ending in ("crashed", "refused") else ""
+    remedy = f"; {refusal_of(question.call)}" if answer.ending in ("crashed", "refused") else ""
     return f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
 
 
@@ -84,7 +84,7 @@ def capabilities(interview: Interview) -> None:
         if not getattr(declared, field)
     )
     if interview.subject.point is None:
-        return  # a file declares nothing
+        return  # a file and a program declare nothing
     plain = ["chain", "dag"] if declared.graphs == "dag" else ["chain"]
     first_failure(
         f"{question.call.name}: declared, and refused: {answer.reason}"

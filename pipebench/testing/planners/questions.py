@@ -11,6 +11,8 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.verdict import Verdict
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
+from pipebench.hooks.program import INFEASIBLE_EXIT, UNSUPPORTED_EXIT
+from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
 from pipebench.testing import cases
 from pipebench.testing.calls import LONG_S, Answer, Call
@@ -126,6 +128,13 @@ class Interview:
         plan, schedule = plan_of(answer)
         trace = self.services.simulate(question.problem, plan, schedule)
         return metrics(question.problem, plan, trace).seconds
+
+
+def refusal_of(call: Call) -> str:
+    """How the planner of a call says that there is no plan."""
+    if parse_reference(call.component).is_program:
+        return f"exit with code {INFEASIBLE_EXIT} (infeasible) or {UNSUPPORTED_EXIT} (unsupported)"
+    return "raise InfeasibleProblem or UnsupportedProblem"
 
 
 def plan_of(answer: Answer) -> tuple[Plan, Schedule]:

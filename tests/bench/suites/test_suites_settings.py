@@ -10,7 +10,7 @@ from pipebench.domain.errors import PipebenchError
 from tests.bench.suite_files import HEAD, workload, write
 
 FULL = """
-planners = ["madpipe", "./own.py", "/opt/other.py", "graphpipe,pipedream[order=level]", "cmd:./plan 'a,b'"]
+planners = ["madpipe", "./own.py", "/opt/a.py", "graphpipe,pipedream[order=level]", "cmd:./plan 'a,b',cmd:sh p.py"]
 regimes = ["async", "sync"]
 schedulers = ["1f1b"]
 executors = ["simulate"]
@@ -28,10 +28,11 @@ def test_what_the_command_line_leaves_open_the_suite_says(tmp_path: Path) -> Non
         planners=(
             "madpipe",
             str(tmp_path / "own.py"),
-            "/opt/other.py",
+            "/opt/a.py",
             "graphpipe",
             "pipedream[order=level]",
             "cmd:./plan 'a,b'",
+            "cmd:sh p.py",
         ),
         regimes=("async", "sync"),
         schedulers=("1f1b",),

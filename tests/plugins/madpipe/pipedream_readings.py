@@ -1,5 +1,7 @@
 """PipeDream's partition under three readings of its memory estimate, then 1F1B* (notes, section 3)."""
 
+from functools import cache
+
 from pipebench.algorithms.contiguous import partition_at
 from pipebench.domain.problem import Problem
 from tests.plugins.madpipe.brute_force import chain_of
@@ -16,9 +18,10 @@ def pipedream_period(problem: Problem, reading: str) -> int | None:
     chain, memory, gpus = chain_of(problem), problem.cluster.memory_bytes, problem.cluster.size
     length, cut = chain.length, chain.arrays.cut_ns[0]
     weights = chain.arrays.held // 3
+    memory_of, work_ns = cache(chain.memory), cache(chain.work_ns)
 
     def fits(first: int, end: int, behind: int) -> bool:
-        stage = chain.memory(first, end)
+        stage = memory_of(first, end)
         live = gpus if reading == "p" else behind
         if reading == "released":
             return (behind - 1) * (stage.per_micro_batch + int(weights[end] - weights[first])) <= memory
@@ -31,7 +34,7 @@ def pipedream_period(problem: Problem, reading: str) -> int | None:
         for end, (value, bounds) in reached.items():
             for first in range(end):
                 if fits(first, end, behind):
-                    found = max(value, chain.work_ns(first, end), int(cut[first]))
+                    found = max(value, work_ns(first, end), int(cut[first]))
                     if first not in following or found < following[first][0]:
                         following[first] = found, (first, *bounds)
         if 0 in following and (best is None or following[0][0] < best[0]):

@@ -14,6 +14,8 @@ from pipebench_torch import executor
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, image, problem_of, run, stages
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 WORKER = Path(__file__).with_name("as_nccl.py")
 
 

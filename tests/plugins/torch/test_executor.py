@@ -15,6 +15,8 @@ from pipebench.domain.workload import WorkloadSpec
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, image, problem_of, run, stages
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 CLOCK_NS = 2_000_000
 """How far a completed receive may be seen late, when the receiver was busy."""
 

@@ -105,6 +105,7 @@ def test_processes_of_this_machine() -> None:
     assert kind.source.startswith(f"measured over gloo, torch {version('torch')}, 20")
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("cards", "backend", "source", "memory"),
     [(1, "gloo", "measured over gloo, 2 processes on a card", 500), (2, "nccl", "measured over nccl", 1000)],

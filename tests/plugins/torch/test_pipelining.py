@@ -14,8 +14,17 @@ from pipebench_models.operators import linear
 from pipebench_torch.placing.chains import chain_of
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, image, problem_of, run, stages
+from tests.plugins.torch.warm import WarmProcess
+
+pytestmark = pytest.mark.usefixtures("warm")
 
 EQUAL = "gradients equal those of a single process"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_pipelining(warm_process: WarmProcess) -> None:
+    """torch.distributed.pipelining takes as long to import as torch itself."""
+    warm_process.ask(modules=["pipebench_torch.running.pipelining"])
 
 
 def deep(layers: int) -> OperatorGraph:

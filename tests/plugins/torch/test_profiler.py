@@ -126,6 +126,7 @@ def test_other_devices_are_refused() -> None:
         measured("tiny-mmt", request=replace(REQUEST, devices=(DeviceType(name="A100", memory_bytes=1),)))
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_captured_module_runs_in_stages() -> None:
     profile = measured(BUILD)
     names = [op.name for op in profile.graph.operators]
@@ -137,6 +138,7 @@ def test_a_captured_module_runs_in_stages() -> None:
     assert said == "gradients equal those of a single process: exactly, in float64"
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_table_that_two_operators_use_counts_once_and_is_not_cut() -> None:
     profile = measured("tests.plugins.torch.user_module:tied")
     graph = profile.graph

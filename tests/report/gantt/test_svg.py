@@ -40,11 +40,11 @@ def test_names_with_markup_are_words() -> None:
     assert "<script" not in text
 
 
-def test_a_million_tasks_are_drawn_together_and_it_is_said() -> None:
-    text = gantt_svg([gantt(long_trace(1_000_000))], "long")
+def test_a_hundred_thousand_tasks_are_drawn_together_and_it_is_said() -> None:
+    text = gantt_svg([gantt(long_trace(100_000))], "long")
     assert len(text) < 20_000
     assert any(
-        "1,000,000 tasks too short to be told apart are drawn together" in each for each in words(parsed(text))
+        "100,000 tasks too short to be told apart are drawn together" in each for each in words(parsed(text))
     )
 
 

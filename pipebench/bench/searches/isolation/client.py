@@ -24,11 +24,11 @@ from pipebench.bench.searches.request import SearchReport, SearchRequest
 from pipebench.bench.searches.search import GRACE_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
+from pipebench.hooks.program_call import THREAD_LIMITS, THREADS
 
 START_S, END_S = 60.0, 10.0
 KEPT_OUTPUT_BYTES = 4096
 MAX_REPORT_BYTES = 2**30
-ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM", "BLIS")
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
     "from pipebench.bench.searches.isolation.server import main; main()"
@@ -62,7 +62,7 @@ class Isolation:
             self._server = subprocess.Popen(
                 [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONHASHSEED": "0"} | {f"{name}_NUM_THREADS": "1" for name in ONE_THREAD},
+                env=os.environ | {"PYTHONHASHSEED": "0"} | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from pipebench.algorithms.jit import start_compiler
 from pipebench.bench.searches.calibration import calibrate
 from pipebench.bench.searches.isolation.child import become_child
 from pipebench.bench.searches.isolation.wire import BrokenWire, frame, receive_with_descriptors
@@ -48,6 +49,7 @@ def _prepare() -> Host:
     host = Host()
     for slot in ("planners", "schedulers", "executors"):
         host.slot(slot)
+    start_compiler()
     calibrate()
     gc.collect()
     gc.freeze()

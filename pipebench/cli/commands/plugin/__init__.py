@@ -6,7 +6,7 @@ from pipebench.cli.groups import lazy_group
 
 COMMANDS = {
     "new": "a complete package with a plugin that works",
-    "check": "the conformance kit on a plugin, a component or a file",
+    "check": "the conformance kit on a plugin, a component, a file or a program",
     "list": "what is installed, what each costs to import",
     "doctor": "what is broken, and the command that mends it",
 }

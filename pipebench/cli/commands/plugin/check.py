@@ -21,9 +21,9 @@ MARKS = {"passed": "ok", "waived": "waived", "failed": "FAILED"}
 def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
     """Check a plugin: does it do what it says, on problems small enough to know what is right?
 
-    NAME: a component, an installed distribution, or a planner in ./file.py. Every call is made in a process of
-    its own, with a limit. A check is waived where it does not apply, or where the plugin's PIPEBENCH_WAIVED says
-    why it does not hold. Exit code 0 when none failed, 1 when one did.
+    NAME: a component, an installed distribution, or a planner as ./file.py or cmd:program. Every call is made in
+    a process of its own, with a limit. A check is waived where it does not apply, or where the plugin's
+    PIPEBENCH_WAIVED says why it does not hold. Exit code 0 when none failed, 1 when one did.
     """
     from pipebench.testing.kit import check_plugin
 

@@ -10,7 +10,10 @@ from pipebench.cli.application import open_host, show_new_warnings
 @click.command()
 @click.argument("name")
 @click.option(
-    "--slot", default="planner", show_default=True, help="planner, scheduler, executor, profiler or format."
+    "--slot",
+    default="planner",
+    show_default=True,
+    help="planner, scheduler, executor, profiler, model, format or artefact.",
 )
 @click.option(
     "--into", type=click.Path(path_type=Path), default=Path(), help="The folder to put it in  [default: here]"
@@ -18,7 +21,8 @@ from pipebench.cli.application import open_host, show_new_warnings
 def command(name: str, slot: str, into: Path) -> int:
     """Write a complete package with a plugin that works: code, tests, README, a workflow for CI.
 
-    NAME: of the folder, the component and the distribution (pipebench-NAME). Nothing is overwritten.
+    NAME: of the folder, the component (of an artefact NAME/fig1) and the distribution (pipebench-NAME). Nothing is
+    overwritten.
     """
     from pipebench.testing.scaffold import SLOTS, new_package, write_package
 
