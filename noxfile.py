@@ -1,4 +1,5 @@
-"""The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s benchmarks`.
+"""The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s benchmarks`,
+`nox -s fuzz`.
 
 CI runs the same sessions in the environment that it has made, with `nox --no-venv`.
 """
@@ -83,6 +84,13 @@ def benchmarks(session: nox.Session) -> None:
     """Speed of kernels and searches, as ratios within one run."""
     session.install(*INSTALL)
     session.run("pytest", "tests/benchmarks", "--benchmark-enable", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Every reader and every command that takes a file, on 10^5 wrong inputs: `nox -s fuzz -- 5000` for fewer."""
+    session.install(*INSTALL)
+    session.run("python", "-m", "tests.fuzz", *session.posargs)
 
 
 @nox.session

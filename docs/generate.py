@@ -15,6 +15,7 @@ from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.domain.document import KINDS, VERSION
 from pipebench.domain.fields import field_texts, value_types
+from pipebench.domain.limits import MOST_OUTPUT_BYTES
 from pipebench.domain.value import Value
 from pipebench.domain.workload import SOURCES, workload_fields
 from pipebench.hooks import API_VERSION, specs
@@ -31,7 +32,6 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.program import (
     INFEASIBLE_EXIT,
     MAX_FILE_BYTES,
-    MAX_OUTPUT_BYTES,
     OUTPUT_KINDS,
     UNSUPPORTED_EXIT,
 )
@@ -221,7 +221,7 @@ document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
 plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
-{MAX_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MAX_FILE_BYTES} bytes, the output
+{MOST_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MAX_FILE_BYTES} bytes, the output
 included, ends the program.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.

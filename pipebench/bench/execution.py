@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pipebench.bench.environment import disturbance, usage
 from pipebench.bench.score import NS_PER_S, prediction_error, replayed_s
 from pipebench.bench.services import HostServices
+from pipebench.check import require_ordered, require_valid_plan
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.manager import Host
@@ -44,14 +46,16 @@ class Execution:
 def execute_plan(
     host: Host, planned: PlannedProblem, executor: str, timeout_s: float, trusted: frozenset[str] = frozenset()
 ) -> Execution:
-    """Simulate the plan, then run it. Raises PipebenchError where the executor does.
+    """Simulate the plan, then run it. Raises PipebenchError for an invalid plan, and where the executor does.
 
     trusted: import paths out of the plan that the executor may import.
     """
     problem, plan = planned.problem, planned.plan
     services = HostServices(host, deadline_s=time.monotonic() + timeout_s, trusted=trusted)
     scheduler = planned.scheduler or scheduler_for(problem.regime.mode)
+    require_valid_plan(problem, plan)
     schedule = planned.schedule or services.schedule(scheduler, problem, plan)
+    require_ordered(problem, plan, schedule)
     simulated = services.simulate(problem, plan, schedule)
     notices: list[str] = []
     before = usage()
@@ -62,11 +66,22 @@ def execute_plan(
     return gap(planned, schedule, simulated, measured, (*notices, *disturbance(before, usage())))
 
 
+def _require_stages_of(plan: Plan, trace: Trace) -> None:
+    strange = next((stage for stage in trace.stage if not 0 <= stage < len(plan.stages)), None)
+    if strange is not None:
+        raise PipebenchError(
+            f"the trace has tasks of stage {strange}, the plan has {len(plan.stages)} stages",
+            "give a trace of this plan",
+        )
+
+
 def gap(
     planned: PlannedProblem, schedule: Schedule, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()
 ) -> Execution:
-    """How far a simulated and a measured trace of one plan are apart."""
+    """How far a simulated and a measured trace of one plan are apart. Raises PipebenchError for another plan's."""
     problem, plan = planned.problem, planned.plan
+    for trace in (simulated, measured):
+        _require_stages_of(plan, trace)
     both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
     again = replayed_s(problem, plan, schedule, measured)
     times = [stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]

@@ -75,6 +75,8 @@ def run(arguments: list[str], alone: bool = False) -> int:
         _drop_output()
         return ExitCode.OK
     except Exception as error:
+        if _out_of_memory(error):
+            return _fail("out of memory: raise the limit (ulimit -v), or close other programs", ExitCode.USAGE)
         if isinstance(error, OSError) and error.errno in OUTPUT_FAILED and error.filename is None:
             _drop_output()
             return _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
@@ -83,6 +85,30 @@ def run(arguments: list[str], alone: bool = False) -> int:
         what = f"{type(error).__name__}: {error}"
         return _fail(f"internal error: {what} (PIPEBENCH_DEBUG=1 shows where)", ExitCode.INTERNAL)
     return returned if isinstance(returned, int) else ExitCode.OK
+
+
+NO_MEMORY = ("cannot allocate memory", "failed to map segment")
+"""What the dynamic loader says of a library for which there is no room."""
+
+
+def _memory_is_limited() -> bool:
+    """Whether allocations may fail at a limit: Python's own C code then loses errors on the way (SystemError)."""
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out: here, or for a library that the error says could not be loaded."""
+    while error is not None:
+        refused = isinstance(error, OSError) and error.errno == errno.ENOMEM
+        lost = isinstance(error, SystemError) and _memory_is_limited()
+        if refused or lost or isinstance(error, MemoryError):
+            return True
+        if any(words in str(error).lower() for words in NO_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _drop_output() -> None:

@@ -8,6 +8,7 @@ import click
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.limits import MOST_SEED
 from pipebench.domain.workload import Field, keyword_fields
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+SEED = click.IntRange(0, MOST_SEED)
+"""Seeds of everything random."""
 UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
 """Degrees that may be named, and must be 1."""
 

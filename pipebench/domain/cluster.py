@@ -6,14 +6,15 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from pipebench.domain.limits import MOST_SECONDS
 from pipebench.domain.value import (
     Value,
     require,
     require_count,
     require_name,
     require_rate,
-    require_seconds,
     require_unique,
+    short,
 )
 
 LinkMode = Literal["full", "half", "delay"]
@@ -44,7 +45,7 @@ class DeviceType(Value, frozen=True, kw_only=True):
         require_name("a device type", self.name)
         require(
             0 < self.memory_bytes <= MOST_MEMORY_BYTES,
-            f"device type {self.name!r}: memory is {self.memory_bytes}, it must be above zero and at most 2^62",
+            f"device type {self.name!r}: memory is {short(self.memory_bytes)}, it must be from 1 to 2^62 bytes",
         )
         rates = (*self.peak_flops.values(), self.memory_bandwidth_bytes_s, self.peer_bandwidth_bytes_s)
         for rate in rates:
@@ -72,7 +73,11 @@ class LinkLevel(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_name("a link level", self.name)
         require_count(f"link level {self.name!r}: group", self.group)
-        require_seconds(f"link level {self.name!r}: latency", (self.latency_s,))
+        require(
+            0 <= self.latency_s <= MOST_SECONDS,
+            f"link level {self.name!r}: latency is {short(self.latency_s)}, it must be from 0 to {MOST_SECONDS:g}",
+            "latency_s",
+        )
         require_rate(f"link level {self.name!r}: bandwidth", self.bandwidth_bytes_s)
         if self.shared_bandwidth_bytes_s is not None:
             require_rate(f"link level {self.name!r}: shared bandwidth", self.shared_bandwidth_bytes_s)

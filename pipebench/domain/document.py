@@ -5,15 +5,25 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.decoding import (
+    MALFORMED,
+    bounded_json,
+    collector_paused,
+    explanation,
+    require_elements,
+    require_unique_keys,
+    without_mark,
+)
+from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
 from pipebench.domain.fields import described
 from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.placement import PlacementKind, placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
 from pipebench.domain.result import ProgramResult
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, require_possible
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.value import Value
@@ -94,21 +104,51 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     Raises PipebenchError: malformed JSON, another kind, a newer version, or a field that is wrong (with its
     path inside the document).
     """
-    envelope = _open(data, source)
+    text = bounded_json(data, source)
+    envelope = _open(text, source)
     if envelope.pipebench != kind:
         raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
+    return _value(envelope, text, source)
+
+
+def decode_any(data: bytes, source: str) -> tuple[str, Any]:
+    """The kind and the value of a document of any kind. Raises PipebenchError as `decode`."""
+    text = bounded_json(data, source)
+    envelope = _open(text, source)
+    return envelope.pipebench, _value(envelope, text, source)
+
+
+def _value(envelope: _Envelope, text: bytes, source: str) -> Any:
+    kind = envelope.pipebench
+    content: bytes | msgspec.Raw = envelope.content
     try:
-        return msgspec.json.decode(_without_shared_devices(bytes(envelope.content)), type=KINDS[kind])
-    except msgspec.ValidationError as error:
-        raise PipebenchError(f"{source}: {_with_path(str(error))}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+        with collector_paused():
+            if kind in ("plan", "bare-plan") and b'"shared_devices"' in text:
+                require_elements(text, source, MOST_UNTYPED_ELEMENTS)
+                content = _without_shared_devices(envelope.content)
+            value = msgspec.json.decode(content, type=KINDS[kind])
+    except PipebenchError:
+        raise
+    except MALFORMED as error:
+        raise explanation(error, source, text, "$" if len(content) == len(text) else "$.content") from None
+    written = encode(kind, value)  # equal texts need no second look: what is encoded has each key once
+    if text != written and text[:-1] != written:
+        require_unique_keys(text, source, written)
+    if isinstance(value, Rows):
+        _require_possible_rows(value, source)
+    return value
 
 
-def _without_shared_devices(content: bytes) -> bytes:
+def _require_possible_rows(value: Rows, source: str) -> None:
+    for position, row in enumerate(value.rows):
+        try:
+            require_possible(row)
+        except InvalidValue as error:
+            raise PipebenchError(f"{source}: at rows[{position}]: {error}") from None
+
+
+def _without_shared_devices(content: msgspec.Raw) -> bytes:
     """The content with the placement of each plan in place of its former field `shared_devices`."""
-    if b'"shared_devices"' not in content:
-        return content
     document = msgspec.json.decode(content)
     for plan in (document, document.get("plan")) if isinstance(document, dict) else ():
         if isinstance(plan, dict) and "placement" not in plan and isinstance(plan.get("shared_devices"), bool):
@@ -152,7 +192,8 @@ def schema(kind: str) -> dict[str, Any]:
 
 def _open(data: bytes, source: str) -> _Envelope:
     try:
-        envelope = _bare_rows(data) or msgspec.json.decode(data, type=_Envelope)
+        text = without_mark(data)
+        envelope = _bare_rows(text) or msgspec.json.decode(text, type=_Envelope)
     except msgspec.ValidationError as error:
         if "unknown field" in str(error):
             raise PipebenchError(f"{source}: {error}") from None
@@ -160,8 +201,8 @@ def _open(data: bytes, source: str) -> _Envelope:
             f"{source}: not a pipebench document",
             'one starts with {"pipebench": KIND, "version": 1, "content": …}',
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PipebenchError(f"{source}: not valid JSON: {error}") from None
+    except MALFORMED as error:
+        raise explanation(error, source, data) from None
     if envelope.pipebench not in KINDS:
         raise PipebenchError(f"{source}: {unknown('document kind', envelope.pipebench, KINDS)}")
     if envelope.version != VERSION:
@@ -178,8 +219,3 @@ def _bare_rows(data: bytes) -> _Envelope | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return _Envelope("rows", VERSION, msgspec.Raw(data))
-
-
-def _with_path(message: str) -> str:
-    what, _, path = message.rpartition(" - at ")
-    return f"at {path.strip('`').replace('$', 'content', 1)}: {what}" if what else message

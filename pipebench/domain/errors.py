@@ -38,7 +38,14 @@ class PipebenchError(Exception):
 
 
 class InvalidValue(PipebenchError, ValueError):
-    """A value breaks its own rules; while a document is decoded the path inside it is added."""
+    """A value breaks its own rules; while a document is decoded the path inside it is added.
+
+    field: what breaks them, where it is one field or an element of it, such as forward_s[0].
+    """
+
+    def __init__(self, message: str, hint: str | None = None, field: str = "") -> None:
+        super().__init__(message, hint)
+        self.field = field
 
 
 class UnsupportedProblem(PipebenchError):
@@ -68,13 +75,18 @@ class PluginFailed(PipebenchError):
     exit_code = ExitCode.SOME_FAILED
 
 
+MOST_LISTED, MOST_COMPARED = 200, 2000
+"""Names that a hint lists, and among how many it looks for the closest: more would take seconds."""
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint that offers the closest valid name, or lists them all when none is close."""
     names = sorted(valid)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    close = get_close_matches(name[:MOST_LISTED], names, n=1, cutoff=0.5) if len(names) <= MOST_COMPARED else []
+    listed = ", ".join(names if len(names) <= MOST_LISTED else [*names[:MOST_LISTED], f"… ({len(names)} in all)"])
     if close:
-        return f"did you mean {close[0]!r}? Valid: {', '.join(names)}"
-    return f"valid: {', '.join(names)}" if names else "there are none"
+        return f"did you mean {close[0]!r}? Valid: {listed}"
+    return f"valid: {listed}" if names else "there are none"
 
 
 def unknown(what: str, name: str, valid: Iterable[str]) -> PipebenchError:

@@ -22,7 +22,7 @@ class Parameter(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_name("a parameter", self.name)
-        require_bytes(f"bytes of parameter {self.name!r}", (self.bytes,))
+        require_bytes(f"parameter {self.name!r}", bytes=self.bytes)
 
 
 class Tensor(Value, frozen=True, kw_only=True):
@@ -44,8 +44,10 @@ class Tensor(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_name("a tensor", self.name)
         require_bytes(
-            f"bytes of tensor {self.name!r}",
-            (self.forward_bytes_per_sample, self.gradient_bytes_per_sample, self.fixed_bytes),
+            f"tensor {self.name!r}",
+            forward_bytes_per_sample=self.forward_bytes_per_sample,
+            gradient_bytes_per_sample=self.gradient_bytes_per_sample,
+            fixed_bytes=self.fixed_bytes,
         )
 
 

@@ -1,5 +1,6 @@
 """Profile: an OperatorGraph plus what its operators cost on each device type."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
@@ -56,20 +57,19 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         require_name("an alternative", self.id)
-        require_count(f"alternative {self.id!r}: tensor_parallel", self.tensor_parallel)
-        require_seconds(f"alternative {self.id!r}: forward_s", self.forward_s)
-        require_seconds(f"alternative {self.id!r}: backward_s", self.backward_s)
-        for tensor, crossing in self.boundary_bytes.items():
-            require_bytes(f"alternative {self.id!r}: boundary_bytes of {tensor!r}", crossing)
+        owner = f"alternative {self.id!r}"
+        require_count(f"{owner}: tensor_parallel", self.tensor_parallel)
+        require_seconds(owner, "forward_s", self.forward_s)
+        require_seconds(owner, "backward_s", self.backward_s)
+        for tensor, (forward, backward) in self.boundary_bytes.items():
+            require_bytes(f"{owner}: boundary_bytes of {tensor!r}", forward=forward, backward=backward)
         require_bytes(
-            f"alternative {self.id!r}: bytes",
-            (
-                self.parameter_bytes,
-                self.saved_bytes_per_sample,
-                self.fixed_bytes,
-                self.collective_bytes,
-                self.transient_bytes_per_sample,
-            ),
+            owner,
+            parameter_bytes=self.parameter_bytes,
+            saved_bytes_per_sample=self.saved_bytes_per_sample,
+            fixed_bytes=self.fixed_bytes,
+            collective_bytes=self.collective_bytes,
+            transient_bytes_per_sample=self.transient_bytes_per_sample,
         )
 
 
@@ -93,16 +93,19 @@ class OperatorCosts(Value, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
 
     def __post_init__(self) -> None:
-        require_seconds(f"operator {self.operator!r}: forward_s", self.forward_s)
-        require_seconds(f"operator {self.operator!r}: backward_s", self.backward_s)
-        require_seconds(f"operator {self.operator!r}: weight_gradient_s", self.weight_gradient_s)
+        owner = f"operator {self.operator!r}"
+        require_seconds(owner, "forward_s", self.forward_s)
+        require_seconds(owner, "backward_s", self.backward_s)
+        require_seconds(owner, "weight_gradient_s", self.weight_gradient_s)
         for whole, part in zip(self.backward_s, self.weight_gradient_s, strict=False):
             require(
                 part <= whole * (1 + 1e-9),
-                f"operator {self.operator!r}: weight_gradient_s is {part}, more than the backward, {whole}",
+                f"{owner}: weight_gradient_s is {part}, more than the backward, {whole}",
             )
-        require_bytes(f"operator {self.operator!r}: bytes", (self.saved_bytes_per_sample, self.workspace_bytes))
-        require_unique(f"operator {self.operator!r}: alternative", (a.id for a in self.alternatives))
+        require_bytes(
+            owner, saved_bytes_per_sample=self.saved_bytes_per_sample, workspace_bytes=self.workspace_bytes
+        )
+        require_unique(f"{owner}: alternative", (a.id for a in self.alternatives))
 
     def alternative(self, identifier: str) -> Alternative:
         """The alternative of that id. Raises PipebenchError with the nearest one."""
@@ -234,6 +237,16 @@ class Profile(Value, frozen=True, kw_only=True):
     def device_types(self) -> tuple[str, ...]:
         """The device types that have costs."""
         return tuple(costs.device_type for costs in self.costs)
+
+    def require_work(self, device_types: Iterable[str]) -> None:
+        """Raise InvalidValue where every time on a device type is 0: no plan could be told from another."""
+        for device_type in device_types:
+            costs = self.on(device_type)
+            if not any(any(each.forward_s) or any(each.backward_s) for each in costs.operators):
+                raise InvalidValue(
+                    f"profile {self.name!r}: every time on device type {device_type!r} is 0",
+                    "measure it again, or write times above 0 into forward_s and backward_s of its operators",
+                )
 
     def on(self, device_type: str) -> DeviceCosts:
         """Costs on one device type. Raises InvalidValue with the types that there are."""

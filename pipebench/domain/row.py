@@ -1,10 +1,12 @@
 """Row: one finished trial."""
 
+from collections.abc import Iterator
 from typing import Literal
 
+from pipebench.domain.limits import LONGEST_S, MOST_COUNT, MOST_FIGURE
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.result import Termination
-from pipebench.domain.value import Value
+from pipebench.domain.value import Value, require
 from pipebench.domain.verdict import Fit, Witness
 
 Status = Literal["ok", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported", "skipped"]
@@ -97,3 +99,46 @@ class Row(Value, frozen=True, kw_only=True):
     plan_id: str | None = None
     schedule_id: str | None = None
     environment: dict[str, str] = {}
+
+
+_TIMES = tuple(name for name in Row.__struct_fields__ if name.endswith("_s"))
+_AMOUNTS = tuple(name for name in Row.__struct_fields__ if name.endswith("memory_bytes") or "throughput" in name)
+_RATIOS = ("gap", "measured_error", "bubble", "claimed_native")
+_COUNTS = ("devices", "mini_batch", "repetition", "stages", "depth", "micro_batch", "replicas", "in_flight")
+
+
+def require_possible(row: Row) -> None:
+    """What is read from a file is a row that a run can have. Raises InvalidValue that names the first figure.
+
+    Times are not negative and at most LONGEST_S. Bytes and rates are not negative and at most MOST_FIGURE. Counts
+    are not negative and at most MOST_COUNT.
+    """
+    for name, value in _figures(row, (*_TIMES, "search_samples")):
+        require(0 <= value <= LONGEST_S, f"{name} is {_short(value)}: seconds are from 0 to {LONGEST_S:g}")
+    for name, value in _figures(row, (*_AMOUNTS, "search_peak_bytes", "search_ratio")):
+        require(0 <= value <= MOST_FIGURE, f"{name} is {_short(value)}: it must be from 0 to {MOST_FIGURE:g}")
+    for name, value in _figures(row, (*_RATIOS, "counters")):
+        require(abs(value) <= MOST_FIGURE, f"{name} is {_short(value)}: it must be at most {MOST_FIGURE:g}")
+    for name, value in _figures(row, _COUNTS):
+        require(0 <= value <= MOST_COUNT, f"{name} is {_short(value)}: a count is from 0 to {MOST_COUNT}")
+
+
+def _short(value: float) -> str:
+    """The figure as people write it; of a whole number that no float holds its first digits."""
+    try:
+        return f"{value:g}"
+    except OverflowError:
+        return f"{str(value)[:20]}…"
+
+
+def _figures(row: Row, names: tuple[str, ...]) -> Iterator[tuple[str, float]]:
+    """Each figure of these fields; of lists, pairs and mappings each figure inside."""
+    for name in names:
+        value = getattr(row, name)
+        listed = list(value.values()) if isinstance(value, dict) else [value]
+        while listed:
+            each = listed.pop()
+            if isinstance(each, tuple):
+                listed += each
+            elif each is not None:
+                yield name, each

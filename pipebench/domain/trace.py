@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.domain.limits import MOST_INSTANT_NS
 from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS
 from pipebench.domain.value import Value, require
 
@@ -81,4 +82,13 @@ class Trace(Value, frozen=True, kw_only=True):
             max(self.lane, default=-1) < len(self.lanes) and min(self.lane, default=0) >= 0,
             "a task runs on a lane that is not there",
         )
+        require(all(self.lanes), "a lane has no device")
+        for name in ("start_ns", "end_ns", "transfer_start_ns", "transfer_end_ns", "micro_batch", "stage"):
+            column = getattr(self, name)
+            require(
+                min(column, default=0) > -MOST_INSTANT_NS and max(column, default=0) < MOST_INSTANT_NS,
+                f"{name} has an entry beyond 2^62",
+            )
+        require(self.total_ns < MOST_INSTANT_NS, f"total_ns is {self.total_ns}, it must be below 2^62")
+        require(self.period_ns is None or 0 < self.period_ns < MOST_INSTANT_NS, f"period_ns is {self.period_ns}")
         require(self.total_ns >= 0, f"total_ns is {self.total_ns}, it must not be negative")

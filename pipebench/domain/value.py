@@ -7,13 +7,7 @@ from typing import Any
 import msgspec
 
 from pipebench.domain.errors import InvalidValue
-
-MOST_SECONDS = 1e6
-MOST_BYTES = 2.0**50
-MOST_RATE = 2.0**63
-MOST_COUNT = 2**31
-MOST_LETTERS = 1000
-"""Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
+from pipebench.domain.limits import MOST_BYTES, MOST_COUNT, MOST_LETTERS, MOST_RATE, MOST_SECONDS
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -57,30 +51,50 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def require(condition: bool, message: str) -> None:
-    """Raise InvalidValue(message) unless the condition holds."""
+def require(condition: bool, message: str, field: str = "") -> None:
+    """Raise InvalidValue(message) unless the condition holds. field: the field that breaks it."""
     if not condition:
-        raise InvalidValue(message)
+        raise InvalidValue(message, field=field)
 
 
-def require_seconds(name: str, numbers: Iterable[float]) -> None:
-    """Seconds are not negative and at most 10^6; the message names the first one that is not."""
-    _require_range(name, numbers, MOST_SECONDS)
+def require_seconds(owner: str, field: str, numbers: Iterable[float]) -> None:
+    """Seconds are not negative and at most 10^6; the message names the first one that is not.
+
+    owner: whose figures they are, such as an operator. field: the field that lists them.
+    """
+    for position, number in enumerate(numbers):
+        if not 0 <= number <= MOST_SECONDS:
+            at = f"{field}[{position}]"
+            raise InvalidValue(f"{owner}: {at} is {short(number)}: {_range(MOST_SECONDS)}", field=at)
 
 
-def require_bytes(name: str, numbers: Iterable[float]) -> None:
-    """Bytes are not negative and at most 2^50; the message names the first one that is not."""
-    _require_range(name, numbers, MOST_BYTES)
+def require_bytes(owner: str, **numbers: float) -> None:
+    """Bytes are not negative and at most 2^50; the message names the first field that is not."""
+    for field, number in numbers.items():
+        if not 0 <= number <= MOST_BYTES:
+            raise InvalidValue(f"{owner}: {field} is {short(number)}: {_range(MOST_BYTES)}", field=field)
 
 
 def require_rate(name: str, number: float) -> None:
     """A rate in bytes/s or FLOP/s: from 1 to 2^63."""
-    require(1 <= number <= MOST_RATE, f"{name} is {number}, it must be between 1 and 2^63")
+    if not 1 <= number <= MOST_RATE:
+        raise InvalidValue(f"{name} is {short(number)}, it must be between 1 and 2^63")
 
 
 def require_count(name: str, number: int) -> None:
     """A count: from 1 to 2^31."""
-    require(1 <= number <= MOST_COUNT, f"{name} is {number}, it must be between 1 and 2^31")
+    if not 1 <= number <= MOST_COUNT:
+        raise InvalidValue(f"{name} is {short(number)}, it must be between 1 and 2^31")
+
+
+def short(number: float) -> str:
+    """The number as it is written, the middle left out where it has over 40 digits."""
+    text = str(number)
+    return text if len(text) <= 40 else f"{text[:20]}…{text[-8:]} ({len(text)} digits)"
+
+
+def _range(most: float) -> str:
+    return f"it must be finite, not negative and at most {most:g}"
 
 
 def require_name(what: str, name: str) -> None:
@@ -90,14 +104,6 @@ def require_name(what: str, name: str) -> None:
         len(name) <= MOST_LETTERS and name.isprintable(),
         f"the name of {what} has control characters or is over {MOST_LETTERS} letters: {name[:40]!r}",
     )
-
-
-def _require_range(name: str, numbers: Iterable[float], most: float) -> None:
-    for position, number in enumerate(numbers):
-        if not 0 <= number <= most:
-            raise InvalidValue(
-                f"{name}[{position}] is {number}: it must be finite, not negative and at most {most:g}"
-            )
 
 
 def require_unique(what: str, names: Iterable[str]) -> None:

@@ -15,9 +15,10 @@ from msgspec import Meta
 
 from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import MOST_DEVICES, Cluster, LinkMode
+from pipebench.domain.limits import MOST_COUNT
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
 from pipebench.domain.profile import Precision, Profile
-from pipebench.domain.value import MOST_COUNT, Value, require
+from pipebench.domain.value import Value, require
 
 DEFAULT_DEVICES = 8
 """Devices where the command line and the API say none."""

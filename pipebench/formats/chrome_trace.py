@@ -1,24 +1,48 @@
 """Chrome JSON of torch's profiler, one file a rank: iterations, work, and messages between ranks."""
 
-import gzip
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from pipebench.domain.decoding import MALFORMED, bounded_json, collector_paused, gunzip
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_CLOCK_NS, MOST_TRACE_ELEMENTS
 from pipebench.formats.files import read_file
 
-_STEP = re.compile(r"ProfilerStep#(\d+)")
-_NCCL = re.compile(r"nccl:(send|recv) (\d+)(?:->|<-)(\d+)")
-_TASK = re.compile(r"PP:(?P<stage>\d+)(?P<kind>[FBIW])(?P<number>\d+)|(?P<word>Forward|Backward) (?P<count>\d+)")
+_NUMBER = r"\d{1,9}"
+_STEP = re.compile(rf"ProfilerStep#({_NUMBER})", re.ASCII)
+_NCCL = re.compile(rf"nccl:(send|recv) ({_NUMBER})(?:->|<-)({_NUMBER})(?!\d)", re.ASCII)
+_TASK = re.compile(
+    rf"PP:(?P<stage>{_NUMBER})(?P<kind>[FBIW])(?P<number>{_NUMBER})"
+    rf"|(?P<word>Forward|Backward) (?P<count>{_NUMBER})",
+    re.ASCII,
+)
 """Marks of torch.distributed.pipelining: of schedules that run several stages, and of those that run one."""
 _COMMUNICATION = re.compile(r"(gloo:|nccl|c10d::|record_param_comms|ProfilerStep)", re.IGNORECASE)
-UNREADABLE = (msgspec.DecodeError, OSError, EOFError, KeyError, TypeError, AttributeError, ValueError)
-Event = Mapping[str, Any]
+UNREADABLE = (*MALFORMED, TypeError, OverflowError)
+GZIP = b"\x1f\x8b"
 Span = tuple[int, int]
+
+
+class Event(msgspec.Struct):
+    """The fields of an event that are looked at; ts, dur: us."""
+
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    ts: Any = None
+    dur: Any = None
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    trace_events: list[Event]
+    distributed_info: dict[str, Any] | None = None
+    base_time_nanoseconds: Any = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +89,21 @@ def read_chrome_trace(path: str) -> RankTrace:
     """
     data = read_file(path)
     try:
-        document = msgspec.json.decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-        listed = [event for event in document["traceEvents"] if event.get("ph") == "X" and "dur" in event]
-        rank = int((document.get("distributedInfo") or {}).get("rank", -1))
-        base_ns = int(document.get("baseTimeNanoseconds") or 0)
-        events = sorted(((_span(event, base_ns), event) for event in listed), key=lambda pair: pair[0])
+        text = bounded_json(gunzip(data, path) if data[:2] == GZIP else data, path, MOST_TRACE_ELEMENTS)
+        with collector_paused():
+            document = msgspec.json.decode(text, type=_Document)
+        listed = [event for event in document.trace_events if event.ph == "X" and event.dur is not None]
+        rank = int((document.distributed_info or {}).get("rank", -1))
+        base_ns = int(document.base_time_nanoseconds or 0)
+        _require_ns(path, "baseTimeNanoseconds", base_ns)
+        spans = [_span(event, base_ns, path) for event in listed]
+        events = sorted(zip(spans, listed, strict=True), key=lambda pair: pair[0])
+    except PipebenchError:
+        raise
     except UNREADABLE:
         hint = "write it with torch.profiler: prof.export_chrome_trace(file)"
         raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
-    steps = {int(found[1]): span for span, event in events if (found := _STEP.fullmatch(str(event.get("name"))))}
+    steps = {int(found[1]): span for span, event in events if (found := _STEP.fullmatch(event.name))}
     if not steps:
         hint = (
             "give the profiler a schedule, call its step() after each mini-batch, write the file in on_trace_ready"
@@ -93,8 +123,8 @@ def read_chrome_trace(path: str) -> RankTrace:
 
 def _tasks(events: Sequence[tuple[Span, Event]]) -> tuple[TaskSpan, ...]:
     """Marked tasks; where the card's own spans of the marks are there, those."""
-    marked = [(span, event, found) for span, event in events if (found := _TASK.fullmatch(str(event.get("name"))))]
-    on_card = [each for each in marked if each[1].get("cat") == "gpu_user_annotation"]
+    marked = [(span, event, found) for span, event in events if (found := _TASK.fullmatch(event.name))]
+    on_card = [each for each in marked if each[1].cat == "gpu_user_annotation"]
     return tuple(
         TaskSpan(
             stage=int(found["stage"]) if found["stage"] else None,
@@ -107,14 +137,26 @@ def _tasks(events: Sequence[tuple[Span, Event]]) -> tuple[TaskSpan, ...]:
     )
 
 
-def _span(event: Event, base_ns: int) -> Span:
-    start = base_ns + round(float(event["ts"]) * 1e3)
-    return start, start + round(float(event["dur"]) * 1e3)
+def _span(event: Event, base_ns: int, path: str) -> Span:
+    """Raises PipebenchError for a time that no clock shows."""
+    start, length = float(event.ts) * 1e3, float(event.dur) * 1e3
+    if not (abs(start) <= MOST_CLOCK_NS and 0 <= length <= MOST_CLOCK_NS):
+        what = f"event {event.name[:40]!r}"
+        _require_ns(path, f"ts of {what}", start)
+        _require_ns(path, f"dur of {what}", length)
+        raise PipebenchError(f"{path}: dur of {what} is negative", "no event ends before it begins")
+    begin = base_ns + round(start)
+    return begin, begin + round(length)
+
+
+def _require_ns(path: str, what: str, value: float) -> None:
+    if not (math.isfinite(value) and abs(value) <= MOST_CLOCK_NS):
+        raise PipebenchError(f"{path}: {what} is {value:g} ns", f"times are finite and at most {MOST_CLOCK_NS} ns")
 
 
 def _works(event: Event) -> bool:
     """A kernel of the card, or an operator of the processor."""
-    return event.get("cat") in ("kernel", "cpu_op") and not _COMMUNICATION.match(str(event.get("name")))
+    return event.cat in ("kernel", "cpu_op") and not _COMMUNICATION.match(event.name)
 
 
 def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[RankMessage, ...]:
@@ -125,12 +167,12 @@ def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tupl
     named = [
         RankMessage(int(found[3]), 0, *span)
         for span, event in events
-        if (found := _NCCL.match(str(event.get("name")))) and found[1] == way
+        if (found := _NCCL.match(event.name)) and found[1] == way
     ]
     if named:
         return tuple(named)
-    calls = [(span, _peer(event)) for span, event in events if event.get("name") == call]
-    spans = [span for span, event in events if event.get("name") == f"gloo:{way}"]
+    calls = [(span, _peer(event)) for span, event in events if event.name == call]
+    spans = [span for span, event in events if event.name == f"gloo:{way}"]
     if len(spans) != len(calls):
         spans = [span for span, _ in calls]
     known = zip(calls, spans, strict=True)
@@ -139,11 +181,15 @@ def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tupl
 
 def _peer(event: Event) -> Span | None:
     """Rank and tag: the last two of a call's arguments."""
-    inputs = (event.get("args") or {}).get("Concrete Inputs") or []
     try:
+        inputs = msgspec.json.decode(event.args, type=_Arguments).inputs
         return int(inputs[-2]), int(inputs[-1])
-    except (IndexError, ValueError, TypeError):
+    except (*MALFORMED, IndexError, TypeError):
         return None
+
+
+class _Arguments(msgspec.Struct):
+    inputs: list[Any] = msgspec.field(name="Concrete Inputs")
 
 
 def _merge_spans(spans: list[Span]) -> tuple[Span, ...]:

@@ -3,6 +3,7 @@ bandwidth asked for.
 """
 
 import math
+import os
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +15,9 @@ from pipebench.domain.cluster import MOST_DEVICES, Cluster, DeviceType, LinkLeve
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.value import Value, require
 from pipebench.formats.devices import DeviceFacts, device_names, load_device, require_rate
-from pipebench.formats.documents import looks_native, read_document
+from pipebench.formats.documents import read_document
 from pipebench.formats.files import read_file
+from pipebench.formats.json_forms import starts_object
 from pipebench.formats.quantities import parse_bandwidth, parse_bytes
 from pipebench.formats.typed_text import parse_toml
 
@@ -141,7 +143,7 @@ def size_of_document(name: str) -> int | None:
     """How many devices the cluster of a cluster document has; None for one that ships or a TOML file, which have
     as many as one asks for. Raises PipebenchError for a file that cannot be read.
     """
-    if name in cluster_table().clusters or not Path(name).exists() or not looks_native(read_file(name)):
+    if name in cluster_table().clusters or not os.path.exists(name) or not starts_object(read_file(name)):
         return None
     cluster: Cluster = read_document(name, "cluster")
     return cluster.size
@@ -151,10 +153,10 @@ def _load(name: str, devices: int, memory_bytes: int | None, device_type: str, r
     table = cluster_table().clusters
     if name in table:
         return _cluster(name, table[name], devices, memory_bytes, device_type, rates)
-    if not (name.endswith((".toml", ".json")) or "/" in name or Path(name).exists()):
+    if not (name.endswith((".toml", ".json")) or "/" in name or os.path.exists(name)):
         raise unknown("cluster", name, table)
     data = read_file(name)
-    if looks_native(data):
+    if starts_object(data):
         cluster: Cluster = read_document(name, "cluster")
         return cluster.first(devices)
     facts = parse_toml(data, ClusterFacts, name)

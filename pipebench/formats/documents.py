@@ -3,17 +3,18 @@
 from pathlib import Path
 from typing import Any, cast
 
-from pipebench.domain.document import PlannedProblem, decode, encode, kind_of
+from pipebench.domain.document import PlannedProblem, decode, decode_any, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.formats.files import read_file, write_file
+from pipebench.formats.json_forms import json_form
 from pipebench.hooks.syntax import parse_reference
 from pipebench.hooks.trust import Trust
 
 
 def looks_native(data: bytes) -> bool:
-    """Whether the bytes are JSON by their first letter: all documents are objects."""
-    return data.lstrip()[:1] == b"{"
+    """Whether the bytes are one of the project's own documents by their fields, or JSON of no known form."""
+    return json_form(data) == "native"
 
 
 def read_document(path: str | Path, kind: str) -> Any:
@@ -23,9 +24,7 @@ def read_document(path: str | Path, kind: str) -> Any:
 
 def read_any_document(path: str | Path) -> tuple[str, Any]:
     """The kind and the value of a document of any kind. Raises PipebenchError as `read_document`."""
-    data = _bytes(path)
-    kind = kind_of(data, str(path))
-    return kind, decode(data, kind, str(path))
+    return decode_any(_bytes(path), str(path))
 
 
 def read_plan(path: str | Path, trust: Trust | None = None) -> PlannedProblem:

@@ -7,29 +7,11 @@ from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.printable import printable
+from pipebench.hooks.files import read_file, reason_of
 from pipebench.hooks.scratch import draft_beside, hold
 
-LARGEST_FILE_BYTES = 2**28
+__all__ = ["is_standard_output", "prepare_file", "read_file", "write_file"]
 STDOUT, STDERR = 1, 2
-
-
-def read_file(path: str | Path) -> bytes:
-    """The bytes of a file of at most LARGEST_FILE_BYTES.
-
-    Raises PipebenchError: it is missing, a directory, not readable, or too large.
-    """
-    try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE_BYTES + 1)
-    except FileNotFoundError:
-        raise PipebenchError(f"there is no file {str(path)!r}") from None
-    except IsADirectoryError:
-        raise PipebenchError(f"{str(path)!r} is a directory, not a file") from None
-    except (OSError, ValueError) as error:
-        raise PipebenchError(f"cannot read {str(path)!r}: {_reason(error)}") from None
-    if len(data) > LARGEST_FILE_BYTES:
-        raise PipebenchError(f"{str(path)!r} is larger than {LARGEST_FILE_BYTES // 2**20} MiB")
-    return data
 
 
 def write_file(path: str | Path, data: bytes) -> None:
@@ -56,7 +38,7 @@ def write_file(path: str | Path, data: bytes) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, BrokenPipeError) and stream is not None:
             raise
-        raise PipebenchError(f"cannot write {str(path)!r}: {_reason(error)}") from None
+        raise PipebenchError(f"cannot write {str(path)!r}: {reason_of(error)}") from None
 
 
 def prepare_file(path: str | Path) -> None:
@@ -70,7 +52,7 @@ def prepare_file(path: str | Path) -> None:
         elif not os.access(path, os.W_OK):
             raise PermissionError("permission denied")
     except (OSError, ValueError) as error:
-        raise PipebenchError(f"cannot write {str(path)!r}: {_reason(error)}") from None
+        raise PipebenchError(f"cannot write {str(path)!r}: {reason_of(error)}") from None
 
 
 def is_standard_output(path: str | Path) -> bool:
@@ -135,7 +117,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).lower()

@@ -4,15 +4,16 @@ from typing import Any
 
 import msgspec
 
+from pipebench.domain.decoding import MALFORMED, bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_UNTYPED_ELEMENTS
 from pipebench.domain.profile import Precision
-from pipebench.domain.value import MOST_COUNT, Value
+from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
 
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "gpt2": "gpt2", "bert": "bert", "mixtral": "mixtral"}
 """model_type to the architecture whose layers it has (mistral: llama's; its sliding window is not priced)."""
 PRECISIONS: dict[str, Precision] = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-LARGEST_BYTES = 2**20
 
 
 class ModelConfig(Value, frozen=True, kw_only=True):
@@ -31,14 +32,16 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
     Raises PipebenchError: no JSON object, an architecture without a rule, a key that is missing or no count.
     """
     data = read_file(path)
-    if len(data) > LARGEST_BYTES:
-        raise PipebenchError(f"{path}: {len(data)} bytes, a config.json has at most {LARGEST_BYTES}")
+    if len(data) > LARGEST_CONFIG_BYTES:
+        raise PipebenchError(f"{path}: {len(data)} bytes, a config.json has at most {LARGEST_CONFIG_BYTES}")
     if data.startswith(b"\xef\xbb\xbf"):
         raise PipebenchError(f"{path}: starts with a byte-order mark", "save it as UTF-8 without one")
+    bounded_json(data, path, MOST_UNTYPED_ELEMENTS)
     try:
         said = msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise PipebenchError(f"{path}: not a config.json: {error}", "give the model's config.json") from None
+    require_unique_keys(data, path)
     kind = said.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         named = f"{kind!r}" if kind is not None else "no model_type"
@@ -109,5 +112,5 @@ class _ConfigReader:
                 raise PipebenchError(f"{self._path}: the key {key!r} is missing")
             return default
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_COUNT:
-            raise PipebenchError(f"{self._path}: {key} is {value!r}, it must be a whole number from 1")
+            raise PipebenchError(f"{self._path}: {key} is {repr(value)[:40]}, it must be a whole number from 1")
         return value

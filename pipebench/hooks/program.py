@@ -16,6 +16,7 @@ from typing import IO
 
 from pipebench.domain.document import decode, encode, kind_of
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
@@ -25,10 +26,8 @@ from pipebench.hooks.program_call import program_environment, seconds_left
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 OUTPUT_KINDS = ("result", "bare-plan", "plan")
 """Kinds of documents that a program may write."""
-MAX_OUTPUT_BYTES = 64 * 2**20
 MAX_FILE_BYTES = 2**30
 """Of each file that a program writes, its output among them: to print without end does not fill the disk."""
-MAX_REASON_BYTES = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +133,16 @@ def _why_not(program: str) -> str:
     if "/" not in program:
         return f"no program {program!r} on the PATH"
     path = Path(program)
-    if path.is_dir():
+    if os.path.isdir(path):
         return f"{program!r} is a directory, not a program"
-    return f"{program!r} is not executable" if path.exists() else f"there is no program {program!r}"
+    return f"{program!r} is not executable" if os.path.exists(path) else f"there is no program {program!r}"
 
 
 def _remedy(program: str) -> str:
     """The remedy where a file of that name exists in this folder, or lacks the right to be run."""
     if program.endswith("]"):
         return "write cmd:./planner[option=value,…]"
-    if not Path(program).is_file():
+    if not os.path.isfile(program):
         return "write cmd:./planner, or the name of a program on the PATH"
     return f"write cmd:./{program}" if "/" not in program else f"chmod +x {program}"
 
@@ -195,15 +194,15 @@ def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -
         raise PipebenchError(f"cmd:{program.name} failed with exit code {code}: {reason}")
     source = f"output of cmd:{program.name}"
     size = output.seek(0, os.SEEK_END)
-    if size > MAX_OUTPUT_BYTES:
-        raise PipebenchError(f"{source}: {size} bytes, at most {MAX_OUTPUT_BYTES} are read")
+    if size > MOST_OUTPUT_BYTES:
+        raise PipebenchError(f"{source}: {size} bytes, at most {MOST_OUTPUT_BYTES} are read")
     output.seek(0)
     return _read(output.read(size), source)
 
 
 def _tail(stream: IO[bytes]) -> bytes:
-    stream.seek(max(0, stream.seek(0, os.SEEK_END) - MAX_REASON_BYTES))
-    return stream.read(MAX_REASON_BYTES)
+    stream.seek(max(0, stream.seek(0, os.SEEK_END) - MOST_REASON_BYTES))
+    return stream.read(MOST_REASON_BYTES)
 
 
 def _read(output: bytes, source: str) -> ProgramResult:

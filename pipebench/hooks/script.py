@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,7 +93,7 @@ def load_script(path: str) -> Callable[..., Any]:
 
 def _file(path: str) -> Path:
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise PipebenchError(f"there is no file {path!r}", "give the path of a Python file, such as ./mine.py")
     return file
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.services import HostServices
-from pipebench.check import check_plan
+from pipebench.check import require_ordered, require_valid_plan
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import PeriodicSchedule
+from pipebench.domain.verdict import Verdict
 from pipebench.formats.files import write_file
 from pipebench.report.chart.plots import profile_svg, quality_svg
 from pipebench.report.chart.stage_graph import stage_graph_svg
@@ -45,6 +46,7 @@ def write_picture(path: Path, kind: str, value: Any) -> None:
         return
     _only_svg(path)
     if kind == "plan":
+        require_ordered(value.problem, value.plan, value.schedule)
         pattern = pattern_of(value.problem, value.plan, value.schedule)
         write_file(path, pattern_svg(pattern, title_of(value)).encode())
     elif kind == "profile":
@@ -62,9 +64,8 @@ def write_graph(path: Path, kind: str, value: Any) -> None:
     _only_svg(path)
     if kind != "plan":
         raise PipebenchError(f"a {kind} has no stages", "give a plan")
-    verdict = check_plan(value.problem, value.plan)
-    if verdict.status == "invalid":
-        raise PipebenchError(f"an invalid plan is not drawn: {verdict.witness and verdict.witness.message}")
+    require_valid_plan(value.problem, value.plan)
+    verdict = Verdict(status="valid")
     if value.schedule is not None:
         verdict = judge(value.problem, value.plan, value.schedule)
     write_file(path, stage_graph_svg(value.problem, value.plan, verdict, title_of(value)).encode())
@@ -81,11 +82,12 @@ def title_of(planned: PlannedProblem) -> str:
 def plan_gantt(planned: PlannedProblem, services: HostServices) -> Gantt:
     """The simulated timeline with memory.
 
-    Raises PipebenchError for a plan without a schedule, or one that cannot be simulated.
+    Raises PipebenchError for a plan without a schedule, one that is not valid, or one that cannot be simulated.
     """
     problem, plan, schedule = planned.problem, planned.plan, planned.schedule
     if schedule is None:
         raise PipebenchError("the plan has no schedule to draw", "plan it with `pipebench plan … -o`")
+    require_ordered(problem, plan, schedule)
     capacity = [problem.cluster.type_of(device).memory_bytes for device in range(problem.cluster.size)]
     return gantt(services.simulate(problem, plan, schedule), capacity=capacity)
 

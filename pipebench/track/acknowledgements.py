@@ -1,6 +1,7 @@
 """Acknowledged changes: a file that is committed, with a reason for each."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +39,7 @@ class Acknowledgements(Value, frozen=True, kw_only=True):
 
 def read_acknowledged(file: Path) -> tuple[Acknowledgement, ...]:
     """The acknowledgements of a file, none where there is no file. Raises PipebenchError when it is wrong."""
-    if not file.exists():
+    if not os.path.exists(file):
         return ()
     return parse_toml(read_file(file), Acknowledgements, str(file)).acknowledged
 
@@ -46,7 +47,7 @@ def read_acknowledged(file: Path) -> tuple[Acknowledgement, ...]:
 def acknowledge(file: Path, added: Sequence[Acknowledgement]) -> None:
     """Add to the file; what stands there stays as it is. Raises PipebenchError."""
     read_acknowledged(file)
-    text = read_file(file).decode() if file.exists() else HEAD
+    text = read_file(file).decode() if os.path.exists(file) else HEAD
     for each in added:
         lines = [
             f"{name} = {_toml_string(value)}" for name in each.__struct_fields__ if (value := getattr(each, name))

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from pipebench.domain.decoding import MALFORMED, bounded_json
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.formats.files import read_file
 from pipebench.track.conditions import MachineClass
 from pipebench.track.night import Benchmark
@@ -63,8 +65,9 @@ def read_benchmarks(path: str | Path, here: MachineClass, now: datetime) -> Benc
     """
     source = str(path)
     try:
-        read = msgspec.json.decode(read_file(path), type=_File)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        text = bounded_json(read_file(path), source, MOST_UNTYPED_ELEMENTS)
+        read = msgspec.json.decode(text, type=_File)
+    except MALFORMED as error:
         raise PipebenchError(
             f"{source}: not what pytest-benchmark writes: {error}", "make one with pytest --benchmark-json FILE"
         ) from None

@@ -12,9 +12,11 @@ from pathlib import Path
 import msgspec
 
 from pipebench.bench.store.access import hold_lock, storing
-from pipebench.bench.store.lines import MOST_LINE_BYTES, cut_off, sync_folder
+from pipebench.bench.store.lines import cut_off, sync_folder
+from pipebench.domain.decoding import MALFORMED
 from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_LINE_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.formats.documents import read_document
@@ -76,6 +78,9 @@ def read_journal(file: Path) -> Journal:
         raise PipebenchError(f"{file}: holds the nights of another class of machine, {machine.name}", RESTORE)
     head = hashlib.sha256(lines[0]).hexdigest()
     nights: list[Night] = []
+    longest = max(map(len, lines))
+    if longest > MOST_LINE_BYTES:
+        raise PipebenchError(f"{file}: a line of {longest} bytes, at most {MOST_LINE_BYTES} are read", RESTORE)
     for number, line in enumerate(lines[1:], start=2):
         read = _line(line, head, f"{file}: line {number}")
         night = _night(read, f"{file}: line {number}")
@@ -99,9 +104,7 @@ def append(folder: Path, machine: MachineClass, night: Night) -> Journal:
             journal = read_journal(file)
             _in_order(journal.nights, night, "this night")
             if journal.notices:
-                data = read_file(file)
-                end = data.rfind(b"\n") + 1
-                cut_off(file, end, data[end:])
+                cut_off(file, read_file(file).rfind(b"\n") + 1)
             line, head = _night_line(night, journal.head)
             _add(file, line, file.stat().st_size)
     return Journal(file, machine, (*journal.nights, night), head, journal.notices)
@@ -161,7 +164,7 @@ def _add(file: Path, line: bytes, size: int) -> None:
 def _header(line: bytes, file: Path) -> Header:
     try:
         envelope = msgspec.json.decode(line, type=_Envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except MALFORMED:
         raise PipebenchError(f"{file}: its first line is not that of a history", RESTORE) from None
     if envelope.pipebench != KIND:
         raise PipebenchError(f"{file}: holds a {envelope.pipebench}, not a {KIND}")
@@ -173,14 +176,14 @@ def _header(line: bytes, file: Path) -> Header:
         )
     try:
         return msgspec.json.decode(envelope.content, type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         raise PipebenchError(f"{file}: line 1: {error}", RESTORE) from None
 
 
 def _line(line: bytes, head: str, where: str) -> _Line:
     try:
         read = msgspec.json.decode(line, type=_Line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise PipebenchError(f"{where} was edited by hand: {error}", RESTORE) from None
     if _checksum(read.previous, bytes(read.night)) != read.sha256:
         raise PipebenchError(f"{where} was edited by hand: its checksum is not that of its content", RESTORE)
@@ -194,7 +197,7 @@ def _line(line: bytes, head: str, where: str) -> _Line:
 def _night(read: _Line, where: str) -> Night:
     try:
         return msgspec.json.decode(read.night, type=Night)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         # the checksum holds: this is what a pipebench wrote
         raise PipebenchError(f"{where}: {error}", "it may come from a newer pipebench: install that") from None
 
@@ -262,9 +265,9 @@ class History:
 def open_history(folder: str | Path) -> History:
     """The history of a folder, empty where there is no folder. Raises PipebenchError as `read_journal`."""
     place = Path(folder)
-    if place.exists() and not place.is_dir():
+    if os.path.exists(place) and not os.path.isdir(place):
         raise PipebenchError(f"{str(folder)!r} is a file, not the folder of a history")
-    journals = [read_journal(file) for file in sorted(place.glob(f"*{SUFFIX}"))] if place.is_dir() else []
+    journals = [read_journal(file) for file in sorted(place.glob(f"*{SUFFIX}"))] if os.path.isdir(place) else []
     return History(place, {journal.machine.name: journal for journal in journals})
 
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 
 from pipebench.domain.calibration import Calibration, Direction, Errors, FittedRates
+from pipebench.domain.decoding import require_size
 from pipebench.domain.document import decode
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import LARGEST_FILE_BYTES
 from pipebench.domain.profile import ELEMENT_BYTES, OperatorCosts, Precision, Profile
 from pipebench.domain.value import digest
+from pipebench.hooks.files import open_regular
 from pipebench_analytic.fit import TimedPoint, fit_rates, scale_rates
 from pipebench_analytic.kinds import kind_of
 from pipebench_analytic.plugin import AnalyticOptions
@@ -57,10 +59,12 @@ def read_sources(text: str) -> list[ProfileSource]:
     found = []
     for path in filter(None, text.split(SEPARATOR)):
         try:
-            data = Path(path).read_bytes()
+            with open_regular(path) as file:
+                data = file.read(LARGEST_FILE_BYTES + 1)
         except OSError as error:
             reason = error.strerror or str(error)
             raise PipebenchError(f"calibrate: cannot read {path!r}: {reason}", "name a measured profile") from None
+        require_size(data, LARGEST_FILE_BYTES, path)
         found.append((path, cast(Profile, decode(data, "profile", path))))
     names = [profile.name for _, profile in found]
     return [ProfileSource(path, each.name if names.count(each.name) == 1 else path, each) for path, each in found]

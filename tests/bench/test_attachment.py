@@ -201,7 +201,7 @@ def test_bad_traces(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b"{}", "not a trace"),
-        (b"\x1f\x8bnothing", "not a trace"),
+        (b"\x1f\x8bnothing", "not valid gzip"),
         (b'{"traceEvents": [3]}', "not a trace"),
         (b'{"traceEvents": []}', "marks no iterations"),
         (b'{"traceEvents": [{"ph":"X","name":"ProfilerStep#1","ts":1,"dur":2}]}', "does not say its rank"),

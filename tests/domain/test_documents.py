@@ -52,7 +52,7 @@ def test_a_plan_with_its_problem_survives_json(schedule: Any) -> None:
         (lambda d: d["content"]["cluster"].update(devices=[]), "zero devices"),
         (
             lambda d: d["content"]["profile"]["costs"][0]["operators"][0].update(forward_s=[-1.0]),
-            "content.profile.costs[0].operators[0]: operator 'op0': forward_s[0] is -1.0",
+            "$.content.profile.costs[0].operators[0].forward_s[0]: operator 'op0': forward_s[0] is -1.0",
         ),
         (lambda d: d["content"]["profile"]["graph"].update(operators=[]), "has no operators"),
         (lambda d: d.update(version=2), "version 2, this pipebench reads version 1"),

@@ -42,7 +42,7 @@ def pair(kinds: str, stage: tuple[int, ...], micro_batch: tuple[int, ...], toget
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Parameter(name="w", bytes=-1), r"bytes of parameter 'w'\[0\] is -1"),
+        (lambda: Parameter(name="w", bytes=-1), r"parameter 'w': bytes is -1"),
         (lambda: Parameter(name="w", bytes=10**30), "at most"),
         (lambda: Parameter(name="w", bytes=10**400), "at most"),
         (lambda: tensor(forward_bytes_per_sample=NAN), "is nan"),

@@ -274,7 +274,7 @@ def test_units_and_samples_of_a_csv() -> None:
         ),
         (
             [{"name": "a", "forward_s": True, "backward_s": 1, "activation_B": 1, "weight_B": 1}],
-            r"layers\[0\]: forward is 'True'",
+            r"layers\[0\]\.forward_s is 'True'",
         ),
     ],
 )

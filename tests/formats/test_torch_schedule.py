@@ -3,8 +3,8 @@
 import pytest
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_SCHEDULE_CELLS
 from pipebench.formats.frameworks.torch_schedule import (
-    MOST_CELLS,
     Sound,
     read_cells,
     read_torch_schedule,
@@ -94,4 +94,4 @@ def test_a_deadlock_is_named_with_all_of_its_cycle() -> None:
 def test_the_number_of_cells_is_bounded() -> None:
     with pytest.raises(PipebenchError, match="10000000 cells"):
         read_cells(b"0F0," * 9_999_999, "big.csv")
-    assert MOST_CELLS < 10_000_000
+    assert MOST_SCHEDULE_CELLS < 10_000_000

@@ -1,8 +1,8 @@
 """What a difference is made of: a plan file, or a set of results."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -10,6 +10,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_any_document
+from pipebench.hooks.files import open_regular
 
 WHAT_FITS = "give two plan files, or two of: a folder of `compare --out`, a packed store, rows of `compare --json`"
 
@@ -37,7 +38,7 @@ class ResultsSide:
 
 def open_side(path: str) -> PlanSide | ResultsSide:
     """What a path holds. Raises PipebenchError: it cannot be read, or holds neither a plan nor rows."""
-    if Path(path).is_dir() or _is_zip(path):
+    if os.path.isdir(path) or _is_zip(path):
         from pipebench.bench.store import open_results
 
         results = open_results(path)
@@ -57,7 +58,7 @@ def open_side(path: str) -> PlanSide | ResultsSide:
 def _is_zip(path: str) -> bool:
     """By its first letters, so that a damaged one is told as such."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read(2) == b"PK"
-    except OSError:
+    except (OSError, ValueError):  # read in full next, which says what is wrong
         return False

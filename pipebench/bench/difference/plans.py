@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pipebench.bench.difference.operands import PlanSide
 from pipebench.bench.difference.structure import Change, Figure, Structure, compare_structure
 from pipebench.bench.score import judge
-from pipebench.check import check_plan
+from pipebench.check import check_plan, require_ordered
 from pipebench.costs.estimate import estimate
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
@@ -65,6 +65,7 @@ def plan_figures(problem: Problem, plan: Plan, schedule: Schedule | None) -> Pla
     simulated_s = None
     if schedule is not None:
         try:
+            require_ordered(problem, plan, schedule)
             simulated_s = metrics(problem, plan, simulate(problem, plan, schedule)).seconds
         except PipebenchError as error:
             trouble = trouble or str(error)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pipebench.bench.exports.prediction import Prediction, framework_scheduler, predict
 from pipebench.bench.exports.tolerance import Turn, recut, turns, uniform_bounds
 from pipebench.bench.services import HostServices
+from pipebench.check import require_valid_plan
 from pipebench.defaults import LAYOUT_PLANNER, scheduler_for
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
@@ -109,6 +110,7 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
     """
     services = HostServices(host)
     problem, plan = planned.problem, planned.plan
+    require_valid_plan(problem, plan)
     try:
         made = target.can_express(problem, plan)
     except CannotExpress as error:

@@ -86,6 +86,7 @@ class WorkloadBuilder:
         samples = default_mini_batch(profile, cluster) if spec.samples is None else spec.samples
         try:
             base = problem_of(spec, profile, cluster, samples)
+            profile.require_work(dict.fromkeys(cluster.devices))
         except InvalidValue as error:
             raise InvalidValue(f"{label} on {cluster.name}: {error.message}", error.hint) from None
         return Workload(label, base, name, notes)

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,30 @@ def storing(path: Path, what: str = "store") -> Iterator[None]:
         raise
 
 
+def open_own(file: Path, flags: int) -> int:
+    """A descriptor of a regular file of a store, which may be made; opening never waits.
+
+    Raises PipebenchError for a pipe or a device in its place, OSError as `os.open`.
+    """
+    try:
+        handle = os.open(file, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise _not_regular(file) from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _not_regular(file)
+    return handle
+
+
+def _not_regular(file: Path) -> PipebenchError:
+    return PipebenchError(
+        f"store {str(file.parent)!r}: its {file.name} is a pipe, a device or a folder, not a file",
+        "give another folder",
+    )
+
+
 PATIENCE_S = 60.0
 STEP_S = 0.002
 
@@ -53,7 +78,7 @@ def hold_lock(file: Path, shared: bool = False) -> Iterator[None]:
     opened or its file system has no locks.
     """
     opening = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
-    handle = os.open(file, opening | os.O_CLOEXEC, 0o666)
+    handle = open_own(file, opening)
     try:
         if not acquire(handle, "shared" if shared else "exclusive", PATIENCE_S, STEP_S):
             raise PipebenchError(

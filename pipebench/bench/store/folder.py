@@ -9,11 +9,12 @@ import msgspec
 from msgspec.structs import replace as replace_fields
 
 from pipebench import __version__
-from pipebench.bench.store.access import hold_lock, storing
+from pipebench.bench.store.access import hold_lock, open_own, storing
 from pipebench.bench.store.keys import trial_key
 from pipebench.bench.store.lines import Lines, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
-from pipebench.bench.store.stored_rows import StoredRow, now
+from pipebench.bench.store.stored_rows import StoredRow, now, require_possible_row
+from pipebench.domain.decoding import MALFORMED
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -53,7 +54,7 @@ def check_manifest(data: bytes, store: str) -> None:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if envelope.pipebench == KIND and envelope.version == VERSION:
             msgspec.json.decode(envelope.content, type=StoreInfo)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MALFORMED as error:
         raise PipebenchError(f"{where}: its {MANIFEST} is damaged: {error}", "give another folder") from None
     if envelope.pipebench != KIND:
         raise PipebenchError(f"{where}: its {MANIFEST} holds a {envelope.pipebench}, not a store")
@@ -83,7 +84,7 @@ class Store(Objects):
         self._writable = writable
         self._folder = ObjectFolder(path / OBJECTS)
         super().__init__(self._folder, f"store {str(path)!r}")
-        self._lines = Lines(path / ROWS, StoredRow, self.notices.append)
+        self._lines = Lines(path / ROWS, StoredRow, self.notices.append, require_possible_row)
         self._rows: list[StoredRow] = []
         self._latest: dict[str, StoredRow] = {}
 
@@ -170,7 +171,7 @@ class Store(Objects):
                 write_file(manifest, encode_manifest(StoreInfo(made_at=now())))
             self._check()
             (folder / OBJECTS).mkdir(exist_ok=True)
-            os.close(os.open(folder / ROWS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666))
+            os.close(open_own(folder / ROWS, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
             self._probe()
             sync_folder(folder)
             self._folder.clean()
@@ -217,7 +218,7 @@ class Store(Objects):
         if self._writable:
             return hold_lock(self.path / LOCK)
         try:
-            os.close(os.open(self.path / LOCK, os.O_RDONLY | os.O_CLOEXEC))
+            os.close(open_own(self.path / LOCK, os.O_RDONLY))
         except OSError:
             return nullcontext()  # a copy without its lock file, or one that this user may only read
         return hold_lock(self.path / LOCK, shared=True)

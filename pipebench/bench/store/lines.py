@@ -3,23 +3,29 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
+from pipebench.domain.decoding import require_unique_keys
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MIB, MOST_DAMAGED_LINES, MOST_LINE_BYTES, MOST_ROWS_BYTES
+from pipebench.hooks.files import open_regular
 
 
-def cut_off(file: Path, size: int, torn: bytes) -> Path:
+def cut_off(file: Path, size: int) -> Path:
     """Cut the file down to its first `size` bytes.
 
-    The bytes behind them, `torn`, are on the disk in the file that is returned.
+    The bytes behind them are on the disk in the file that is returned.
     """
-    kept = _keep(file.parent, torn)
+    with open(file, "rb") as opened:
+        opened.seek(size)
+        kept = _keep(file.parent, opened)
     with open(file, "r+b") as opened:
         opened.truncate(size)
         os.fsync(opened.fileno())
@@ -35,13 +41,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _keep(folder: Path, torn: bytes) -> Path:
+def _keep(folder: Path, torn: BinaryIO) -> Path:
     number = 1
     while (kept := folder / f"torn-{number}.txt").exists():
         number += 1
     try:
         with open(kept, "xb") as file:
-            file.write(torn)
+            shutil.copyfileobj(torn, file)
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
@@ -54,7 +60,6 @@ def _keep(folder: Path, torn: bytes) -> Path:
 
 
 LineValue = TypeVar("LineValue")
-MOST_LINE_BYTES = 2**24
 MOST_NOTICES = 20
 
 
@@ -85,11 +90,19 @@ class LineReader(Generic[LineValue]):
 
     source: the name of the file in notices.
     tell: receives the notices.
+    check: raises InvalidValue for a value that cannot be; its line is damaged.
     number: number of the last line read.
     """
 
-    def __init__(self, kind: type[LineValue], source: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        kind: type[LineValue],
+        source: str,
+        tell: Callable[[str], None],
+        check: Callable[[LineValue], None] | None = None,
+    ) -> None:
         self._decoder = msgspec.json.Decoder(kind)
+        self._check = check
         self._source = source
         self._tell = tell
         self._damaged = 0
@@ -121,24 +134,30 @@ class LineReader(Generic[LineValue]):
             raise PipebenchError(f"a row of {len(line)} bytes cannot be stored, at most {MOST_LINE_BYTES}")
         return line
 
-    def tell_torn(self, line: bytes, reason: str, kept: Path | None) -> None:
+    def tell_torn(self, line_bytes: int, reason: str, kept: Path | None) -> None:
         """Say what became of a torn line: kept in a file, or left where it is."""
         fate = f"were moved to {kept.name}" if kept else "are left out"
-        self._tell(f"{self._source}: the last line is torn ({reason}), its {len(line)} bytes {fate}")
+        self._tell(f"{self._source}: the last line is torn ({reason}), its {line_bytes} bytes {fate}")
 
     def _decode(self, line: bytes, last: bool) -> LineValue | Unread:
         if not line.endswith(b"\n"):
             return Unread("it has no end", torn=True)
         if len(line) > MOST_LINE_BYTES:
-            return Unread(f"it has {len(line)} bytes, at most {MOST_LINE_BYTES} are read")
+            return Unread(f"it has more than {MOST_LINE_BYTES} bytes, no longer one is read")
         found = _CHECKSUM.search(line)
         if found is not None:
             self._checked = True
-            line = line[: found.start()] + b"}"
-            if _checksum(line) != found[1]:
+            line = line[: found.start()] + b"}\n"
+            if _checksum(line[:-1]) != found[1]:
                 return Unread("it was changed after it was written")
         try:
             value = self._decoder.decode(line)
+            if self._check is not None:
+                self._check(value)
+            if msgspec.json.encode(value) != line[:-1]:  # what was written here has each key once
+                require_unique_keys(line, f"line {self.number + 1}")
+        except PipebenchError as error:
+            return Unread(error.message)
         except msgspec.ValidationError as error:
             newer = "; it may come from a newer pipebench" if "unknown field" in str(error) else ""
             return Unread(f"{error}{newer}")
@@ -154,18 +173,40 @@ class LineReader(Generic[LineValue]):
             self._tell(f"{self._source}: line {self.number} is damaged and skipped: {reason}")
         elif self._damaged == MOST_NOTICES + 1:
             self._tell(f"{self._source}: more damaged lines are skipped without a word")
+        elif self._damaged > MOST_DAMAGED_LINES:
+            raise PipebenchError(
+                f"{self._source}: more than {MOST_DAMAGED_LINES} lines are damaged, no more are skipped",
+                "is it the file of a store?",
+            )
 
 
 T = TypeVar("T")
-MOST_FILE_BYTES = 2**30
+
+
+def bounded_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """The lines of a file and how many bytes each has; of one over MOST_LINE_BYTES the start and the end only."""
+    while line := file.readline(MOST_LINE_BYTES + 1):
+        size, part = len(line), line
+        while not part.endswith(b"\n") and (part := file.readline(MIB)):
+            size += len(part)
+        yield line if size == len(line) else line + part[-1:], size
 
 
 class Lines(Generic[T]):
-    """The lines of one file. The caller holds the store's lock around every call. tell: takes notices."""
+    """The lines of one file. The caller holds the store's lock around every call.
 
-    def __init__(self, file: Path, kind: type[T], tell: Callable[[str], None]) -> None:
+    tell, check: as of LineReader.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        kind: type[T],
+        tell: Callable[[str], None],
+        check: Callable[[T], None] | None = None,
+    ) -> None:
         self.file = file
-        self._reader = LineReader(kind, str(file), tell)
+        self._reader = LineReader(kind, str(file), tell, check)
         self._offset = 0
 
     def read(self, cut: bool) -> list[T]:
@@ -175,17 +216,17 @@ class Lines(Generic[T]):
         file that is too large or became shorter.
         """
         found: list[T] = []
-        with open(self.file, "rb") as file:
+        with open_regular(self.file) as file:
             size = self._size(file.fileno())
             offset = self._offset
             file.seek(offset)
-            for line in file:
-                value = self._reader.value(line, last=offset + len(line) >= size)
+            for line, line_bytes in bounded_lines(file):
+                value = self._reader.value(line, last=offset + line_bytes >= size)
                 if isinstance(value, Unread) and value.torn:
-                    kept = cut_off(self.file, offset, line) if cut else None
-                    self._reader.tell_torn(line, value.reason, kept)
+                    kept = cut_off(self.file, offset) if cut else None
+                    self._reader.tell_torn(line_bytes, value.reason, kept)
                     break
-                offset += len(line)
+                offset += line_bytes
                 if not isinstance(value, Unread):
                     found.append(value)
         self._offset = offset
@@ -198,7 +239,7 @@ class Lines(Generic[T]):
         Raises OSError and PipebenchError; the file is then unchanged.
         """
         line = self._reader.line(value)
-        handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             try:
                 left = memoryview(line)
@@ -216,9 +257,9 @@ class Lines(Generic[T]):
 
     def _size(self, handle: int) -> int:
         size = os.fstat(handle).st_size
-        if size > MOST_FILE_BYTES:
+        if size > MOST_ROWS_BYTES:
             raise PipebenchError(
-                f"{str(self.file)!r} has {size} bytes, at most {MOST_FILE_BYTES} are read", "start a new store"
+                f"{str(self.file)!r} has {size} bytes, at most {MOST_ROWS_BYTES} are read", "start a new store"
             )
         if size < self._offset:
             raise PipebenchError(

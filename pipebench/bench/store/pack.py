@@ -6,8 +6,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -16,19 +17,27 @@ from pipebench.bench.redaction import Redaction
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
 from pipebench.bench.store.keys import TrialInputs, trial_key
-from pipebench.bench.store.lines import LineReader, Unread, with_checksum
+from pipebench.bench.store.lines import LineReader, Unread, bounded_lines, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
-from pipebench.bench.store.stored_rows import StoredRow
+from pipebench.bench.store.stored_rows import StoredRow, require_possible_row
+from pipebench.domain.decoding import count_elements
 from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import (
+    LARGEST_DIRECTORY_BYTES,
+    LARGEST_FILE_BYTES,
+    MIB,
+    MOST_MEMBERS,
+    MOST_MEMBERS_BYTES,
+    MOST_PACKED_ELEMENTS,
+    MOST_PACKED_ROWS,
+    MOST_PACKED_ROWS_BYTES,
+)
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Provenance
-from pipebench.formats.files import LARGEST_FILE_BYTES, read_file
+from pipebench.hooks.files import open_regular, read_file
 from pipebench.hooks.scratch import draft_beside, hold
 
-MOST_ENTRIES = 200_000
-MOST_TOTAL_BYTES = 2**32
-MOST_ROWS_BYTES = 2**30
 _NAMES = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ROWS)}|{OBJECTS}/{NAME.pattern}")
 _WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
@@ -41,15 +50,14 @@ class Archive:
         """Raises PipebenchError: it is no zip, too large, or holds no store of a version that is read."""
         self.path = path
         try:
-            self._zip = zipfile.ZipFile(path)
+            file = open_regular(path)
+            _require_directory(file, path)
+            self._zip = zipfile.ZipFile(file)
         except _BROKEN as error:
             raise PipebenchError(f"cannot read {str(path)!r}: {_reason(error)}") from None
         entries = self._zip.infolist()
-        if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_TOTAL_BYTES:
-            raise PipebenchError(
-                f"{str(path)!r} holds too much: at most {MOST_ENTRIES} files and "
-                f"{MOST_TOTAL_BYTES // 2**30} GiB in all are read"
-            )
+        if len(entries) > MOST_MEMBERS or sum(entry.file_size for entry in entries) > MOST_MEMBERS_BYTES:
+            raise _excess_error(path)
         self._entries: dict[str, zipfile.ZipInfo] = {}
         self.others: list[str] = []
         for entry in entries:
@@ -72,15 +80,38 @@ class Archive:
 
     def rows(self, notices: list[str]) -> list[StoredRow]:
         """Every row in the order of the file; lines that are none are named in the notices."""
-        reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append)
+        reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append, require_possible_row)
         found: list[StoredRow] = []
-        for line in BytesIO(self._bytes(ROWS, MOST_ROWS_BYTES) or b""):
+        for line, line_bytes in self._row_lines():
             value = reader.value(line, last=False)
             if not isinstance(value, Unread):
                 found.append(value)
+                if len(found) > MOST_PACKED_ROWS:
+                    raise PipebenchError(
+                        f"{str(self.path)!r} holds too much: at most {MOST_PACKED_ROWS} rows are read"
+                    )
             elif value.torn:
-                reader.tell_torn(line, value.reason, None)
+                reader.tell_torn(line_bytes, value.reason, None)
         return found
+
+    def _row_lines(self) -> Iterator[tuple[bytes, int]]:
+        """The lines of the rows and their sizes, unpacked one after the other."""
+        if ROWS not in self._entries:
+            return
+        where = f"{str(self.path)!r}: {ROWS}"
+        size = elements = 0
+        try:
+            with self._zip.open(self._entries[ROWS]) as file:
+                for line, line_bytes in bounded_lines(BufferedReader(cast(RawIOBase, file), MIB)):
+                    size, elements = size + line_bytes, elements + count_elements(line)
+                    if size > MOST_PACKED_ROWS_BYTES or elements > MOST_PACKED_ELEMENTS:
+                        raise PipebenchError(
+                            f"{where} is too large: at most {MOST_PACKED_ROWS_BYTES // MIB} MiB and "
+                            f"{MOST_PACKED_ELEMENTS} elements are read"
+                        )
+                    yield line, line_bytes
+        except _BROKEN as error:
+            raise PipebenchError(f"{where} cannot be read: {_reason(error)}") from None
 
     def _bytes(self, name: str, most: int) -> bytes | None:
         entry = self._entries.get(name)
@@ -92,8 +123,30 @@ class Archive:
         except _BROKEN as error:
             raise PipebenchError(f"{str(self.path)!r}: {name} cannot be read: {_reason(error)}") from None
         if len(data) > most:
-            raise PipebenchError(f"{str(self.path)!r}: {name} is larger than {most // 2**20} MiB")
+            raise PipebenchError(f"{str(self.path)!r}: {name} is larger than {most // MIB} MiB")
         return data
+
+
+def _require_directory(file: BinaryIO, path: Path) -> None:
+    """Raise PipebenchError where the list of files is longer than is read: it becomes objects all at once."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+    end = file.read(_END_BYTES)
+    for mark, place, width in ((b"PK\5\6", 12, 4), (b"PK\6\6", 40, 8)):
+        at = end.rfind(mark)
+        size = int.from_bytes(end[at + place : at + place + width], "little") if at >= 0 else 0
+        if LARGEST_DIRECTORY_BYTES < size < 2 ** (8 * width) - 1:
+            raise _excess_error(path)
+
+
+_END_BYTES = 2**16 + 100
+"""The end of a zip: the sizes of its list of files, and a comment."""
+
+
+def _excess_error(path: Path) -> PipebenchError:
+    return PipebenchError(
+        f"{str(path)!r} holds too much: at most {MOST_MEMBERS} files and {MOST_MEMBERS_BYTES // 2**30} GiB in all "
+        "are read"
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -134,7 +187,7 @@ def pack(
     a zip, or the zip cannot be written (none is left then).
     """
     store, target = Store.open(store_path, create=False, writable=False), Path(zip_path)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise PipebenchError(f"{str(target)!r} is a folder, not a file", "give a name such as results.zip")
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")
@@ -143,6 +196,11 @@ def pack(
     passed = _Passed(store, rows, redaction, with_output)
     tell(redaction.found)
     beside = draft_beside(target)
+    if len(rows) > MOST_PACKED_ROWS:
+        raise PipebenchError(
+            f"the store is too large for one zip: {len(rows)} rows, at most {MOST_PACKED_ROWS} are packed",
+            "compare in several smaller stores",
+        )
     with storing(target, "zip"):
         try:
             count = _write(beside, passed.files())
@@ -162,10 +220,13 @@ def _write(file: Path, files: Iterable[tuple[str, bytes]]) -> int:
         with zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             for name, data in files:
                 count, total = count + 1, total + len(data)
-                if count > MOST_ENTRIES or total > MOST_TOTAL_BYTES:
+                too_large = name == ROWS and (
+                    len(data) > MOST_PACKED_ROWS_BYTES or count_elements(data) > MOST_PACKED_ELEMENTS
+                )
+                if too_large or count > MOST_MEMBERS or total > MOST_MEMBERS_BYTES:
                     raise PipebenchError(
-                        f"the store is too large for one zip: at most {MOST_ENTRIES} files and "
-                        f"{MOST_TOTAL_BYTES // 2**30} GiB",
+                        f"the store is too large for one zip: at most {MOST_MEMBERS} files, "
+                        f"{MOST_PACKED_ROWS_BYTES // MIB} MiB of rows and {MOST_MEMBERS_BYTES // 2**30} GiB",
                         "compare in several smaller stores",
                     )
                 entry = zipfile.ZipInfo(name, EPOCH)

@@ -1,5 +1,6 @@
 """Results wherever they are kept: a store, a packed store, or the rows of `compare --json`."""
 
+import os
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_document
+from pipebench.hooks.files import open_regular
 
 HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 
@@ -59,10 +61,10 @@ def open_results(path: str | Path) -> Results:
     Raises PipebenchError: nothing there, something else, or damaged.
     """
     place = Path(path)
-    if place.is_dir():
+    if os.path.isdir(place):
         store = Store.open(place, create=False, writable=False)
         return _from_lines(str(path), store.rows(), store, store.notices)
-    if not place.exists():
+    if not os.path.exists(place):
         raise PipebenchError(f"there are no results at {str(path)!r}", HINT)
     if place.name in (MANIFEST, ROWS):
         raise PipebenchError(f"{str(path)!r} is a part of a store", f"give its folder, {str(place.parent)!r}")
@@ -105,7 +107,7 @@ class _Nothing:
 
 def _is_zip(file: Path) -> bool:
     try:
-        with open(file, "rb") as opened:
+        with open_regular(file) as opened:
             return opened.read(2) == b"PK"
     except OSError as error:
         raise PipebenchError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from None

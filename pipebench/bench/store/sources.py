@@ -1,5 +1,6 @@
 """The source of a component: its files, and what they import and mention."""
 
+import os
 import shutil
 from functools import cache
 from pathlib import Path
@@ -38,4 +39,4 @@ def host_source() -> str:
 
 
 def _is_file(word: str) -> bool:
-    return "\0" not in word and Path(word).is_file()
+    return os.path.isfile(word)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.domain.problem import Problem
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, require_possible
 from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file
 from pipebench.hooks.syntax import parse_reference
@@ -52,6 +52,11 @@ class StoredRow(Value, frozen=True, kw_only=True):
             self.scheduler in (None, shown.scheduler),
             f"it shows the scheduler {shown.scheduler!r} and would run {self.scheduler!r}",
         )
+
+
+def require_possible_row(stored: StoredRow) -> None:
+    """Raises InvalidValue for a line whose row no run can have."""
+    require_possible(stored.row)
 
 
 def stored_row(trial: "Trial", inputs: TrialInputs, row: Row) -> StoredRow:

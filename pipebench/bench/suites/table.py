@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from msgspec import NODEFAULT, Meta, defstruct
 
 from pipebench.domain.errors import InvalidValue, PipebenchError
+from pipebench.domain.limits import MOST_SECONDS, MOST_SEED
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.value import MOST_COUNT, MOST_SECONDS, Value, require, require_name, require_unique
+from pipebench.domain.value import Value, require, require_name, require_unique
 from pipebench.domain.workload import Count, Field, Memory, WorkloadSpec, without_none, workload_fields
 from pipebench.formats.quantities import parse_bandwidth, parse_bytes
 from pipebench.hooks.syntax import Reference, parse_reference, split_list
 
 T = TypeVar("T")
 Seconds = Annotated[float, Meta(gt=0, le=MOST_SECONDS)]
-Seed = Annotated[int, Meta(ge=0, le=MOST_COUNT)]
+Seed = Annotated[int, Meta(ge=0, le=MOST_SEED)]
 
 Axis: TypeAlias = T | Annotated[tuple[T, ...], Meta(min_length=1)]
 """One value, or a list of them: a workload for each."""

@@ -9,22 +9,26 @@ from typing import Any
 
 from pipebench.bench.sweeps.assignment import work
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded
+from pipebench.domain.limits import MOST_WORKERS
 from pipebench.hooks.parent import end_with_parent
 
 
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
     """The position and the delivery of each payload, as they are finished. Leaving early kills the workers.
 
+    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS.
     Raises PipebenchError when a worker dies (a planner cannot kill it: it runs in a child of the worker).
     """
     from joblib.externals.loky import get_reusable_executor
 
+    if not payloads:
+        return
     finished = False
     executor: Any = None
     try:
         with _safe_path() as was:
             executor = get_reusable_executor(
-                max_workers=jobs,
+                max_workers=min(jobs, len(payloads), MOST_WORKERS),
                 timeout=60,
                 initializer=_begin_worker,
                 initargs=(os.getpid(), was),

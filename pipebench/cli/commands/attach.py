@@ -1,5 +1,6 @@
 """pipebench attach: traces of a run that somebody else launched, beside a stored row."""
 
+import os
 from pathlib import Path
 
 import click
@@ -30,12 +31,13 @@ def command(row: str, traces: tuple[str, ...], warmup: int, output: Path | None,
     from pipebench.bench.attachment import attach_run
     from pipebench.bench.services import HostServices
     from pipebench.bench.store import open_results
+    from pipebench.check import require_ordered
     from pipebench.domain.document import Rows
     from pipebench.formats.chrome_trace import read_chrome_trace
     from pipebench.formats.documents import write_document
     from pipebench.report.text.runs import attachment_lines
 
-    source, _, key = (row, "", "") if Path(row).exists() else row.rpartition(":")
+    source, _, key = (row, "", "") if os.path.exists(row) else row.rpartition(":")
     results = open_results(source)
     named = [each for each in results.rows if each.key.startswith(key)]
     if len(named) != 1:
@@ -48,6 +50,7 @@ def command(row: str, traces: tuple[str, ...], warmup: int, output: Path | None,
         raise PipebenchError(f"the row of {chosen.planner} has no plan", f"its status is {chosen.status}")
     problem = results.behind.problem(chosen.problem_id)
     plan, schedule = results.behind.plan(chosen.plan_id), results.behind.schedule(chosen.schedule_id)
+    require_ordered(problem, plan, schedule)
     simulated = HostServices(open_host()).simulate(problem, plan, schedule)
     made = attach_run(chosen, plan, simulated, [read_chrome_trace(path) for path in traces], warmup)
     if output is not None:

@@ -1,5 +1,6 @@
 """pipebench compare: planners side by side on the same problems, as tables and as a page."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.groups import invocation
 from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend, trust_in_files, trust_option
 from pipebench.cli.terminal import console, print_json, say
-from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
+from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -58,7 +59,7 @@ def checked_page_path(path: Path | None) -> Path | None:
     if path is not None:
         if path.suffix not in (".html", ".htm"):
             raise PipebenchError(f"--html writes a page, not {str(path)!r}", "end it in .html")
-        if not path.absolute().parent.is_dir():
+        if not os.path.isdir(path.absolute().parent):
             raise PipebenchError(f"there is no folder {str(path.parent)!r} for {path.name!r}", "make it first")
     return path
 
@@ -120,7 +121,7 @@ FAILURES = {
 @click.option("--rounds", default=1, type=click.IntRange(1), help="How often to run each trial, interleaved.")
 @click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
+@click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
 @click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
 @click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
 @click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")

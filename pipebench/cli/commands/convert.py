@@ -1,6 +1,6 @@
 """pipebench convert: a profile from one file format to another."""
 
-from pathlib import Path
+import os
 
 import click
 
@@ -44,7 +44,7 @@ def command(
     from pipebench.hooks.syntax import parse_reference
 
     reference = parse_reference(source)
-    if reference.name in profile_names() and not reference.options and not Path(reference.name).exists():
+    if reference.name in profile_names() and not reference.options and not os.path.exists(reference.name):
         profile = load_profile(reference.name)
     else:
         others = plugin_formats(open_host())

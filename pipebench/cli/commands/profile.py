@@ -1,5 +1,6 @@
 """pipebench profile: what the operators of a model cost on a device, as a profile file."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ def command(
     known = known_devices(host, profiler)
     named = device or (known[:1] or (DEFAULT_DEVICE_TYPE,))
     scratch = output.with_name(output.name + ".partial")
-    if not output.parent.is_dir():
+    if not os.path.isdir(output.parent):
         raise PipebenchError(f"there is no folder {str(output.parent)!r}")
     request = ProfileRequest(
         devices=tuple(_device(name, known) for name in named),

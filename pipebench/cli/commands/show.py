@@ -1,12 +1,13 @@
 """pipebench show: what is in a file."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipebench.cli.terminal import console, print_json, say
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import ExitCode, PipebenchError
 
 MOST_ROWS = 16
 """Rows of devices, links and memory each that a terminal shows."""
@@ -35,7 +36,7 @@ def command(
     --picture draws the timeline of a plan (.svg, or .json for Perfetto), the operators of a profile, or the
     quality of rows against their search time.
     """
-    if Path(file).is_dir() or file.endswith(".zip") or plan_id is not None:
+    if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None:
         kind, value = _from_store(file, plan_id)
     else:
         from pipebench.formats.profiles.files import read_any
@@ -54,8 +55,8 @@ def command(
     if trace is not None:
         return _gap(kind, value, trace)
     printers: dict[str, Any] = {"plan": _plan, "rows": _rows, "profile": _profile}
-    printers.get(kind, _other)(kind, value)
-    return 0
+    code: int | None = printers.get(kind, _other)(kind, value)
+    return code or 0
 
 
 def _gap(kind: str, value: Any, trace: str) -> int:
@@ -113,12 +114,14 @@ def _draw(kind: str, value: Any, picture: Path | None, graph: Path | None) -> No
             say(f"{path} written", err=True)
 
 
-def _plan(kind: str, value: Any) -> None:
-    from pipebench.check import check_plan
+def _plan(kind: str, value: Any) -> int:
+    """The plan; of one that is not valid its stages and the reason, with the exit code of bad input."""
+    from pipebench.check import check_plan, require_ordered
+    from pipebench.check.refusal import why
     from pipebench.cli.commands.validate import verdict_of
     from pipebench.domain.schedule import PeriodicSchedule
     from pipebench.report.pattern import LEGEND, pattern_lines, pattern_of
-    from pipebench.report.text.plans import print_plan
+    from pipebench.report.text.plans import print_bare_stages, print_plan
 
     del kind
     out = console()
@@ -130,17 +133,21 @@ def _plan(kind: str, value: Any) -> None:
         markup=False,
         soft_wrap=True,
     )
-    wrong = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
+    wrong = why(verdict)
     if wrong:
         out.print(wrong, markup=False, soft_wrap=True)
     if check_plan(problem, value.plan).status != "valid":
-        return
+        print_bare_stages(out, value.plan)
+        return ExitCode.USAGE
     print_plan(out, problem, value.plan, verdict)
+    if value.schedule is not None:
+        require_ordered(problem, value.plan, value.schedule)
     if value.schedule is not None and not isinstance(value.schedule, PeriodicSchedule):
         _timeline(out, value)
     if isinstance(value.schedule, PeriodicSchedule):
         for line in (*pattern_lines(pattern_of(problem, value.plan, value.schedule), out.width), LEGEND):
             out.print(line, markup=False, soft_wrap=True)
+    return ExitCode.OK
 
 
 def _timeline(out: Any, value: Any) -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.domain.decoding import require_size, without_mark
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.limits import LARGEST_LAYOUT_BYTES
 from pipebench.domain.placement import PlacementKind
 from pipebench.formats.files import read_file
 from pipebench.formats.frameworks.megatron import check_layout, parse_layout
@@ -18,7 +20,6 @@ from pipebench.formats.profiles.pipedream_graph import parse_lines
 
 MEGATRON = "megatron:"
 VEE = ("ZBVZeroBubble", "DualPipeV")
-LARGEST_BYTES = 2**22
 _LAYOUT = re.compile(rb"\s*[EtmL|()*,0-9 ]+\s*")
 _PARTS = re.compile(r"module_fqns_per_model_part\s*=\s*(?=\[)")
 _VEE = re.compile(rf"""pipeline_parallel_schedule\s*=\s*["']({"|".join(VEE)})["']""", re.IGNORECASE)
@@ -45,7 +46,7 @@ def is_foreign(text: str) -> bool:
     if text.startswith(MEGATRON):
         return True
     data = read_file(text)
-    return not data.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    return not without_mark(data).lstrip().startswith(b"{")
 
 
 def read_layout(text: str) -> ForeignLayout:
@@ -55,8 +56,7 @@ def read_layout(text: str) -> ForeignLayout:
     data = read_file(text)
     if data.startswith(b"\xef\xbb\xbf"):
         raise PipebenchError(f"{text}: starts with a byte-order mark", "save it as UTF-8 without one")
-    if len(data) > LARGEST_BYTES:
-        raise PipebenchError(f"{text}: {len(data)} bytes, a layout has at most {LARGEST_BYTES}")
+    require_size(data, LARGEST_LAYOUT_BYTES, text)
     if recognises(data):
         return _pipedream(data, text)
     if _LAYOUT.fullmatch(data):

@@ -5,17 +5,17 @@ other way round.
 import re
 from dataclasses import dataclass
 
+from pipebench.check import require_valid_plan
 from pipebench.check.structure import shortest_cycle
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_SCHEDULE_CELLS, MOST_SCHEDULE_RANKS
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, FiniteSchedule, Lane
 from pipebench.formats.files import read_file
 
-MOST_CELLS = 1_000_000
-MOST_RANKS = 2**16
 _CELL = re.compile(r"(\d{1,6})(F|B|I|W)(\d{1,7})", re.ASCII)
 _REDUCE = re.compile(r"(\d{1,6})REDUCE_GRAD\d{0,7}", re.ASCII)
 _PAIR = re.compile(r"\((\d{1,6}[FBIW]\d{1,7});(\d{1,6}[FBIW]\d{1,7})\)OVERLAP_F_B", re.ASCII)
@@ -51,21 +51,21 @@ Ranks = tuple[tuple[Step, ...], ...]
 def read_cells(data: bytes, source: str) -> Ranks:
     """The steps of each rank.
 
-    Raises PipebenchError with row and column: a byte-order mark, other than ASCII, over MOST_CELLS cells, a row
+    Raises PipebenchError with row and column: a byte-order mark, other than ASCII, too many cells, a row
     without tasks, a cell that is none.
     """
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         raise PipebenchError(f"{source}: starts with a byte-order mark", "save it as plain ASCII without one")
     cells = data.count(b",") + data.count(b"\n") + 1
-    if cells > MOST_CELLS:
-        raise PipebenchError(f"{source}: about {cells} cells, at most {MOST_CELLS} are read")
+    if cells > MOST_SCHEDULE_CELLS:
+        raise PipebenchError(f"{source}: about {cells} cells, at most {MOST_SCHEDULE_CELLS} are read")
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         raise PipebenchError(f"{source}: byte {error.start} is not ASCII", SYNTAX) from None
     rows = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    if len(rows) > MOST_RANKS:
-        raise PipebenchError(f"{source}: {len(rows)} ranks, at most {MOST_RANKS} are read")
+    if len(rows) > MOST_SCHEDULE_RANKS:
+        raise PipebenchError(f"{source}: {len(rows)} ranks, at most {MOST_SCHEDULE_RANKS} are read")
     ranks = tuple(
         tuple(
             Step(column, _tasks(cell, f"{source}: rank {rank}, step {column}"))
@@ -131,11 +131,8 @@ def sound(ranks: Ranks, source: str) -> Sound:
     places = _places(ranks, source)
     stages = _stages(places, source)
     count = 1 + max(task.micro_batch for task in places if task.kind == "F")
-    rank_of = tuple(
-        next(places[t][0] for t in (Task(stage, "F", n) for n in range(count)) if t in places)
-        for stage in range(stages)
-    )
     _complete(places, stages, count, source)
+    rank_of = tuple(places[Task(stage, "F", 0)][0] for stage in range(stages))
     _in_order(places, stages, count, source)
     _ends(ranks, places, stages, source)
     return Sound(ranks, count, rank_of, tuple(map(_peak, ranks)))
@@ -292,9 +289,10 @@ def read_torch_schedule(path: str) -> Sound:
 def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> FiniteSchedule:
     """The order on the devices of a plan, with the all-reduces that the plan needs behind it.
 
-    Two tasks that overlap run one after the other. Raises PipebenchError where the plan has other stages, other
-    placement or another number of micro-batches.
+    Two tasks that overlap run one after the other. Raises PipebenchError where the plan is invalid,
+    has other stages, other placement or another number of micro-batches.
     """
+    require_valid_plan(problem, plan)
     lanes, lane_of = lanes_of(plan)
     count = problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     if len(found.rank_of) != len(plan.stages):

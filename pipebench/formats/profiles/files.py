@@ -1,13 +1,14 @@
 """Profiles from files of any known format and to them, chosen by content or by name."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipebench.domain.document import encode
+from pipebench.domain.document import decode_any, encode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.profile import Profile
-from pipebench.formats.documents import decode_profile, looks_native, read_any_document
+from pipebench.formats.documents import decode_profile, looks_native
 from pipebench.formats.files import read_file
 from pipebench.formats.profiles import layer_table, pipedream, piper, tarnawski
 from pipebench.formats.profiles.format import ProfileFormat, ProfileText
@@ -54,11 +55,11 @@ def read_profile(
     Raises PipebenchError: no such file (with the nearest known name), a format that is not supported, an option
     that the format does not have, whatever is wrong inside.
     """
-    if options and path in known and not Path(path).exists():
+    if options and path in known and not os.path.exists(path):
         raise PipebenchError(
             f"the shipped profile {path!r} has no options", f"write {path}, or the path of a file"
         )
-    if known and not Path(path).exists() and "/" not in path and not Path(path).suffix:
+    if known and not os.path.exists(path) and "/" not in path and not Path(path).suffix:
         raise PipebenchError(f"there is neither a file nor a shipped profile {path!r}", nearest(path, known))
     data = read_file(path)
     if not data.strip():
@@ -126,6 +127,8 @@ def read_any(path: str) -> tuple[str, Any]:
     Raises PipebenchError that names what is wrong.
     """
     reference = parse_reference(path)
-    if not reference.options and is_native(read_file(path)):
-        return read_any_document(path)
+    if not reference.options:
+        data = read_file(path)
+        if data.strip() and is_native(data):
+            return decode_any(data, path)
     return "profile", read_profile(reference.name, reference.options)

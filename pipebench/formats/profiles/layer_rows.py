@@ -2,16 +2,18 @@
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
+from pipebench.domain.decoding import bounded_json, require_size, require_unique_keys
 from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.limits import LARGEST_TABLE_BYTES, MOST_BYTES, MOST_SECONDS, MOST_UNTYPED_ELEMENTS
 from pipebench.formats.quantities import BYTES, SECONDS
+from pipebench.formats.typed_text import parse_json_part, table_text
 
 TIMES = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
 SIZES = {
@@ -75,19 +77,27 @@ def _column(heading: str, where: str) -> LayerColumn:
     return LayerColumn(TIMES.get(stem) or SIZES[stem], units[unit])
 
 
+_NUMBER = re.compile(r"[+-]?(?:\d{1,99}\.?\d{0,99}|\.\d{1,99})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
 def quantity(value: object, column: LayerColumn, where: str) -> float:
-    """A cell in seconds or bytes. Raises PipebenchError unless it is a finite number, not negative."""
-    try:
-        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except ValueError:
-        number = math.nan
+    """A cell in seconds or bytes. where: its place.
+
+    Raises PipebenchError unless it is a number in ASCII digits, not negative, that a profile may have.
+    """
+    text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    number = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise PipebenchError(f"{where}: {column.field} is {str(value)[:40]!r}, it must be a number, not negative")
+        raise PipebenchError(f"{where} is {str(value)[:40]!r}, it must be a number, not negative")
     # Fractions, so that 5 us is the float nearest to 5e-6.
-    return float(Fraction(str(number)) * column.factor) if number else 0.0
+    exact = Fraction(str(number)) * column.factor
+    most, unit = (MOST_SECONDS, "s") if column.field in TIMES else (MOST_BYTES, "bytes")
+    if exact > most:
+        raise PipebenchError(f"{where} is {text[:40]!r}, it must be at most {most:g} {unit}")
+    return float(exact)
 
 
-_BATCH = re.compile(r"#\s*micro_batch\s*[:=]\s*(\d{1,9})\s*")
+_BATCH = re.compile(r"#\s*micro_batch\s*[:=]\s*(\d{1,9})\s*", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -111,17 +121,13 @@ class LayerRows:
 
 def parse_csv(data: bytes, source: str) -> LayerRows:
     """The rows. Raises PipebenchError: not text, a header that is wrong, a row of another length, a bad cell."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PipebenchError(f"{source}: not text: byte {error.start} is not UTF-8") from None
-    lines = text.splitlines()
+    lines = table_text(data, source).split("\n")
     batch = next((int(found[1]) for line in lines if (found := _BATCH.fullmatch(line.strip()))), None)
     kept = [(number, line) for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
     if not kept:
         raise PipebenchError(f"{source}: no header")
     separator = max(",;\t", key=kept[0][1].count)
-    rows = [(number, next(csv.reader(io.StringIO(line), delimiter=separator))) for number, line in kept]
+    rows = [(number, _cells(line, separator, f"{source}: line {number}")) for number, line in kept]
     where = f"{source}: line {rows[0][0]}"
     columns = parse_columns(rows[0][1], where)
     layers: list[Layer] = []
@@ -133,24 +139,33 @@ def parse_csv(data: bytes, source: str) -> LayerRows:
         for column, cell in zip(columns, cells, strict=True):
             _fill(layer, column.field, cell.strip())
             if column.field not in ("name", "kind", "inputs"):
-                layer.figures[column.field] = quantity(cell.strip(), column, place)
+                layer.figures[column.field] = quantity(cell.strip(), column, f"{place}: {column.field}")
         layers.append(layer)
     return LayerRows(layers, batch)
 
 
+def _cells(line: str, separator: str, where: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(line), delimiter=separator))
+    except csv.Error as error:
+        raise PipebenchError(f"{where}: {error}") from None
+
+
 def parse_json_table(data: bytes, source: str) -> LayerRows:
     """The rows. Raises PipebenchError: no JSON or cut short, an unknown field, a bad value."""
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise PipebenchError(f"{source}: not valid JSON: {error}") from None
-    table = {"layers": content} if isinstance(content, list) else content
+    require_size(data, LARGEST_TABLE_BYTES, source)
+    text = bounded_json(data, source, MOST_UNTYPED_ELEMENTS)
+    content = parse_json_part(text, Any, source)
+    require_unique_keys(text, source)
+    table: Any = {"layers": content} if isinstance(content, list) else content
+    if not isinstance(table, dict):
+        raise PipebenchError(f"{source}: neither a list of layers nor an object that has one")
     for key in table:
         if key not in ("layers", "micro_batch"):
             raise PipebenchError(f"{source}: unknown field {key!r}", nearest(key, ("layers", "micro_batch")))
     batch, listed = table.get("micro_batch"), table.get("layers")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
-        raise PipebenchError(f"{source}: micro_batch is {batch!r}, it must be a whole number")
+        raise PipebenchError(f"{source}: micro_batch is {str(batch)[:40]!r}, it must be a whole number")
     if not isinstance(listed, list):
         raise PipebenchError(f"{source}: layers is not a list")
     layers: list[Layer] = []
@@ -168,7 +183,7 @@ def parse_json_table(data: bytes, source: str) -> LayerRows:
                     raise PipebenchError(f"{place}: {key} is {str(value)[:40]!r}, it must be text")
                 _fill(layer, column.field, value)
             else:
-                layer.figures[column.field] = quantity(value, column, place)
+                layer.figures[column.field] = quantity(value, column, f"{place}.{key}")
         layers.append(layer)
     return LayerRows(layers, batch)
 

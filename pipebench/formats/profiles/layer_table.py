@@ -9,8 +9,10 @@ from typing import Any, cast
 
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.limits import MOST_COUNT
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
-from pipebench.domain.value import Value, require
+from pipebench.domain.value import Value, require, require_count, short
+from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.format import (
     ProfileFormat,
     ProfileText,
@@ -32,9 +34,8 @@ class TableOptions(Value, frozen=True, kw_only=True):
     device: str = "profiled-gpu"
 
     def __post_init__(self) -> None:
-        require(
-            self.micro_batch is None or self.micro_batch >= 1, f"micro_batch is {self.micro_batch}, not above 0"
-        )
+        if self.micro_batch is not None:
+            require_count("micro_batch", self.micro_batch)
         require(self.device != "", "device is empty")
 
 
@@ -53,8 +54,10 @@ def _profile(table: LayerRows, source: str, options: TableOptions) -> Profile:
     if not layers:
         raise PipebenchError(f"{source}: no layers")
     batch = options.micro_batch or table.micro_batch or 1
-    if table.micro_batch is not None and table.micro_batch < 1:
-        raise PipebenchError(f"{source}: micro_batch is {table.micro_batch}, it must be at least 1")
+    if table.micro_batch is not None and not 1 <= table.micro_batch <= MOST_COUNT:
+        raise PipebenchError(
+            f"{source}: micro_batch is {short(table.micro_batch)}, it must be from 1 to {MOST_COUNT}"
+        )
     inputs = _inputs(layers)
     size = {layer.name: layer.figures["activation"] / batch for layer in layers}
     try:
@@ -156,8 +159,7 @@ def looks_like_csv(data: bytes) -> bool:
 
 def looks_like_json_table(data: bytes) -> bool:
     """Whether it is a list, or an object with layers, and no document of this project."""
-    start = data.lstrip()[:1]
-    return start == b"[" or (start == b"{" and b'"layers"' in data[:4096] and b'"pipebench"' not in data[:64])
+    return json_form(data) == "layers"
 
 
 CSV = ProfileFormat(

@@ -9,7 +9,7 @@ from pipebench.algorithms.graph_orders import linearise
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
-from pipebench.domain.value import Value, require
+from pipebench.domain.value import Value, require, require_count
 from pipebench.formats.profiles.format import (
     ProfileFormat,
     ProfileText,
@@ -118,7 +118,8 @@ class PipeDreamOptions(Value, frozen=True, kw_only=True):
     device: str = "profiled-gpu"
 
     def __post_init__(self) -> None:
-        require(self.batch is None or self.batch >= 1, f"batch is {self.batch}, it must be at least 1")
+        if self.batch is not None:
+            require_count("batch", self.batch)
         require(self.device != "", "device is empty")
 
 
@@ -215,7 +216,10 @@ def _provenance(
 
 def recognises(data: bytes) -> bool:
     """Whether some line has the costs of a node, or the first line is one."""
-    return f" -- {FIELDS[0]}=".encode() in data or re.match(rb"\s*node\S* -- ", data) is not None
+    return _COSTS_OF_NODE.search(data) is not None or re.match(rb"\s*node\S* -- ", data) is not None
+
+
+_COSTS_OF_NODE = re.compile(rb"^\S+ -- [^\n]* -- %b=" % FIELDS[0].encode(), re.MULTILINE)
 
 
 FORMAT = ProfileFormat(

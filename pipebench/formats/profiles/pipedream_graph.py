@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.limits import MOST_BYTES, MOST_SECONDS
+from pipebench.formats.typed_text import table_text
 
 FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
-LARGEST_COST = 1e18
 _COSTS = f" -- {FIELDS[0]}="
 _STAGE = re.compile(r"(.*) -- stage_id=(.*)")
 _EDGE = re.compile(r"\s+(\S+) -- (\S+)")
@@ -45,10 +46,7 @@ def parse_lines(data: bytes, source: str) -> tuple[list[GraphNode], list[GraphEd
     Raises PipebenchError that names file and line: a line that is neither, a field that is missing, unknown or
     no cost, a node that occurs twice, an edge to a node that is not there.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PipebenchError(f"{source}: not text: byte {error.start} is not UTF-8") from None
+    text = table_text(data, source)
     nodes: dict[str, GraphNode] = {}
     edges: dict[tuple[str, str], GraphEdge] = {}
     for number, raw in enumerate(text.split("\n"), start=1):
@@ -99,10 +97,10 @@ def _node(line: str, number: int, where: str) -> GraphNode:
         line=number,
         identifier=identifier,
         description=description,
-        forward_ms=_cost(fields, "forward_compute_time", where),
-        backward_ms=_cost(fields, "backward_compute_time", where),
-        activation_bytes=tuple(_number(part.strip(), "activation_size", where) for part in listed),
-        parameter_bytes=_cost(fields, "parameter_size", where),
+        forward_ms=_number(fields["forward_compute_time"], "forward_compute_time", where, MOST_SECONDS * 1e3),
+        backward_ms=_number(fields["backward_compute_time"], "backward_compute_time", where, MOST_SECONDS * 1e3),
+        activation_bytes=tuple(_number(part.strip(), "activation_size", where, MOST_BYTES) for part in listed),
+        parameter_bytes=_number(fields["parameter_size"], "parameter_size", where, MOST_BYTES),
         stage=int(stage[2]) if stage else None,
     )
 
@@ -122,20 +120,18 @@ def _fields(text: str, where: str) -> dict[str, str]:
     return found
 
 
-def _cost(fields: dict[str, str], name: str, where: str) -> float:
-    return _number(fields[name], name, where)
-
-
-def _number(text: str, name: str, where: str) -> float:
+def _number(text: str, name: str, where: str, most: float) -> float:
     number = float(text) if _NUMBER.fullmatch(text) else math.inf
-    if number > LARGEST_COST:
-        raise PipebenchError(f"{where}: {name} is {text[:40]!r}, it must be a finite number, not negative")
+    if number > most:
+        raise PipebenchError(
+            f"{where}: {name} is {text[:40]!r}, it must be a finite number, not negative and at most {most:g}"
+        )
     return number
 
 
 IMAGE_BYTES = {size: 3 * size * size * 4 for size in (224, 299)}
 """An fp32 RGB image of that many pixels a side."""
-_LSTM = re.compile(r"LSTM\(\d+, (\d{1,9})\)")
+_LSTM = re.compile(r"LSTM\(\d+, (\d{1,9})\)", re.ASCII)
 
 
 def infer_batch(inputs: Iterable[GraphNode], nodes: Iterable[GraphNode], source: str) -> int:
@@ -245,8 +241,13 @@ def _kind(description: str) -> str:
 
 def _descendants(starts: set[str], reads: dict[str, list[str]]) -> set[str]:
     """Everything that depends on one of `starts`, these included."""
-    import networkx  # only these files need it
-
-    graph = networkx.DiGraph((before, reader) for reader, sources in reads.items() for before in sources)
-    graph.add_nodes_from(starts)
-    return starts.union(*(networkx.descendants(graph, start) for start in starts))
+    readers: dict[str, list[str]] = {}
+    for reader, sources in reads.items():
+        for before in sources:
+            readers.setdefault(before, []).append(reader)
+    found, left = set(starts), list(starts)
+    while left:
+        new = set(readers.get(left.pop(), ())) - found
+        found |= new
+        left += new
+    return found

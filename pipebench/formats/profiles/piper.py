@@ -1,6 +1,7 @@
 """Piper's JSON as a profile, and a profile as Piper's JSON."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -9,6 +10,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
+from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.format import (
     ProfileFormat,
     ProfileText,
@@ -70,11 +72,13 @@ class _Tensors:
         self.all: list[Tensor] = []
         nodes = {node.identifier: node for node in document.nodes}
         known: dict[tuple[Any, ...], str] = {}
+        made: Counter[int] = Counter()
         for edge in document.edges:
             key = (edge.source_id, edge.communication_cost, *_syncs(nodes[edge.source_id], edge))
             if key not in known:
-                several = sum(kind[0] == edge.source_id for kind in known)
-                known[key] = f"{names[edge.source_id]}.out" + (f"{several + 1}" if several else "")
+                made[edge.source_id] += 1
+                number = made[edge.source_id]
+                known[key] = f"{names[edge.source_id]}.out" + (f"{number}" if number > 1 else "")
                 self.all.append(
                     Tensor(
                         name=known[key],
@@ -206,9 +210,7 @@ def _provenance(source: str, document: PiperDocument, costs: DeviceCosts, option
 
 def recognises(data: bytes) -> bool:
     """Whether it is a JSON object with a field that only Piper has."""
-    return data.lstrip()[:1] == b"{" and any(
-        name in data for name in (b'"TMPCs"', b'"maxMemoryPerDevice"', b'"mbsInBatch"', b'"timePerSample"')
-    )
+    return json_form(data) == "piper"
 
 
 FORMAT = ProfileFormat(

@@ -1,14 +1,21 @@
 """The JSON document of Piper (NeurIPS 2021, msr-fiddle/piper): nodes, ways to run each, edges; checked."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from pipebench.domain.decoding import bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.value import MOST_BYTES, MOST_COUNT, MOST_RATE
-from pipebench.formats.typed_text import parse_json
+from pipebench.domain.limits import MOST_BYTES, MOST_COUNT, MOST_RATE, MOST_SECONDS
+from pipebench.domain.value import short
+from pipebench.formats.typed_text import parse_json_part
+
+Identifier = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+MOST_NATIVE_TIME = 1e6 * MOST_SECONDS
+"""Of a way to run a node, in the unit of the file, which may be us."""
 
 
 class Tmpc(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -24,7 +31,7 @@ class Tmpc(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Node(msgspec.Struct, forbid_unknown_fields=True):
-    id: int
+    id: Identifier
     tmpcs: dict[str, list[msgspec.Raw]] = msgspec.field(name="TMPCs")
     name: str = ""
 
@@ -32,8 +39,8 @@ class _Node(msgspec.Struct, forbid_unknown_fields=True):
 class PiperEdge(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """What `source_id` makes, `dest_id` reads; communication_cost: bytes of one micro-batch."""
 
-    source_id: int
-    dest_id: int
+    source_id: Identifier
+    dest_id: Identifier
     communication_cost: float
 
 
@@ -75,7 +82,8 @@ def parse_piper(data: bytes, source: str) -> PiperDocument:
     batch field or none, an id twice, an edge from or to a node that is not there or written twice, degrees that
     differ between nodes, a neighbour in syncTime that no edge leads to.
     """
-    document = parse_json(data, _PiperContent, source)
+    text = bounded_json(data, source)
+    document = parse_json_part(text, _PiperContent, source)
     if (document.mbs_in_batch is None) == (document.max_batch_size is None):
         both = "both are" if document.mbs_in_batch is not None else "neither is"
         raise PipebenchError(f"{source}: mbsInBatch or maxBatchSize: one is needed, {both} there")
@@ -104,6 +112,7 @@ def parse_piper(data: bytes, source: str) -> PiperDocument:
                 f"nodes[0] has {_listed_tmpcs(nodes[0])}",
                 "all nodes need the same degrees",
             )
+    require_unique_keys(text, source)
     neighbours = _check_edges(document.edges, places, source)
     for position, node in enumerate(nodes):
         _check_syncs(node, neighbours, f"{source}: nodes[{position}]")
@@ -129,11 +138,13 @@ def _node(node: _Node, where: str) -> PiperNode:
             raise PipebenchError(f"{place} is empty")
         if int(text) in found:
             raise PipebenchError(f"{place}: degree {int(text)} occurs twice")
-        tmpcs = [parse_json(bytes(raw), Tmpc, f"{place}[{i}]") for i, raw in enumerate(listed)]
-        names = [tmpc.id for tmpc in tmpcs]
+        tmpcs = [parse_json_part(raw, Tmpc, f"{place}[{i}]") for i, raw in enumerate(listed)]
+        known: set[str] = set()
         for i, tmpc in enumerate(tmpcs):
-            if tmpc.id in names[:i]:
+            if tmpc.id in known:
                 raise PipebenchError(f"{place}[{i}]: id {tmpc.id!r} occurs twice")
+            known.add(tmpc.id)
+            _check_range(f"{place}[{i}].timePerSample", tmpc.time_per_sample, 0, MOST_NATIVE_TIME)
             for name, number in _figures(tmpc):
                 _check_range(f"{place}[{i}].{name}", number, 0, MOST_BYTES)
         found[int(text)] = tmpcs
@@ -143,7 +154,6 @@ def _node(node: _Node, where: str) -> PiperNode:
 
 
 def _figures(tmpc: Tmpc) -> Iterator[tuple[str, float]]:
-    yield "timePerSample", tmpc.time_per_sample
     yield "parameterSize", tmpc.parameter_size
     yield "memoryUsageA", tmpc.memory_usage_a
     yield "memoryUsageB", tmpc.memory_usage_b
@@ -180,8 +190,8 @@ def _check_syncs(node: PiperNode, edges: set[tuple[str, str]], where: str) -> No
 
 
 def _check_range(where: str, number: float, least: float, most: float) -> None:
-    if not (math.isfinite(number) and least <= number <= most):
-        raise PipebenchError(f"{where} is {number:g}, it must be between {least:g} and {most:g}")
+    if not least <= number <= most:
+        raise PipebenchError(f"{where} is {short(number)}, it must be between {least:g} and {most:g}")
 
 
 def _listed_tmpcs(node: PiperNode) -> str:

@@ -9,6 +9,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require
+from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.format import ProfileFormat, ProfileText, losses, model_name, outputs, setting
 from pipebench.formats.profiles.tarnawski_graph import (
     FoldedGraph,
@@ -121,9 +122,7 @@ def _provenance(
 
 def recognises(data: bytes) -> bool:
     """Whether it is a JSON object with a field that only these inputs have."""
-    return data.lstrip()[:1] == b"{" and any(
-        name in data for name in (b'"maxSizePerFPGA"', b'"maxFPGAs"', b'"fpgaLatency"')
-    )
+    return json_form(data) == "tarnawski"
 
 
 FORMAT = ProfileFormat(

@@ -1,40 +1,45 @@
 """The JSON of Tarnawski et al. (NeurIPS 2020): nodes checked, backward folded into forward, the operator graph."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Tensor
-from pipebench.domain.value import MOST_BYTES, MOST_COUNT
+from pipebench.domain.limits import MOST_BYTES, MOST_COUNT, MOST_SECONDS
+from pipebench.domain.value import short
 from pipebench.formats.profiles.format import unique_names
 from pipebench.formats.typed_text import parse_json
 
-MOST_MS = 1e9
+MOST_MS = 1e3 * MOST_SECONDS
+
+
+Identifier = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 
 
 class TarnawskiNode(msgspec.Struct, forbid_unknown_fields=True):
     """One node: latencies in ms, size in bytes on an accelerator; nodes of one colour go to one device."""
 
-    id: int
+    id: Identifier
     cpu_latency: float = msgspec.field(name="cpuLatency")
     fpga_latency: float = msgspec.field(name="fpgaLatency")
     supported_on_fpga: bool | int = msgspec.field(name="supportedOnFpga")
     is_backward_node: bool | int = msgspec.field(name="isBackwardNode")
     size: float
-    color_class: int | None = msgspec.field(name="colorClass", default=None)
+    color_class: Identifier | None = msgspec.field(name="colorClass", default=None)
     name: str = ""
-    layer_id: int | None = msgspec.field(name="layerId", default=None)
+    layer_id: Identifier | None = msgspec.field(name="layerId", default=None)
 
 
 class TarnawskiEdge(msgspec.Struct, forbid_unknown_fields=True):
     """cost: the TIME that the output of `source_id` takes between an accelerator and the memory of the CPU."""
 
-    source_id: int = msgspec.field(name="sourceId")
-    dest_id: int = msgspec.field(name="destId")
+    source_id: Identifier = msgspec.field(name="sourceId")
+    dest_id: Identifier = msgspec.field(name="destId")
     cost: float
     size: float | None = None
 
@@ -86,7 +91,7 @@ def parse_tarnawski(data: bytes, source: str) -> TarnawskiDocument:
             ("isBackwardNode", node.is_backward_node),
         ):
             if int(value) not in (0, 1):
-                raise PipebenchError(f"{where}.{flag} is {value}, it must be true or false")
+                raise PipebenchError(f"{where}.{flag} is {short(value)}, it must be true or false")
         _check_range(f"{where}.cpuLatency", node.cpu_latency, 0, MOST_MS)
         _check_range(f"{where}.fpgaLatency", node.fpga_latency, 0, MOST_MS)
         _check_range(f"{where}.size", node.size, 0, MOST_BYTES)
@@ -135,8 +140,8 @@ def _costs(document: _TarnawskiContent, places: dict[int, int], source: str) -> 
 
 
 def _check_range(where: str, number: float, least: float, most: float) -> None:
-    if not (math.isfinite(number) and least <= number <= most):
-        raise PipebenchError(f"{where} is {number:g}, it must be between {least:g} and {most:g}")
+    if not least <= number <= most:
+        raise PipebenchError(f"{where} is {short(number)}, it must be between {least:g} and {most:g}")
 
 
 @dataclass(frozen=True, slots=True)

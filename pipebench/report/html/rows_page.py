@@ -9,6 +9,7 @@ from markupsafe import Markup
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.bench.standings import standings
+from pipebench.check import require_ordered
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
@@ -73,8 +74,9 @@ class Entries:
     def entry(self, number: int, row: Row, command: str) -> RowEntry:
         """The entry of a row; its anchor is its number."""
         planned = self._plans(row) if row.status == "ok" else None
-        stages = self._stages(planned) if planned else []
-        pictures, missing = self._pictures(planned) if planned else ([], "")
+        missing = _trouble(planned) if planned else ""
+        stages = self._stages(planned) if planned and not missing else []
+        pictures, missing = self._pictures(planned) if planned and not missing else ([], missing)
         return RowEntry(
             id=f"row-{number}",
             row=row,
@@ -125,6 +127,16 @@ class Entries:
         if isinstance(planned.schedule, PeriodicSchedule):
             return pattern_svg(pattern_of(planned.problem, planned.plan, planned.schedule), title)
         return gantt_svg([plan_gantt(planned, self._services)], title, most_hints=0)
+
+
+def _trouble(planned: PlannedProblem) -> str:
+    """Why nothing of the plan can be shown; empty where it can."""
+    try:
+        if planned.schedule is not None:
+            require_ordered(planned.problem, planned.plan, planned.schedule)
+    except PipebenchError as error:
+        return f"no timeline: {error.message}"
+    return ""
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:

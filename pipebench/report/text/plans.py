@@ -48,6 +48,15 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         console.print("tensors are passed on through the stages between")
 
 
+def print_bare_stages(console: Console, plan: Plan) -> None:
+    """What stands in a plan that cannot be priced: devices, micro-batch and operators of each stage."""
+    rows = [
+        [str(position), span(stage.devices), str(stage.micro_batch), operators(stage.operators)]
+        for position, stage in enumerate(plan.stages)
+    ]
+    console.print(stage_table(("stage", "devices", "b", OPERATORS), rows))
+
+
 def stage_figures(problem: Problem, plan: Plan, verdict: Verdict) -> list[list[str]]:
     """Stage, devices, micro-batch, samples in flight, forward and backward time, memory, what is free of it."""
     model = CostModel(problem)

@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipebench.domain.decoding import bounded_toml
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.files import read_file
 
@@ -148,8 +149,8 @@ def _can_build(source: Path) -> bool:
 def _toml(source: Path) -> dict[str, object]:
     file = source / "pyproject.toml"
     try:
-        return tomllib.loads(read_file(file).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(bounded_toml(read_file(file), str(file)).decode())
+    except (ValueError, RecursionError) as error:
         raise PipebenchError(f"{str(file)!r}: not valid TOML: {error}") from None
 
 

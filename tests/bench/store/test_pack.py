@@ -119,7 +119,7 @@ def test_where_a_zip_cannot_go(store: Store, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(PipebenchError, match="there is no store"):
         pack(tmp_path / "nothing", tmp_path / "a.zip")
     (tmp_path / "old.zip").write_bytes(b"precious")
-    monkeypatch.setattr("pipebench.bench.store.pack.MOST_ENTRIES", 3)
+    monkeypatch.setattr("pipebench.bench.store.pack.MOST_MEMBERS", 3)
     with pytest.raises(PipebenchError, match="too large for one zip"):
         pack(store.path, tmp_path / "old.zip")
     assert (tmp_path / "old.zip").read_bytes() == b"precious"
@@ -176,16 +176,16 @@ def test_two_files_of_one_name_are_refused(packed: Path) -> None:
 
 def test_a_bomb_is_refused_before_it_goes_off(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = rewritten(packed, lambda opened: opened.writestr("big", bytes(10**6), zipfile.ZIP_DEFLATED))
-    monkeypatch.setattr(archive, "MOST_TOTAL_BYTES", 10**6)
+    monkeypatch.setattr(archive, "MOST_MEMBERS_BYTES", 10**6)
     with pytest.raises(PipebenchError, match="holds too much"):
         open_results(hostile)
     monkeypatch.undo()
-    monkeypatch.setattr(archive, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(archive, "MOST_MEMBERS", 3)
     with pytest.raises(PipebenchError, match="holds too much"):
         open_results(packed)
     monkeypatch.undo()
-    monkeypatch.setattr(archive, "MOST_ROWS_BYTES", 100)
-    with pytest.raises(PipebenchError, match=r"rows\.jsonl is larger"):
+    monkeypatch.setattr(archive, "MOST_PACKED_ROWS_BYTES", 100)
+    with pytest.raises(PipebenchError, match=r"rows\.jsonl is too large"):
         open_results(packed)
 
 

@@ -11,7 +11,7 @@ from pipebench.cli.commands.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
 from pipebench.cli.parameters import finite_seconds, memory_bytes, trust_in_files, trust_option
 from pipebench.cli.terminal import say
-from pipebench.cli.workload_options import chosen_workloads, selection, workload_options
+from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
 @click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of everything random  [default: 0]")
+@click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
 @click.option("--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
 @click.option("--import-only", is_flag=True, help="Run nothing, only import.")
 @trust_option
