@@ -1,6 +1,7 @@
 """Compiled kernels: numba with an on-disk cache that knows what a kernel was made of."""
 
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numpy.typing import NDArray
+
+from pipebench.algorithms.kernel_folder import VARIABLE, kernel_folder
 
 OURS = "pipebench"
 _IMPORTED = re.compile(rb"^(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
@@ -56,13 +59,20 @@ def _source(name: str) -> bytes:
         return b""
 
 
+def _choose_folder() -> None:
+    """Tell numba where kernels are kept. A process that was told by its environment keeps to that."""
+    if VARIABLE not in os.environ and (folder := kernel_folder()) is not None:
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+
+
+_choose_folder()
 F = TypeVar("F", bound=Callable[..., object])
 COMPILES = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 """Whether kernels are compiled; with NUMBA_DISABLE_JIT=1 Python runs them."""
 
 
 def kernel(function: F) -> F:
-    """Compile on first call; cached on disk beside the source, else in the user's cache, else not at all.
+    """Compile on first call; cached on disk in `kernel_folder`, else beside the source, else not at all.
 
     What is cached counts no longer once a source that the kernel is compiled from has changed, see `stamp`.
     """

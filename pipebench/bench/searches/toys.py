@@ -29,7 +29,7 @@ def toys(mode: RegimeMode) -> tuple[Problem, ...]:
             mini_batch=MINI_BATCH,
             regime=Regime(mode=mode),
         )
-        for name, edges in (("chain", CHAIN), ("branches", BRANCHES))
+        for name, edges in (("chain", CHAIN), ("forks", BRANCHES))
     )
 
 

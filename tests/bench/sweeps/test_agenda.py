@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pipebench.bench.components import ready_planner
+from pipebench.bench.searches.isolated import TimedSearch, timed_search
 from pipebench.bench.store import Store, open_results
 from pipebench.bench.sweeps.run_plan import RunPlan, make_run_plan
 from pipebench.bench.sweeps.sweep import Where, run_trials
@@ -109,12 +110,16 @@ def test_rows_from_before_the_version_of_the_model_are_read_and_run_again_once(t
     assert "1 rows of older code are left out" in results.notices[-1]
 
 
-def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path) -> None:
+def test_a_planner_edited_while_it_runs_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "a.py"
-    edits = HONEST.replace(
-        "    context.count", f"    open({str(script)!r}, 'a').write('EDITED = 1')\n    context.count"
-    )
-    (row,) = run(made(tmp_path, listed(tmp_path, {"a.py": edits})))
+
+    def search_beside_an_editor(*arguments: Any) -> TimedSearch:
+        done = timed_search(*arguments)
+        script.write_text(f"{HONEST}\nEDITED = 1\n")
+        return done
+
+    monkeypatch.setattr("pipebench.bench.trials.trial.timed_search", search_beside_an_editor)
+    (row,) = run(made(tmp_path, listed(tmp_path, {"a.py": HONEST})))
     assert (row.status, row.notices[-1]) == ("ok", "its source changed while it ran: the row is not stored")
     assert Store.open(tmp_path / "store").rows() == []
 

@@ -60,7 +60,7 @@ def passed_environment(
         or (bool(prefixes) and name.startswith(prefixes))
         or ((name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)) and not _is_secret(name))
     }
-    own = {name: folder for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), folder)
     return passed | {name: value for name, value in own.items() if name not in exact}
 
 

@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from pipebench.algorithms.kernel_folder import kernel_folder
+
 PREFIX = "pipebench-child-"
 _NAME = re.compile(re.escape(PREFIX) + r"(\d+)-")
 
@@ -54,8 +56,7 @@ class ChildFolders:
     def _kept(self, owner: str) -> Path:
         """Kernels of one distribution: what a plugin compiles is read by plugins of its distribution only."""
         name = re.sub(r"[^A-Za-z0-9._-]", "_", owner) or "unknown"
-        home = kernels_home()
-        return (home if home is not None else self._spare) / name
+        return kernel_folder(name) or self._spare / name
 
 
 def _replace(source: str, target: Path) -> None:
@@ -63,18 +64,6 @@ def _replace(source: str, target: Path) -> None:
     half = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     shutil.copyfile(source, half)
     os.replace(half, target)
-
-
-def kernels_home() -> Path | None:
-    """Where kernels of children are kept from command to command; None where nothing can be written."""
-    said = os.environ.get("NUMBA_CACHE_DIR")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = Path(said) / "children" if said else cache / "pipebench" / "kernels"
-    with contextlib.suppress(OSError):
-        home.mkdir(parents=True, exist_ok=True)
-        if os.access(home, os.W_OK):
-            return home
-    return None
 
 
 def remove_leftovers() -> None:

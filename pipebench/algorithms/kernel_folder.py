@@ -1,0 +1,35 @@
+"""Where compiled kernels are kept from command to command."""
+
+import contextlib
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "NUMBA_CACHE_DIR"
+OWN = "pipebench"
+"""The name under which kernels of the suite, and of the plugins that ship with it, are kept."""
+
+
+def kernel_folder(owner: str = OWN) -> Path | None:
+    """The folder of one distribution's kernels; None where nothing can be written.
+
+    That is NUMBA_CACHE_DIR where the user has set it, else a folder in the user's cache, one for each environment.
+    What a plugin compiles is read by plugins of its distribution only.
+    """
+    said = os.environ.get(VARIABLE)
+    if said:
+        folder = Path(said) if owner == OWN else Path(said) / "plugins" / owner
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = cache / "pipebench" / "kernels" / _installation() / owner
+    with contextlib.suppress(OSError, RuntimeError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def _installation() -> str:
+    """This environment and this copy of the suite, in a few letters."""
+    return hashlib.sha256(f"{sys.prefix} {__file__}".encode()).hexdigest()[:12]
