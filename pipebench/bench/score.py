@@ -6,6 +6,7 @@ from typing import Any
 
 from pipebench.bench.environment import disturbance, usage
 from pipebench.bench.services import HostServices
+from pipebench.bench.time_limits import SCORE_S, time_limit
 from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
@@ -103,11 +104,11 @@ def time_fields(
         noted: list[str] = []
         before = usage()
         try:
-            trace = (
-                simulate(problem, plan, schedule)
-                if name == SIMULATOR
-                else services.execute(name, problem, plan, schedule, noted)
-            )
+            if name == SIMULATOR:
+                with time_limit(SCORE_S, "simulating", "this limit is apart from --timeout"):
+                    trace = simulate(problem, plan, schedule)
+            else:
+                trace = services.execute(name, problem, plan, schedule, noted)
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue

@@ -8,6 +8,7 @@ from msgspec.structs import replace as replace_fields
 
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
+from pipebench.bench.time_limits import BUILD_S, time_limit
 from pipebench.defaults import CLUSTER
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
@@ -67,8 +68,12 @@ class WorkloadBuilder:
     def workload(self, spec: WorkloadSpec, name: str = "", notes: tuple[str, ...] = ()) -> Workload:
         """The workload. name: its name in a suite. notes: what was assumed in reading the file of its model.
 
-        Raises PipebenchError for names, files and numbers that are wrong or do not fit.
+        Raises PipebenchError for names, files and numbers that are wrong or do not fit, and after BUILD_S.
         """
+        with time_limit(BUILD_S, "reading and building the problem", "this limit is apart from --timeout"):
+            return self._build(spec, name, notes)
+
+    def _build(self, spec: WorkloadSpec, name: str, notes: tuple[str, ...]) -> Workload:
         if spec.model is not None:
             reference = parse_reference(spec.model)
             cluster = self._cluster(spec, DEFAULT_DEVICE_TYPE)

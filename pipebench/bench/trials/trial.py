@@ -3,6 +3,7 @@
 import statistics
 import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, timed_s
 from pipebench.bench.searches.request import Sample, Searcher, SearchReport, SearchRequest
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
+from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
 from pipebench.defaults import SIMULATOR
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
@@ -157,7 +159,7 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     regimes = component.capabilities.regimes
     scoring = trial.workload.problem(trial.regime)
     adapted = trial.regime not in regimes
-    common = {**_identity(trial, scoring, adapted), **bound_fields(scoring)}
+    common = {**_identity(trial, scoring, adapted), **_bounds(scoring)}
     if adapted and trial.regime == "async":
         reason = f"{trial.planner.label} plans for {', '.join(regimes)} only"
         return Outcome(Row(**common, status="unsupported", reason=reason), scoring)
@@ -172,7 +174,7 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     request = SearchRequest(
         planning=planning,
         scoring=scoring if adapted else None,
-        bound_memory_bytes=common["bound_memory_bytes"],
+        bound_memory_bytes=common["bound_memory_bytes"] or 0,
     )
     limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
     done = timed_search(host, trial.planner, searcher, request, limits)
@@ -222,6 +224,19 @@ def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: d
     return Outcome(row, problem, compile_s=done.compile_s)
 
 
+def _scoring() -> AbstractContextManager[None]:
+    return time_limit(SCORE_S, "scoring", "this limit is apart from --timeout; take fewer micro-batches")
+
+
+def _bounds(problem: Problem, split: bool = False) -> dict[str, Any]:
+    """The proven bounds; none where they take too long."""
+    try:
+        with _scoring():
+            return bound_fields(problem, split)
+    except LimitReached:
+        return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
+
+
 def _scored_outcome(
     services: HostServices, trial: Trial, problem: Problem, done: TimedSearch, common: dict[str, Any]
 ) -> Outcome:
@@ -230,9 +245,13 @@ def _scored_outcome(
     assert result is not None
     assert plan is not None
     assert schedule is not None
-    verdict = judge(problem, plan, schedule)
+    try:
+        with _scoring():
+            verdict = judge(problem, plan, schedule)
+    except LimitReached as error:
+        return Outcome(Row(**common, status="timeout", reason=str(error)), problem, plan, schedule)
     if splits_operators(plan):
-        common = {**common, **bound_fields(problem, split=True)}
+        common = {**common, **_bounds(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
