@@ -34,6 +34,8 @@ LONG_SEARCH_S = 10.0
 """A search that takes longer is not repeated."""
 WARM_FACTOR, WARM_MARGIN_S = 3.0, 0.1
 """How much more CPU the first search may use than the later ones before a row says so."""
+NOTED_PREPARE_S = 2.0
+"""CPU seconds before the problem is known, from which on a row says so."""
 DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 
 
@@ -94,13 +96,20 @@ def timed_search(
             break
         samples.append(again.first)
         spent_s += again.first.wall_s
-    return replace_search(first, samples=tuple(samples), notices=_notices(first.first, samples))
+    notices = (*first.notices, *_notices(first.first, samples))
+    return replace_search(first, samples=tuple(samples), notices=notices)
 
 
 def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
     if left_s <= 0:
         return None
     return searches.search(replace(request, smallest=True, limit_s=left_s), left_s + GRACE_S).report.smallest
+
+
+def _prepare_notices(prepare_cpu_s: float) -> tuple[str, ...]:
+    if prepare_cpu_s < NOTED_PREPARE_S:
+        return ()
+    return (f"{prepare_cpu_s:.3g} s of CPU were used before the problem was known; no search time holds them",)
 
 
 def _notices(first: Sample, samples: list[Sample]) -> tuple[str, ...]:
@@ -160,6 +169,7 @@ class _Isolated:
             first=Sample(cpu_s=ended.cpu_s, wall_s=ended.wall_s, calibration_cpu_s=ended.calibration_cpu_s),
             prepare_s=max(0.0, time.monotonic() - began_s - ended.wall_s),
             compile_s=sum(compiled_s) + report.compile_s,
+            notices=_prepare_notices(ended.prepare_cpu_s),
         )
 
     def _run(self, hand_over: Callable[[bytes], bytes | None], limit_s: float, calibrate: bool) -> ChildExit:

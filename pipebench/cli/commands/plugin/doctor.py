@@ -18,6 +18,7 @@ def command(as_json: bool) -> int:
     """
     from pipebench.bench.cage.inspection import installed_inventory, load_components
     from pipebench.bench.cage.installed import installed_host
+    from pipebench.bench.searches.isolation.clock import witness
     from pipebench.bench.searches.isolation.confinement import describe
     from pipebench.hooks.doctor import examine
 
@@ -27,14 +28,14 @@ def command(as_json: bool) -> int:
     declared = [f"{entry.provider.distribution}: {line}" for entry in listed for line in entry.declares]
     if as_json:
         told = {"plugins": len(listed), "ailments": [asdict(each) for each in found]}
-        print_json({**told, "declared": declared, "confinement": describe()})
+        print_json({**told, "declared": declared, "confinement": describe(), "witness": witness()})
     else:
         for each in found:
             say(f"{each.plugin}: {each.what}\n    {each.remedy}")
             say(f"{each.plugin}: {each.what}\n    {each.remedy}")
         for line in declared:
             say(f"declared by {line}")
-        say(f"plugins run in child processes; {describe()}")
+        say(f"plugins run in child processes; {describe()}; CPU time by {witness()}")
         components = sum(len(names) for entry in listed for names in entry.slots.values())
         say(f"{len(listed)} plugins, {components} components: {len(found) or 'nothing'} wrong")
     return ExitCode.CONDITION_FAILED if found else ExitCode.OK
