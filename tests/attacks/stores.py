@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pipebench.bench.store import Store, trial_key
+from pipebench.bench.store.lines import with_checksum
 from pipebench.bench.store.stored_rows import StoredRow
 from pipebench.domain.document import PlannedProblem
 from pipebench.domain.profile import Provenance
@@ -37,7 +38,8 @@ def edit_rows(folder: Path, edit: Any) -> None:
     documents = [json.loads(line) for line in file.read_text().splitlines()]
     for document in documents:
         edit(document)
-    file.write_text("".join(json.dumps(document) + "\n" for document in documents))
+        document.pop("checksum", None)
+    file.write_bytes(b"".join(with_checksum(json.dumps(document).encode() + b"\n") for document in documents))
 
 
 def plan_with_model(file: Path, model: str) -> Path:

@@ -269,12 +269,13 @@ def test_impossible_rows_of_a_store_are_left_out(
     pipebench: CommandLine, tmp_path: Path, wrong: dict[str, Any]
 ) -> None:
     from pipebench.bench.store import Store
+    from pipebench.bench.store.lines import with_checksum
 
     folder, figures = tmp_path / "store", {"search_cpu_s": 0.5, "simulated_s": 1.0, "bound_s": 0.5}
     opened = Store.open(folder)
     assert opened.append(stored(0, **figures), PROBLEM)
     line = stored(1, **figures | wrong)
-    (folder / "rows.jsonl").open("ab").write(_line(line))
+    (folder / "rows.jsonl").open("ab").write(with_checksum(_line(line)))
     (name,) = wrong
     for words in (
         ("show", str(folder)),

@@ -20,6 +20,7 @@ import pytest
 
 from pipebench.bench.store import Store
 from pipebench.bench.store.folder import MANIFEST, ROWS
+from pipebench.bench.store.lines import with_checksum
 from pipebench.bench.sweeps import backends
 from pipebench.cli.main import run
 from pipebench.domain.decoding import bounded_json, bounded_toml, gunzip, require_unique_keys
@@ -448,7 +449,8 @@ def test_repeated_keys_of_files(tmp_path: Path, name: str, data: bytes, message:
 def test_repeated_keys_of_a_store(store: Path) -> None:
     """The line is damaged, its path is in the notice."""
     rows = store / ROWS
-    rows.write_bytes(rows.read_bytes().replace(b'"row":{', b'"row":{"simulated_s":1.0,', 1))
+    line = rows.read_bytes().replace(b'"row":{', b'"row":{"simulated_s":1.0,', 1)
+    rows.write_bytes(with_checksum(line))
     opened = Store.open(store)
     assert opened.rows() == []
     assert re.search(r"line 1 is damaged and skipped: .*\$\.row\.simulated_s occurs twice", opened.notices[0])

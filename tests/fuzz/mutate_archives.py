@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from io import BytesIO
 
+from pipebench.bench.store.lines import with_checksum
 from tests.fuzz.mutate_bytes import mutate_bytes
 from tests.fuzz.mutate_json import mutate_json
 
@@ -22,6 +23,8 @@ def mutate_lines_of_json(data: bytes, other: bytes, draw: random.Random) -> byte
     if kind < 5:
         end = b"\n" if draw.random() < 0.9 else b""
         lines[at] = mutate_json(lines[at], draw) + end
+        if end and draw.random() < 0.7:  # an edit that says nothing of itself
+            lines[at] = with_checksum(lines[at])
     elif kind == 5:
         lines[at] = mutate_bytes(lines[at], other, draw)
     elif kind == 6:

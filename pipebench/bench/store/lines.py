@@ -68,8 +68,12 @@ _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{%d})"\}\n\Z' % CHECKSUM_DIGITS)
 
 
 def with_checksum(line: bytes) -> bytes:
-    """A line with the digest of its content as the last key. It tells of damage and edits; it is no signature."""
-    content = line.removesuffix(b"\n")
+    """A line with the digest of its content as the last key, in place of one that it has.
+
+    It tells of damage and edits; it is no signature.
+    """
+    found = _CHECKSUM.search(line)
+    content = line[: found.start()] + b"}" if found else line.removesuffix(b"\n")
     return content[:-1] + b',"checksum":"' + _checksum(content) + b'"}\n'
 
 

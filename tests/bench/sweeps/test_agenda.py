@@ -97,6 +97,7 @@ def test_rows_from_before_the_version_of_the_model_are_read_and_run_again_once(t
     run(made(tmp_path, found))
     file = tmp_path / "store" / "rows.jsonl"
     line = msgspec.json.decode(file.read_bytes())
+    del line["checksum"]  # lines had none then
     for field in ("model", "planning"):
         del line["inputs"][field]
     line["key"] = line["row"]["key"] = digest(line["inputs"])  # as it was: the source of the suite was in the key
