@@ -30,6 +30,7 @@ from pipebench.domain.errors import (
 from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Component, Executor, Profiler, slot_of
+from pipebench.hooks.trust import UntrustedName
 
 CALL_S, PROFILE_S = 300.0, 3600.0
 """Limits of a call whose context has no deadline: of any hook, and of a profiler, which may measure."""
@@ -126,6 +127,7 @@ def _call(slot: str, component: Component, arguments: tuple[Any, ...], context: 
         deadline_s=context.deadline_s,
         scheduler=context.scheduler,
         placements=context.placements,
+        trusted=tuple(sorted(context.trusted)),
     )
 
 
@@ -231,6 +233,8 @@ def _error(reply: HookReply, who: str) -> Exception:
             return DeadlineReached(reply.text, reply.hint)
         case "invalid":
             return InvalidValue(reply.text, reply.hint)
+        case "untrusted":
+            return UntrustedName(reply.code, f"what is given to the {who}", reply.instead)
         case "refused":
             known = set(map(int, ExitCode)) - {int(ExitCode.OK), int(ExitCode.INTERNAL)}
             code = ExitCode(reply.exit_code) if reply.exit_code in known else ExitCode.SOME_FAILED

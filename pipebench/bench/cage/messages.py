@@ -10,7 +10,16 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value
 
 Ending = Literal[
-    "returned", "infeasible", "unsupported", "deadline", "invalid", "refused", "undeclared", "memory", "failed"
+    "returned",
+    "infeasible",
+    "unsupported",
+    "deadline",
+    "invalid",
+    "untrusted",
+    "refused",
+    "undeclared",
+    "memory",
+    "failed",
 ]
 
 
@@ -22,7 +31,7 @@ class HookCall(Value, frozen=True, kw_only=True):
     problem, plan, schedule, graph, data: what the callable takes.
     arguments: of the method of an artefact, encoded.
     request_kind, request: the context's request, encoded.
-    seed, deadline_s, scheduler, placements: as in the context.
+    seed, deadline_s, scheduler, placements, trusted: as in the context.
     """
 
     slot: str
@@ -41,6 +50,7 @@ class HookCall(Value, frozen=True, kw_only=True):
     deadline_s: float | None = None
     scheduler: str = ""
     placements: tuple[PlacementKind, ...] = ()
+    trusted: tuple[str, ...] = ()
 
 
 class HookReply(Value, frozen=True, kw_only=True):
@@ -48,6 +58,7 @@ class HookReply(Value, frozen=True, kw_only=True):
 
     value: what was returned, encoded.
     text, hint, exit_code, claimed_s: of the error.
+    code, instead: what a file names, and what to do instead, where that is the error.
     notices, counters: of the context.
     """
 
@@ -57,6 +68,8 @@ class HookReply(Value, frozen=True, kw_only=True):
     hint: str | None = None
     exit_code: int = 0
     claimed_s: float | None = None
+    code: tuple[str, ...] = ()
+    instead: str = ""
     notices: tuple[str, ...] = ()
     counters: dict[str, int] = {}
 

@@ -15,6 +15,7 @@ from pipebench.hooks.catalogue import make_catalogue
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.discovery import Provider, first_line
 from pipebench.hooks.manager import Host
+from pipebench.hooks.trust import UntrustedName
 
 MOST_COUNTED = 2.0**63
 CATALOGUE, INVENTORY = f"{__name__}:send_catalogue", f"{__name__}:send_inventory"
@@ -71,7 +72,7 @@ def answer_call(host: Host, given: bytes, channel: Channel) -> None:
     from pipebench.bench.services import HostServices
 
     call = msgspec.msgpack.decode(given, type=HookCall)
-    services = HostServices(host, seed=call.seed, deadline_s=call.deadline_s)
+    services = HostServices(host, seed=call.seed, deadline_s=call.deadline_s, trusted=frozenset(call.trusted))
     contexts: list[Context] = []
 
     def work() -> bytes:
@@ -169,6 +170,7 @@ ENDINGS: tuple[tuple[type[BaseException], Ending], ...] = (
     (UnsupportedProblem, "unsupported"),
     (DeadlineReached, "deadline"),
     (InvalidValue, "invalid"),
+    (UntrustedName, "untrusted"),
     (PipebenchError, "refused"),
     (UndeclaredCall, "undeclared"),
     (MemoryError, "memory"),
@@ -180,6 +182,8 @@ def _failure(error: BaseException) -> HookReply:
     if not isinstance(error, PipebenchError):
         text = str(error) if ending == "undeclared" else f"{type(error).__name__}: {first_line(error)}"
         return HookReply(ending=ending, text=_line(text.removesuffix(": ")))
+    if isinstance(error, UntrustedName):
+        return HookReply(ending=ending, code=tuple(map(_line, error.code)), instead=_line(error.instead))
     claimed = error.claimed_s if isinstance(error, InfeasibleProblem) else None
     return HookReply(
         ending=ending,

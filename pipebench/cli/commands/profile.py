@@ -92,7 +92,7 @@ def command(
 def _show_progress(done: float, message: str) -> None:
     """One line each on a terminal; a profiler that measures takes minutes."""
     if sys.stderr.isatty():
-        click.echo(f"{done:4.0%}  {''.join(filter(str.isprintable, message))}", err=True)
+        say(f"{done:4.0%}  {message}", err=True)
 
 
 def _device(name: str, known: tuple[str, ...]) -> "DeviceType":
