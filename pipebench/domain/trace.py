@@ -90,5 +90,5 @@ class Trace(Value, frozen=True, kw_only=True):
                 f"{name} has an entry beyond 2^62",
             )
         require(self.total_ns < MOST_INSTANT_NS, f"total_ns is {self.total_ns}, it must be below 2^62")
-        require(self.period_ns is None or 0 < self.period_ns < MOST_INSTANT_NS, f"period_ns is {self.period_ns}")
+        require(self.period_ns is None or 0 <= self.period_ns < MOST_INSTANT_NS, f"period_ns is {self.period_ns}")
         require(self.total_ns >= 0, f"total_ns is {self.total_ns}, it must not be negative")
