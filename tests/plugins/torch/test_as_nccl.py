@@ -24,8 +24,8 @@ def as_cards(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
     start = executor.run_ranks
 
     def other(command: list[str], *rest: object) -> None:
-        assert command[1:3] == ["-m", "pipebench_torch.running.worker"]
-        start([command[0], str(WORKER), *command[3:]], *rest)  # type: ignore[arg-type]
+        assert command[1:4] == ["-P", "-m", "pipebench_torch.running.worker"]
+        start([command[0], str(WORKER), *command[4:]], *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(executor, "run_ranks", other)
     monkeypatch.setattr(executor, "device_and_backend", lambda *_: ("cuda", backend))

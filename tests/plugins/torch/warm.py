@@ -107,6 +107,8 @@ def _become(command: list[str], output: Path) -> None:
         printed = os.open(output, os.O_WRONLY | os.O_CREAT)
         for stream in (1, 2):
             os.dup2(printed, stream)
+        if command[0] == "-P":  # the current folder is not on this process' import path either
+            command = command[1:]
         if command[0] == "-m":
             sys.argv = command[1:]
             runpy.run_module(command[1], run_name="__main__", alter_sys=True)
