@@ -84,4 +84,6 @@ Regime of the problems; scheduler; scheduler for stage graphs and shared devices
 
 EXAMPLE_PLANNERS = ("madpipe", "graphpipe")
 EXAMPLE_MODEL = "resnet50"
-"""What messages and help texts give as examples."""
+"""What messages and help texts give as examples. The model is a profile that ships too."""
+EXAMPLE_CUTS = ("uniform", "contiguous-exact")
+"""Planners that the figure of a new artefact package compares: equal cuts, and balanced ones."""

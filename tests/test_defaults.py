@@ -13,6 +13,7 @@ from pipebench import defaults
 from pipebench.bench.suites import suite_names
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.clusters import cluster_table
+from pipebench.formats.profiles.shipped import load_profile
 from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.manager import Host
 
@@ -41,6 +42,8 @@ VALUES = {
     ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",
     ("formats/hf_config.py", "bert"): "a model_type of Hugging Face",
+    ("formats/json_forms.py", "piper"): "a format",
+    ("formats/json_forms.py", "tarnawski"): "a format",
     ("formats/profiles/files.py", "pipedream"): "a format",
     ("formats/profiles/files.py", "piper"): "a format",
     ("formats/profiles/files.py", "tarnawski"): "a format",
@@ -144,11 +147,17 @@ def test_every_default_exists(host: Host) -> None:
         "executors": {defaults.SIMULATOR, defaults.MEASURING_EXECUTOR},
         "profilers": {defaults.PROFILER, defaults.MEASURING_PROFILER},
         "models": {defaults.LANGUAGE_MODEL, defaults.EXAMPLE_MODEL},
-        "planners": {*defaults.FIRST_PLANNERS, defaults.LAYOUT_PLANNER, *defaults.EXAMPLE_PLANNERS},
+        "planners": {
+            *defaults.FIRST_PLANNERS,
+            defaults.LAYOUT_PLANNER,
+            *defaults.EXAMPLE_PLANNERS,
+            *defaults.EXAMPLE_CUTS,
+        },
     }
     for slot, names in named.items():
         for name in names:
             host.find(slot, name)
+    load_profile(defaults.EXAMPLE_MODEL)
     assert defaults.SUITE in suite_names()
     assert defaults.CLUSTER in cluster_table().clusters
 

@@ -72,6 +72,13 @@ WORKERS_END_S = 0.5
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
+class PackageFile(Value, frozen=True):
+    """A file of an installed package: its bytes, or why there is none."""
+
+    data: bytes = b""
+    missing: str = ""
+
+
 class Observation:
     """What was seen of one call."""
 
@@ -219,14 +226,13 @@ SAMPLE = "pipebench.testing.probe:send_package_file"
 
 
 def send_package_file(host: Host, given: bytes, channel: Channel) -> None:
-    """The bytes of the file that "package:path" names; or the kind of the error, as text."""
+    """The file that "package:path" names; where there is none, the kind of the error."""
     del host
     package, _, path = given.decode().partition(":")
-    found: bytes | str
     try:
-        found = files(package).joinpath(path).read_bytes()
+        found = PackageFile(data=files(package).joinpath(path).read_bytes())
     except (ImportError, OSError, ValueError, TypeError) as error:
-        found = type(error).__name__
+        found = PackageFile(missing=type(error).__name__)
     channel.send(msgspec.msgpack.encode(found))
 
 

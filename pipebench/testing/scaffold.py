@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pipebench
-from pipebench.defaults import scheduler_for
+from pipebench.defaults import EXAMPLE_CUTS, EXAMPLE_MODEL, scheduler_for
 from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.formats.files import write_file
 from pipebench.formats.profiles.files import FORMATS
@@ -56,6 +56,9 @@ def new_package(name: str, slot: str, folder: Path, taken: Iterable[str] = ()) -
         "next": _next_minor(pipebench.__version__),
         "api": str(API_VERSION),
         "scheduler": scheduler_for("sync"),
+        "equal": EXAMPLE_CUTS[0],
+        "balanced": EXAMPLE_CUTS[1],
+        "network": EXAMPLE_MODEL,
         "Title": "".join(word.capitalize() for word in name.split("-")),
     }
     root = files("pipebench.testing") / TEMPLATES

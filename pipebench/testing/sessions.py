@@ -14,7 +14,7 @@ from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
 from pipebench.testing.calls import LONG_S, Answer, Call
-from pipebench.testing.probe import SAMPLE, WORK
+from pipebench.testing.probe import SAMPLE, WORK, PackageFile
 from pipebench.testing.verdicts import first_failure
 
 
@@ -72,8 +72,8 @@ def _run(calls: Sequence[Call]) -> ChildExit:
     return isolation().run(errand, sum(call.most_s for call in calls), owner="kit")
 
 
-def package_file(named: str) -> bytes | str:
-    """The bytes of a file of an installed package, "package:path"; or why there is none, as text."""
+def package_file(named: str) -> PackageFile:
+    """A file of an installed package, "package:path"; or why there is none."""
     errand = Errand(
         work=SAMPLE,
         given=named.encode(),
@@ -83,8 +83,8 @@ def package_file(named: str) -> bytes | str:
     )
     ended = isolation().run(errand, LONG_S)
     if not ended.messages:
-        return _code(ended.code)
-    return msgspec.msgpack.decode(ended.messages[0], type=bytes | str)
+        return PackageFile(missing=f"its process ended with {_code(ended.code)}")
+    return msgspec.msgpack.decode(ended.messages[0], type=PackageFile)
 
 
 def _decode_answers(ended: ChildExit) -> list[Answer]:

@@ -57,9 +57,9 @@ def _sample(host: Host, subject: CheckTarget) -> bytes | None:
         return None
     named = str(declared[subject.component.name])
     found = package_file(named)
-    if isinstance(found, str):
-        raise PipebenchError(f"{SAMPLES}: no file {named!r}: {found}", 'write {"format": "package:path"}')
-    return found
+    if found.missing:
+        raise PipebenchError(f"{SAMPLES}: no file {named!r}: {found.missing}", 'write {"format": "package:path"}')
+    return found.data
 
 
 def _suffixes(component: Format) -> None:

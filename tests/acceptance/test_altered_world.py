@@ -39,6 +39,7 @@ PLANNERS = (
 )
 SCRIPT = """
 import json, sys, tempfile
+from types import SimpleNamespace
 
 from msgspec import Raw, msgpack
 from msgspec.structs import replace
@@ -62,7 +63,7 @@ def answer(call):
     if call not in known:
         with tempfile.TemporaryDirectory() as empty:
             sent = []
-            probe.make_calls(host, msgpack.encode((empty, [Raw(call)])), sent.append)
+            probe.make_calls(host, msgpack.encode([Raw(call)]), SimpleNamespace(folder=empty, send=sent.append))
         known[call] = msgpack.decode(sent[0], type=Answer)
     return known[call]
 

@@ -29,7 +29,8 @@ STATUS = {
 def compare(folder: Path, planners: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
     limits = ("--timeout", "3", "--search-memory", "400MB", "--json", "--out", str(folder / "store"))
     command = [sys.executable, "-m", "pipebench", "compare", "--planners", ",".join(planners), *WORKLOAD, *limits]
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    path = [str(folder), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
 
 

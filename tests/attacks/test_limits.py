@@ -344,7 +344,8 @@ def test_no_more_workers_than_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stopped(Exception):
         pass
 
-    def executor(max_workers: int, timeout: float) -> None:
+    def executor(max_workers: int, timeout: float, initializer: object, initargs: object, env: object) -> None:
+        assert env == {"PYTHONSAFEPATH": "1"}, "workers import nothing from the current folder"
         started.append(max_workers)
         raise Stopped
 

@@ -4,12 +4,14 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipebench.bench.searches.isolation.client import isolation
 from pipebench.domain.row import Row
 from tests.cli.command_line import CommandLine
 from tests.shared_data import shared_data
@@ -118,18 +120,48 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("interruptible")
+SEARCHING = """
+import pathlib, tempfile, time
+
+def plan(problem, context):
+    (pathlib.Path(tempfile.gettempdir()) / "searching").touch()
+    time.sleep(60)
+"""
+"""A planner that cannot signal anyone: it says that it runs in the one folder that it may write in."""
+
+
+@pytest.fixture
+def interrupter(interruptible: None) -> Iterator[threading.Thread]:
+    """Ctrl-C as soon as SEARCHING runs in a search of this process."""
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.01):
+            if (isolation().folders.own / "searching").exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    yield thread
+    ended.set()
+    thread.join()
+
+
 @pytest.mark.parametrize(("planners", "finished"), [("uniform,{script}", 1), ("{script},uniform", 0)])
 @pytest.mark.parametrize("flag", [(), ("--json",)])
 def test_an_interrupt_keeps_the_rows_that_are_finished(
-    pipebench: CommandLine, tmp_path: Path, planners: str, finished: int, flag: tuple[str, ...]
+    pipebench: CommandLine,
+    tmp_path: Path,
+    interrupter: threading.Thread,
+    planners: str,
+    finished: int,
+    flag: tuple[str, ...],
 ) -> None:
     script = tmp_path / "mine.py"
-    interrupt = f"os.kill({os.getpid()}, signal.SIGINT)"
-    script.write_text(
-        f"import os, signal, time\ndef plan(problem, context):\n    {interrupt}\n    time.sleep(60)\n"
-    )
+    script.write_text(SEARCHING)
     done = pipebench("compare", "--planners", planners.format(script=script), *SMALL, *flag)
+    assert not interrupter.is_alive()
     assert done.code == 130
     (line,) = done.err.strip().splitlines()
     assert line.startswith("pipebench: interrupted")

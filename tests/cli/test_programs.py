@@ -82,9 +82,9 @@ def test_options_are_part_of_what_a_store_keeps(pipebench: CommandLine, tmp_path
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ('result["claimed_s"] = "fast"', "at content.claimed_s: Expected `float | null`, got `str`"),
+        ('result["claimed_s"] = "fast"', "at $.content.claimed_s: Expected `float | null`, got `str`"),
         ('result["counters"] = {"cuts": -1}', "counter 'cuts' is -1, a count is not negative"),
-        ('stage["micro_batch"] = "8"', "at content.plan.stages[0].micro_batch: Expected `int`, got `str`"),
+        ('stage["micro_batch"] = "8"', "at $.content.plan.stages[0].micro_batch: Expected `int`, got `str`"),
         ('result["lower_bound"] = 1', "Object contains unknown field `lower_bound`"),
     ],
 )

@@ -31,6 +31,8 @@ Shape = Literal["bytes", "json", "toml", "table", "words", "zip", "jsonl", "gzip
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST_SEED_BYTES = 30_000
 SEEDS = "seeds.msgpack"
+PLANNERS = ("uniform", "data-parallel", "pipedream")
+"""Of the rows: what a row shows is what runs again, and out of a file that is installed components only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +147,11 @@ class Workshop:
 
     def _rows(self) -> Iterator[Row]:
         scored = _scored(self.services, PROBLEM, PLAN)
-        for number, planner in enumerate(("mine", "other", "third")):
+        for number, planner in enumerate(PLANNERS):
             fields: dict[str, Any] = {"counters": {"states": 7}, "scheduler": "1f1b", "planner": planner}
             yield replace(stored(number).row, **scored, **fields)
-        yield replace(stored(4).row, status="infeasible", reason="no plan fits", claimed_s=1.5)
+        failed: dict[str, Any] = {"status": "infeasible", "reason": "no plan fits", "claimed_s": 1.5}
+        yield replace(stored(4).row, planner=PLANNERS[0], **failed)
 
     def _stores(self) -> Iterator[Seed]:
         folder = self.fixed / "store"
@@ -170,10 +173,10 @@ class Workshop:
     def _fill(self, folder: Path, rows: list[Row]) -> None:
         store = Store.open(folder)
         for number, row in enumerate(rows):
-            found = replace(stored(number), planner="uniform")
+            found = stored(number)
             full = replace(row, key=found.key, repetition=number)
             plan = (PLAN, SCHEDULE) if row.status == "ok" else ()
-            store.append(replace(found, row=full), PROBLEM, *plan)
+            store.append(replace(found, planner=row.planner, row=full), PROBLEM, *plan)
         (folder / MANIFEST).write_bytes(encode_manifest(StoreInfo(made_at="2025-01-01T00:00:00.000+00:00")))
 
 

@@ -167,7 +167,7 @@ def test_a_program_is_checked_where_it_is_typed(
         ("counters", "plan(counters={'cuts': os.getpid()})", "counter 'cuts' is"),
         ("claims", "plan(claimed_s=1e-9)", "the work alone takes"),
         ("state", "open('left.txt', 'w'); plan()", "files in the current folder changed"),
-        ("validity-tiny", "plan(claimed_s='1')", "at content.claimed_s: Expected `float | null`, got `str`"),
+        ("validity-tiny", "plan(claimed_s='1')", "at $.content.claimed_s: Expected `float | null`, got `str`"),
     ],
 )
 def test_the_faults_of_a_program_are_found(

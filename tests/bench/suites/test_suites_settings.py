@@ -25,8 +25,14 @@ repeat = 5
 
 def test_what_the_command_line_leaves_open_the_suite_says(tmp_path: Path) -> None:
     suites = load_suites([write(tmp_path, HEAD + FULL + workload())])
-    with pytest.raises(UntrustedName, match=r"own\.py.*other\.py.*program"):
+    with pytest.raises(UntrustedName, match=r"own\.py.*/opt/a\.py.*program") as refused:
         settle(suites, Settings())
+    assert refused.value.code == (
+        f"the Python file {tmp_path / 'own.py'} (which cannot be read)",
+        "the Python file /opt/a.py (which cannot be read)",
+        "the program ./plan 'a,b'",
+        "the program sh p.py",
+    )
     assert settle(suites, Settings(), Trust(given=True)) == Settings(
         planners=(
             "madpipe",

@@ -80,6 +80,8 @@ def confine(writable: Iterable[str], network: bool = False) -> None:
     if apart:
         mount_read_only(folders)
         folders += _own_shared_memory()
+    elif network:
+        folders.append(SHARED_MEMORY)
     _forbid_writing_elsewhere(folders)
     refuse_calls(network, apart)
 

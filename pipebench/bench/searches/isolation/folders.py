@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from pipebench.algorithms.kernel_folder import kernel_folder
+from pipebench.kernel_folder import kernel_folder
 
 PREFIX = "pipebench-child-"
 _NAME = re.compile(re.escape(PREFIX) + r"(\d+)-")
