@@ -37,27 +37,22 @@ def answers(calls: Sequence[Call]) -> dict[str, Answer]:
 class Session:
     """Calls of one process: their answers, up to the first that ended the process, and CPU seconds at its end.
 
-    cpu_s: what the kernel says of the process and of all that descended from it; None where it does not say.
+    cpu_s: what the kernel says of the process and of all that descended from it.
     """
 
     answers: tuple[Answer, ...]
-    cpu_s: float | None
+    cpu_s: float
 
     @property
     def hidden_cpu_s(self) -> float:
         """What was spent beside what the process itself has seen: by children nobody waited for, or afterwards."""
-        return self.cpu_s - self.answers[-1].spent_s if self.answers and self.cpu_s is not None else 0.0
+        return self.cpu_s - self.answers[-1].spent_s if self.answers else 0.0
 
 
 def session(calls: Sequence[Call]) -> Session:
     """Make calls in one process of their own."""
     ended = _run(calls)
-    return Session(tuple(_decode_answers(ended)), _kernel_cpu_s(ended))
-
-
-def _kernel_cpu_s(ended: ChildExit) -> float | None:
-    seconds: float | None = getattr(ended, "cpu_s", None)
-    return seconds
+    return Session(tuple(_decode_answers(ended)), ended.cpu_s)
 
 
 def _run(calls: Sequence[Call]) -> ChildExit:

@@ -4,13 +4,10 @@ import contextlib
 import os
 import re
 import shutil
-import tempfile
 from pathlib import Path
 
+from pipebench.hooks.scratch import scratch_folder
 from pipebench.kernel_folder import kernel_folder
-
-PREFIX = "pipebench-child-"
-_NAME = re.compile(re.escape(PREFIX) + r"(\d+)-")
 
 
 class ChildFolders:
@@ -21,8 +18,8 @@ class ChildFolders:
     """
 
     def __init__(self) -> None:
-        remove_leftovers()
-        self._base = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        self._lease = contextlib.ExitStack()
+        self._base = self._lease.enter_context(scratch_folder())
         self.own = self._base / "own"
         self.kernels = self._base / "kernels"
         self._spare = self._base / "kept"
@@ -51,7 +48,7 @@ class ChildFolders:
 
     def remove(self) -> None:
         """Remove everything but the kernels that are kept in the user's cache."""
-        shutil.rmtree(self._base, ignore_errors=True)
+        self._lease.close()
 
     def _kept(self, owner: str) -> Path:
         """Kernels of one distribution: what a plugin compiles is read by plugins of its distribution only."""
@@ -64,22 +61,3 @@ def _replace(source: str, target: Path) -> None:
     half = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     shutil.copyfile(source, half)
     os.replace(half, target)
-
-
-def remove_leftovers() -> None:
-    """Remove the folders of commands that were killed."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(tempfile.gettempdir()):
-            match = _NAME.match(entry.name)
-            if match and not _alive(int(match[1])) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -89,10 +89,9 @@ def _keep_cores(cores: set[int]) -> None:
 def _get_warm() -> None:
     """Import what searches and other calls of hooks need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
-    import numpy as np
 
     from pipebench import algorithms, bounds, check, costs, simulation
-    from pipebench.algorithms.jit import assign, start_compiler
+    from pipebench.algorithms.jit import start_compiler
     from pipebench.bench.cage import results
     from pipebench.bench.searches import perform, toys
     from pipebench.bench.searches.calibration import calibrate
@@ -104,7 +103,6 @@ def _get_warm() -> None:
             import_module(f"{package.__name__}.{module.name}")
     for mode in get_args(RegimeMode):
         toys.toys(mode)
-    assign(np.zeros(1), np.ones(1))  # the first kernel costs numba a third of a second
     start_compiler()
     calibrate()
     gc.collect()
