@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.searches.isolation.clock import witness
+from pipebench.bench.searches.isolation.clock import settled_s, witness
 from tests.bench.searches.isolation.scripts import HONEST, run
 
 WORK_S = 0.3
@@ -54,3 +54,19 @@ def test_work_that_wait4_does_not_see_is_credited(tmp_path: Path) -> None:
 
 def test_what_is_done_before_the_problem_is_known_is_not(tmp_path: Path) -> None:
     assert credited_s(tmp_path, BEFORE_THE_PROBLEM, "burn()\n") < WORK_S / 3
+
+
+def test_what_other_machines_took_is_not_credited() -> None:
+    assert settled_s(counted_s=2.1, waited_s=2.0, stolen_s=0.3) == 2.0
+
+
+def test_what_nobody_waited_for_is_credited() -> None:
+    assert settled_s(counted_s=2.0, waited_s=0.1, stolen_s=0.0) == 2.0
+    assert settled_s(counted_s=2.0, waited_s=0.1, stolen_s=5.0) == 2.0, (
+        "of a busy machine many cores are stolen from"
+    )
+
+
+def test_an_error_of_either_witness_hides_nothing() -> None:
+    assert settled_s(counted_s=0.012, waited_s=0.010, stolen_s=0.0) == 0.010
+    assert settled_s(counted_s=1.0, waited_s=0.99, stolen_s=0.0) == 0.99
