@@ -25,6 +25,7 @@ LONG_S = 120.0
 class Call(Value, frozen=True, kw_only=True):
     """One call. component: as on the command line, options included. name: how the kit finds the answer.
 
+    owner: the distribution whose compiled kernels it reads.
     problem, plan, schedule, graph, data: what its slot needs. limit_s: the context's deadline from the moment of
     the call (0: it has passed), None: none. kill_worker: kill the first process that it starts. most_s: after
     which the call is killed.
@@ -33,6 +34,7 @@ class Call(Value, frozen=True, kw_only=True):
     name: str
     slot: str
     component: str
+    owner: str = ""
     problem: Problem | None = None
     plan: Plan | None = None
     schedule: Schedule | None = None

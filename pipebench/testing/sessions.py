@@ -64,7 +64,7 @@ def _run(calls: Sequence[Call]) -> ChildExit:
         memory_bytes=SEARCH_MEMORY_BYTES,
         network=True,
     )
-    return isolation().run(errand, sum(call.most_s for call in calls), owner="kit")
+    return isolation().run(errand, sum(call.most_s for call in calls), owner=calls[0].owner)
 
 
 def package_file(named: str) -> PackageFile:

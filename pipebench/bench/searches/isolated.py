@@ -101,6 +101,12 @@ def timed_search(
     return replace_search(first, samples=tuple(samples), notices=notices)
 
 
+def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
+    """Compile the kernels of a planner and keep them, by a child that sees no problem."""
+    if planner.kernels:
+        _Isolated(host, planner, searcher, SearchLimits(timeout_s=0.0)).compile()
+
+
 def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
     if left_s <= 0:
         return None
@@ -152,18 +158,16 @@ class _Isolated:
     def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
         """One search. Kernels that are not on disk yet are compiled first, by a child that sees no problem."""
         payload = msgspec.msgpack.encode(request)
-        server = isolation()
         compiled_s: list[float] = []
 
         def hand_over(about: bytes) -> bytes | None:
             compiled_s.append(_seconds(about))
-            return None if compiled_s[-1] > 0 and self._given not in server.compiled else payload
+            return None if self._is_new(compiled_s) else payload
 
         began_s = time.monotonic()
         ended = self._run(hand_over, limit_s, calibrate)
-        if ended.prepared and compiled_s[-1] > 0 and self._given not in server.compiled:
-            server.compiled.add(self._given)
-            server.folders.keep_kernels(self._planner.provider.distribution)
+        if ended.prepared and self._is_new(compiled_s):
+            self._keep()
             ended = self._run(hand_over, limit_s, calibrate)
         report = self._report(ended, limit_s)
         return TimedSearch(
@@ -175,6 +179,18 @@ class _Isolated:
             compile_s=sum(compiled_s) + report.compile_s,
             notices=_prepare_notices(ended.prepare_cpu_s),
         )
+
+    def compile(self) -> None:
+        """Compile kernels that are not on disk yet."""
+        if self._given not in isolation().compiled and self._run(lambda _: None, 0.0, calibrate=False).prepared:
+            self._keep()
+
+    def _is_new(self, compiled_s: list[float]) -> bool:
+        return compiled_s[-1] > 0 and self._given not in isolation().compiled
+
+    def _keep(self) -> None:
+        isolation().compiled.add(self._given)
+        isolation().folders.keep_kernels(self._planner.provider.distribution)
 
     def _run(self, hand_over: Callable[[bytes], bytes | None], limit_s: float, calibrate: bool) -> ChildExit:
         errand = Errand(

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipebench.bench.components import ready_planner
 from pipebench.bench.score import judge
+from pipebench.bench.searches.isolated import compile_kernels
+from pipebench.bench.searches.request import Searcher
 from pipebench.bench.services import HostServices
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
@@ -52,6 +55,15 @@ class Interview:
         mode = self.modes[0]
         self.repeats = Repeats(lambda name, given: self.question(mode, name, given, LIMIT_S).call, mode)
 
+    @cached_property
+    def _owner(self) -> str:
+        """The distribution of the planner. Its kernels are compiled now, so that no answer waits for them."""
+        label = self.subject.label
+        for mode in self.modes:
+            searcher = Searcher(planner=label, planning=mode, scoring=mode)
+            compile_kernels(self.host, ready_planner(self.host, parse_reference(label)), searcher)
+        return self.subject.provider.distribution
+
     def _prefix(self) -> list[Question]:
         """What both processes are asked first, so that they differ in nothing but chance."""
         asked = []
@@ -68,6 +80,7 @@ class Interview:
             name=f"{about} ({mode})",
             slot="planners",
             component=label or self.subject.label,
+            owner=self._owner,
             problem=problem,
             limit_s=limit_s,
             most_s=LONG_S if limit_s is None else LATE_S,
