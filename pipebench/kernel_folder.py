@@ -10,6 +10,9 @@ VARIABLE = "NUMBA_CACHE_DIR"
 OWN = "pipebench"
 """The name under which kernels of the suite, and of the plugins that ship with it, are kept."""
 
+PLUGINS = "plugins"
+"""The folder in NUMBA_CACHE_DIR for kernels of others."""
+
 
 def kernel_folder(owner: str = OWN) -> Path | None:
     """The folder of one distribution's kernels; None where nothing can be written.
@@ -19,7 +22,7 @@ def kernel_folder(owner: str = OWN) -> Path | None:
     """
     said = os.environ.get(VARIABLE)
     if said:
-        folder = Path(said) if owner == OWN else Path(said) / "plugins" / owner
+        folder = Path(said) if owner == OWN else Path(said) / PLUGINS / owner
     else:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = cache / "pipebench" / "kernels" / _installation() / owner

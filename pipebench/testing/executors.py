@@ -265,7 +265,7 @@ def cancel(runs: ExecutorRuns) -> None:
     """
     starting = START_S if runs.capabilities.launch == "processes" else 0.0
     for left in reversed(range(ATTEMPTS)):
-        answer = _answer_under_limit(runs)
+        answer = _warm_answer(runs, replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S))
         if answer.ending == "hung":
             raise Failed(f"still running {LATE_S:g} s after a limit of {SHORT_S:g} s; ask context.out_of_time()")
         if answer.ending in ("crashed", "died"):
@@ -277,11 +277,10 @@ def cancel(runs: ExecutorRuns) -> None:
     left_nothing([answer])
 
 
-def _answer_under_limit(runs: ExecutorRuns) -> Answer:
+def _warm_answer(runs: ExecutorRuns, call: Call) -> Answer:
     """A run with a limit, after one without in the same process: imports are nobody's delay."""
     assert runs.repeated_calls
     warm = runs.call("warm", *next(iter(runs.planned.values())))
-    call = replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S)
     return answers([warm, call])[call.name]
 
 
@@ -292,7 +291,7 @@ def dead_worker(runs: ExecutorRuns) -> None:
     if sys.platform != "linux":
         raise Waived("only Linux says which processes are whose")
     call = replace(runs.slow(), name="dead worker", kill_worker=True, most_s=LATE_S)
-    answer: Answer = answers([call])[call.name]
+    answer = _warm_answer(runs, call)
     if not answer.workers and answer.ending != "hung":
         raise Failed(f"it declares launch='processes' and started none: {answer.reason or answer.ending}")
     if answer.ending == "hung":
