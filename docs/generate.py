@@ -13,8 +13,8 @@ import msgspec
 
 from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
-from pipebench.domain.document import KINDS, VERSION
-from pipebench.domain.fields import field_texts, value_types
+from pipebench.documents.document import KINDS, VERSION
+from pipebench.documents.fields import field_texts, value_types
 from pipebench.domain.limits import MOST_OUTPUT_BYTES
 from pipebench.domain.value import Value
 from pipebench.domain.workload import SOURCES, workload_fields
@@ -29,13 +29,13 @@ from pipebench.hooks.descriptors import (
 )
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import (
+from pipebench.hooks.programs.program import (
     INFEASIBLE_EXIT,
     MAX_FILE_BYTES,
     OUTPUT_KINDS,
     UNSUPPORTED_EXIT,
 )
-from pipebench.hooks.program_call import VARIABLES
+from pipebench.hooks.programs.program_call import VARIABLES
 from pipebench.hooks.reproduction import Reproduction
 from pipebench.hooks.syntax import describe_options
 from pipebench.testing.kit import checks, slot_checks

@@ -50,7 +50,7 @@ VALUES = {
     ("formats/profiles/pipedream.py", "pipedream"): "a format",
     ("formats/profiles/piper.py", "piper"): "a format",
     ("formats/profiles/tarnawski.py", "tarnawski"): "a format",
-    ("hooks/inventory.py", "torch"): "a package",
+    ("hooks/installed/inventory.py", "torch"): "a package",
     ("testing/plan_cases.py", "branches"): "a case of the kit",
 }
 """Values that are spelt as a component (or suite, or cluster) and mean something else, by file."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numpy.typing import NDArray
 
-from pipebench.kernel_folder import VARIABLE, kernel_folder
+from pipebench.system.kernel_folder import VARIABLE, kernel_folder
 
 OURS = "pipebench"
 _IMPORTED = re.compile(rb"^(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)

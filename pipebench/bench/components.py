@@ -9,9 +9,9 @@ from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import find_program, run_program
-from pipebench.hooks.program_call import ProgramOptions
-from pipebench.hooks.script import check_script, load_script, script_calls
+from pipebench.hooks.programs.program import find_program, run_program
+from pipebench.hooks.programs.program_call import ProgramOptions
+from pipebench.hooks.programs.script import check_script, load_script, script_calls
 from pipebench.hooks.syntax import Reference, parse_reference, typed_options
 
 USER = Provider("user", "", "file")

@@ -8,7 +8,7 @@ from pipebench.bench.score import NS_PER_S, prediction_error, replayed_s
 from pipebench.bench.services import HostServices
 from pipebench.check import require_ordered, require_valid_plan
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import Schedule

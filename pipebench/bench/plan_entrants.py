@@ -8,7 +8,7 @@ from pipebench.algorithms.stage_row import degrees, stage_row, way
 from pipebench.bench.components import Ready
 from pipebench.check import check_plan
 from pipebench.defaults import scheduler_for, schedulers
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind
 from pipebench.domain.problem import Problem

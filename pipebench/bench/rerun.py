@@ -15,7 +15,7 @@ from pipebench.bench.store.stored_rows import StoredRow, workload_of
 from pipebench.bench.sweeps.run_plan import inputs_of
 from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.defaults import SIMULATOR
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row

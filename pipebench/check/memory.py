@@ -13,11 +13,11 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.placement import devices_of_copies
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.tasks import B, F, R, W
+from pipebench.documents.units import exact_bytes, exact_ns
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.domain.trace import Trace
-from pipebench.domain.units import exact_bytes, exact_ns
 from pipebench.domain.verdict import Fit, Verdict, Witness
 
 

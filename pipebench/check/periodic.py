@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipebench.costs.model import CostModel
+from pipebench.documents.units import exact_ns
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
-from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Witness
 
 Hop = tuple[int, int]

@@ -22,12 +22,12 @@ from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import kind_codes
+from pipebench.documents.units import exact_ns
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS, PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
-from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Verdict, Witness
 
 

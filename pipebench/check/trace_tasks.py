@@ -11,10 +11,10 @@ from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import B, F, I, R, Tasks, W, first_rows, kind_codes, kind_letters
+from pipebench.documents.units import exact_ns
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD, TASK_KINDS
 from pipebench.domain.trace import Trace
-from pipebench.domain.units import exact_ns
 from pipebench.domain.verdict import Rule, Witness
 
 

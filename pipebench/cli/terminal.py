@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.domain.printable import printable, printable_json
+from pipebench.documents.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.domain.decoding import MALFORMED, bounded_json, collector_paused, gunzip
+from pipebench.documents.decoding import MALFORMED, bounded_json, collector_paused, gunzip
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_CLOCK_NS, MOST_TRACE_ELEMENTS
 from pipebench.formats.files import read_file

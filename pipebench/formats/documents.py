@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from pipebench.domain.document import PlannedProblem, decode, decode_any, encode
+from pipebench.documents.document import PlannedProblem, decode, decode_any, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.formats.files import read_file, write_file

@@ -5,10 +5,10 @@ import stat
 import sys
 from pathlib import Path
 
+from pipebench.documents.printable import printable
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.printable import printable
-from pipebench.hooks.files import read_file, reason_of
-from pipebench.hooks.scratch import draft_beside, hold
+from pipebench.system.files import read_file, reason_of
+from pipebench.system.scratch import draft_beside, hold
 
 __all__ = ["is_standard_output", "prepare_file", "read_file", "write_file"]
 STDOUT, STDERR = 1, 2

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.domain.decoding import MALFORMED, bounded_json, require_unique_keys
+from pipebench.documents.decoding import MALFORMED, bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_UNTYPED_ELEMENTS
 from pipebench.domain.profile import Precision

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pipebench.domain.decoding import MALFORMED, without_mark
+from pipebench.documents.decoding import MALFORMED, without_mark
 
 JsonForm = Literal["native", "piper", "tarnawski", "layers"]
 _FIELDS: tuple[tuple[JsonForm, frozenset[str]], ...] = (

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from pipebench.domain.decoding import (
+from pipebench.documents.decoding import (
     MALFORMED,
     bounded_json,
     bounded_toml,

@@ -6,7 +6,7 @@ from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.redaction import Redaction
 from pipebench.bench.services import HostServices
 from pipebench.bench.trials.trial import Outcome
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.report.gantt.svg import gantt_svg

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipebench.costs.model import CostModel
+from pipebench.documents.units import readable_seconds
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
-from pipebench.domain.units import readable_seconds
 from pipebench.report.chart.elements import INK, LETTER, PALE, SIZE, document, line, name, round_ticks, text
 
 

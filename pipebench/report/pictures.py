@@ -8,7 +8,7 @@ from typing import Any
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.services import HostServices
 from pipebench.check import require_ordered, require_valid_plan
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.verdict import Verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.domain.printable import printable
+from pipebench.documents.printable import printable
 from pipebench.domain.row import Row
 from pipebench.report.text.comparison import search_time, subject
 from pipebench.report.units import gigabytes, percent, rate, seconds

@@ -5,7 +5,7 @@ import re
 from rich.console import Console
 from rich.table import Table
 
-from pipebench.domain.units import readable_bytes, readable_seconds, three_digits
+from pipebench.documents.units import readable_bytes, readable_seconds, three_digits
 
 
 def seconds(value: float | None) -> str:

@@ -14,7 +14,7 @@ from pipebench.bench.searches.isolation.client import child_environment
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Artefact, Component, Format, Planner, Scheduler
-from pipebench.hooks.inventory import HEAVY
+from pipebench.hooks.installed.inventory import HEAVY
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, typed_options
 from pipebench.testing.calls import Call

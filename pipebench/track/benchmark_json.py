@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.domain.decoding import MALFORMED, bounded_json
+from pipebench.documents.decoding import MALFORMED, bounded_json
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.formats.files import read_file

@@ -13,15 +13,15 @@ import msgspec
 
 from pipebench.bench.store.access import hold_lock, storing
 from pipebench.bench.store.lines import cut_off, sync_folder
-from pipebench.domain.decoding import MALFORMED
-from pipebench.domain.document import encode
+from pipebench.documents.decoding import MALFORMED
+from pipebench.documents.document import encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_LINE_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.formats.documents import read_document
 from pipebench.formats.files import read_file, write_file
-from pipebench.hooks.scratch import draft_beside, hold
+from pipebench.system.scratch import draft_beside, hold
 from pipebench.track.conditions import MachineClass
 from pipebench.track.night import Night
 

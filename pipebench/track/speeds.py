@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.domain.units import readable_bytes, readable_seconds
+from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
 from pipebench.track.events import Event, identity
 from pipebench.track.night import Night, SubjectNight

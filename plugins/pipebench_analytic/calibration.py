@@ -6,14 +6,14 @@ from typing import cast
 
 import numpy as np
 
+from pipebench.documents.decoding import require_size
+from pipebench.documents.document import decode
 from pipebench.domain.calibration import Calibration, Direction, Errors, FittedRates
-from pipebench.domain.decoding import require_size
-from pipebench.domain.document import decode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import LARGEST_FILE_BYTES
 from pipebench.domain.profile import ELEMENT_BYTES, OperatorCosts, Precision, Profile
 from pipebench.domain.value import digest
-from pipebench.hooks.files import open_regular
+from pipebench.system.files import open_regular
 from pipebench_analytic.fit import TimedPoint, fit_rates, scale_rates
 from pipebench_analytic.kinds import kind_of
 from pipebench_analytic.plugin import AnalyticOptions

@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from pipebench.costs.model import CostModel
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -17,7 +17,7 @@ from pipebench.domain.profile import ELEMENT_BYTES, OperatorCosts
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
-from pipebench.hooks.scratch import scratch_folder
+from pipebench.system.scratch import scratch_folder
 from pipebench_torch.collect import trace_of
 from pipebench_torch.modules.names import model_to_build
 from pipebench_torch.placing.chains import chain_of

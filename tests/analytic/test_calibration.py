@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from pipebench.documents.document import encode
 from pipebench.domain.calibration import Calibration, Direction
 from pipebench.domain.cluster import DeviceType
-from pipebench.domain.document import encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pipebench.domain.document import decode, encode
+from pipebench.documents.document import decode, encode
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.hooks.context import Context, ProfileRequest

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pipebench.bench.store import Store, trial_key
 from pipebench.bench.store.lines import with_checksum
 from pipebench.bench.store.stored_rows import StoredRow
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.profile import Provenance
 from pipebench.formats.documents import write_document
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, stored

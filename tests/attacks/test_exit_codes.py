@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.cli.main import run
-from pipebench.domain.document import PlannedProblem, Rows, encode
+from pipebench.documents.document import PlannedProblem, Rows, encode
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule, Schedule
 from pipebench.domain.value import digest

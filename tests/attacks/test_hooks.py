@@ -188,7 +188,7 @@ def test_a_plugin_that_ends_the_process_when_it_is_loaded_is_left_out(pipebench:
 
 def test_a_plugin_has_no_hand_in_what_another_offers(pipebench: Command) -> None:
     pipebench.install(
-        "import pipebench.hooks.catalogue as module\n"
+        "import pipebench.hooks.installed.catalogue as module\n"
         "honest = module.describe_offer\n"
         "def describe(slot, component, provider, entry):\n"
         "    object.__setattr__(component, 'summary', 'changed')\n"

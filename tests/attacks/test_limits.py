@@ -23,8 +23,8 @@ from pipebench.bench.store.folder import MANIFEST, ROWS
 from pipebench.bench.store.lines import with_checksum
 from pipebench.bench.sweeps import backends
 from pipebench.cli.main import run
-from pipebench.domain.decoding import bounded_json, bounded_toml, gunzip, require_unique_keys
-from pipebench.domain.document import encode
+from pipebench.documents.decoding import bounded_json, bounded_toml, gunzip, require_unique_keys
+from pipebench.documents.document import encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_LEVELS, MOST_WORKERS
 from pipebench.formats.clusters import load_cluster
@@ -332,7 +332,7 @@ def test_pipes_that_nobody_writes_to(tmp_path: Path, store: Path, name: str) -> 
 
 def test_what_is_piped_in_is_read(tmp_path: Path) -> None:
     """Standard input is the command's own, so that a pipe there is read."""
-    code = "from pipebench.hooks.files import read_file; print(len(read_file('/dev/stdin')))"
+    code = "from pipebench.system.files import read_file; print(len(read_file('/dev/stdin')))"
     done = subprocess.run([sys.executable, "-c", code], input=b"x" * 200_000, capture_output=True, check=True)
     assert done.stdout == b"200000\n"
 
@@ -493,7 +493,7 @@ def test_figures_of_a_table_that_are_none(tmp_path: Path, cell: str, column: int
     ],
 )
 def test_figures_of_a_profile_that_are_none(number: bytes, old: bytes, path: str) -> None:
-    from pipebench.domain.document import decode
+    from pipebench.documents.document import decode
 
     key = old.rpartition(b":")[0]
     text = encode("profile", PROFILE)

@@ -208,10 +208,10 @@ def test_a_killed_pack_leaves_nothing_for_long(pipebench: CommandLine, tmp_path:
 
 
 def test_temporary_folders_of_killed_commands_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipebench.hooks.scratch import scratch_folder
+    from pipebench.system.scratch import scratch_folder
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    code = "import os; from pipebench.hooks.scratch import scratch_folder\nwith scratch_folder(): os._exit(9)"
+    code = "import os; from pipebench.system.scratch import scratch_folder\nwith scratch_folder(): os._exit(9)"
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 9
     assert len(list(tmp_path.iterdir())) == 1

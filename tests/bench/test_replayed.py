@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from pipebench.bench import score
 from pipebench.bench.execution import gap
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.trace import Trace
 from pipebench.simulation.simulate import simulate

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.domain.document import PlannedProblem, Rows
+from pipebench.documents.document import PlannedProblem, Rows
 from pipebench.formats.documents import write_document
 from tests.bench.standings.made_rows import row
 from tests.builders import chain_problem, cluster, stages_plan

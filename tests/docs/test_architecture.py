@@ -18,7 +18,7 @@ def named_paths() -> list[str]:
 def test_what_it_names_exists() -> None:
     paths = named_paths()
     assert len(paths) > 30
-    inside = ("bench/standings/", "check/", "hooks/", "frameworks/", "profiles/")
+    inside = ("bench/standings/", "check/", "hooks/", "frameworks/", "profiles/", "installed/", "programs/")
     missing = [
         path
         for path in paths

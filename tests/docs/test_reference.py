@@ -12,12 +12,12 @@ import pytest
 
 from pipebench.cli.commands.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.cli.main import COMMANDS
-from pipebench.domain.document import KINDS
+from pipebench.documents.document import KINDS
 from pipebench.domain.result import PlanResult
 from pipebench.hooks import specs
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program_call import VARIABLES, Variable
+from pipebench.hooks.programs.program_call import VARIABLES, Variable
 from tests.cli.command_line import CommandLine
 from tests.docs.pages import DOCS
 

@@ -53,7 +53,7 @@ def test_reads_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "plain").write_bytes(b"12345")
     with pytest.raises(PipebenchError, match=r"cannot read .*not a directory"):
         read_file(tmp_path / "plain" / "below")
-    monkeypatch.setattr("pipebench.hooks.files.LARGEST_FILE_BYTES", 4)
+    monkeypatch.setattr("pipebench.system.files.LARGEST_FILE_BYTES", 4)
     with pytest.raises(PipebenchError, match="is larger than"):
         read_file(tmp_path / "plain")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.domain.document import PlannedProblem, encode
+from pipebench.documents.document import PlannedProblem, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import Profile
 from pipebench.formats.documents import decode_profile, read_document, read_plan, write_document

@@ -14,7 +14,7 @@ from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields,
 from pipebench.bench.services import HostServices
 from pipebench.bench.store.folder import MANIFEST, Store, StoreInfo, encode_manifest
 from pipebench.bench.store.pack import pack
-from pipebench.domain.document import PlannedProblem, Rows, encode
+from pipebench.documents.document import PlannedProblem, Rows, encode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult

@@ -43,7 +43,7 @@ def _read_texts(data: bytes, file: Path, fixed: Path) -> None:
 
 def _read_program(data: bytes, file: Path, fixed: Path) -> None:
     from pipebench.hooks.context import Context
-    from pipebench.hooks.program import find_program, run_program
+    from pipebench.hooks.programs.program import find_program, run_program
     from tests.bench.store.made import PROBLEM as MADE
 
     run_program(find_program(f"cat {file}"), MADE, Context(options=None))

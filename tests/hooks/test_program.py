@@ -12,17 +12,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from pipebench.domain.document import PlannedProblem, encode
+from pipebench.documents.document import PlannedProblem, encode
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, PluginNotLoaded, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
 from pipebench.domain.schedule import FiniteSchedule, Lane
-from pipebench.hooks import program
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench.hooks.program import find_program, split_command
-from pipebench.hooks.program import run_program as run_found
-from pipebench.hooks.program_call import THREAD_LIMITS, VARIABLES, ProgramOptions
-from pipebench.hooks.script import load_script
+from pipebench.hooks.programs import program
+from pipebench.hooks.programs.program import find_program, split_command
+from pipebench.hooks.programs.program import run_program as run_found
+from pipebench.hooks.programs.program_call import THREAD_LIMITS, VARIABLES, ProgramOptions
+from pipebench.hooks.programs.script import load_script
 from tests.builders import chain_problem, cluster, stages_plan
 
 PROBLEM = chain_problem([1], [1], cluster(1))

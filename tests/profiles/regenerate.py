@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pipebench.domain.document import encode
+from pipebench.documents.document import encode
 from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.value import Value
 from pipebench.formats.devices import load_device

@@ -8,8 +8,8 @@ from pipebench.bench.cage.work import INVENTORY, LOADS
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import Isolation, child_environment, isolation
 from pipebench.hooks.discovery import installed_entry_points, provider_of
-from pipebench.hooks.doctor import Loading
-from pipebench.hooks.inventory import PluginEntry
+from pipebench.hooks.installed.doctor import Loading
+from pipebench.hooks.installed.inventory import PluginEntry
 
 LOADS_S = 120.0
 """For importing the code of a distribution's components."""

@@ -13,9 +13,9 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import Isolation, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
-from pipebench.hooks.catalogue import DescribedHost, joined
 from pipebench.hooks.descriptions import Catalogue
 from pipebench.hooks.discovery import Provider, exclusion_warning, installed_entry_points, provider_of
+from pipebench.hooks.installed.catalogue import DescribedHost, joined
 
 CATALOGUE_S = 30.0
 """For importing all plugins and calling their hooks."""

@@ -11,9 +11,9 @@ from pipebench.bench.cage.messages import Ending, HookCall, HookReply, OptionsRe
 from pipebench.bench.searches.isolation.child import Channel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.hooks.calls import UndeclaredCall
-from pipebench.hooks.catalogue import make_catalogue
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.discovery import Provider, first_line
+from pipebench.hooks.installed.catalogue import make_catalogue
 from pipebench.hooks.manager import Host
 from pipebench.hooks.trust import UntrustedName
 
@@ -32,7 +32,7 @@ def send_catalogue(host: Host, given: bytes, channel: Channel) -> None:
 
 def send_inventory(host: Host, given: bytes, channel: Channel) -> None:
     """As `send_catalogue`, with what each import costs and does."""
-    from pipebench.hooks.inventory import make_inventory
+    from pipebench.hooks.installed.inventory import make_inventory
 
     del host
     _send_about_plugins(make_inventory, given, channel)
@@ -48,7 +48,7 @@ def _send_about_plugins(make: Callable[..., Any], given: bytes, channel: Channel
 
 def send_load_failures(host: Host, given: bytes, channel: Channel) -> None:
     """Load the code of the components in `given`, and send which fail."""
-    from pipebench.hooks.inventory import load_failures
+    from pipebench.hooks.installed.inventory import load_failures
 
     failed = load_failures(host, msgspec.msgpack.decode(given, type=list[tuple[str, str]]))
     channel.send(RESULT + msgspec.msgpack.encode(failed))

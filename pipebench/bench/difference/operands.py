@@ -10,7 +10,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_any_document
-from pipebench.hooks.files import open_regular
+from pipebench.system.files import open_regular
 
 WHAT_FITS = "give two plan files, or two of: a folder of `compare --out`, a packed store, rows of `compare --json`"
 

@@ -10,7 +10,7 @@ from pipebench.bench.exports.tolerance import Turn, recut, turns, uniform_bounds
 from pipebench.bench.services import HostServices
 from pipebench.check import require_valid_plan
 from pipebench.defaults import LAYOUT_PLANNER, scheduler_for
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem

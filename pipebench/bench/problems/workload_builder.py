@@ -10,11 +10,11 @@ from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats,
 from pipebench.bench.problems.workload import Workload, default_mini_batch
 from pipebench.bench.time_limits import BUILD_S, time_limit
 from pipebench.defaults import CLUSTER
+from pipebench.documents.units import readable_bytes
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile, Provenance, Setting
-from pipebench.domain.units import readable_bytes
 from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster

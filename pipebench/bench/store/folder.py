@@ -14,7 +14,7 @@ from pipebench.bench.store.keys import trial_key
 from pipebench.bench.store.lines import Lines, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
 from pipebench.bench.store.stored_rows import StoredRow, now, require_possible_row
-from pipebench.domain.decoding import MALFORMED
+from pipebench.documents.decoding import MALFORMED
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -12,10 +12,10 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from pipebench.domain.decoding import require_unique_keys
+from pipebench.documents.decoding import require_unique_keys
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MIB, MOST_DAMAGED_LINES, MOST_LINE_BYTES, MOST_ROWS_BYTES
-from pipebench.hooks.files import open_regular
+from pipebench.system.files import open_regular
 
 
 def cut_off(file: Path, size: int) -> Path:

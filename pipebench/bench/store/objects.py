@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from pipebench.bench.store.lines import sync_folder
 from pipebench.bench.store.stored_rows import StoredRow
-from pipebench.domain.document import decode, encode
+from pipebench.documents.document import decode, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

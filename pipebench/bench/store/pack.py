@@ -20,8 +20,8 @@ from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.bench.store.lines import LineReader, Unread, bounded_lines, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
 from pipebench.bench.store.stored_rows import StoredRow, require_possible_row
-from pipebench.domain.decoding import count_elements
-from pipebench.domain.document import encode
+from pipebench.documents.decoding import count_elements
+from pipebench.documents.document import encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import (
     LARGEST_DIRECTORY_BYTES,
@@ -35,8 +35,8 @@ from pipebench.domain.limits import (
 )
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Provenance
-from pipebench.hooks.files import open_regular, read_file
-from pipebench.hooks.scratch import draft_beside, hold
+from pipebench.system.files import open_regular, read_file
+from pipebench.system.scratch import draft_beside, hold
 
 _NAMES = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ROWS)}|{OBJECTS}/{NAME.pattern}")
 _WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

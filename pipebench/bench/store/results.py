@@ -16,7 +16,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_document
-from pipebench.hooks.files import open_regular
+from pipebench.system.files import open_regular
 
 HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 

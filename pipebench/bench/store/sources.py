@@ -8,7 +8,7 @@ from pathlib import Path
 import pipebench
 from pipebench.bench.store.code_files import CodeFile, code_file, files_below, hash_of
 from pipebench.domain.errors import PipebenchError
-from pipebench.hooks.program import split_command
+from pipebench.hooks.programs.program import split_command
 
 HOST_PACKAGES = ("domain", "costs", "check", "bounds", "algorithms", "simulation", "hooks", "bench")
 """What searches, checks and scores."""

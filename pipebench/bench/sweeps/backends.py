@@ -10,7 +10,7 @@ from typing import Any
 from pipebench.bench.sweeps.assignment import work
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded
 from pipebench.domain.limits import MOST_WORKERS
-from pipebench.hooks.parent import end_with_parent
+from pipebench.system.parent import end_with_parent
 
 
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:

@@ -26,12 +26,12 @@ from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
 from pipebench.defaults import SIMULATOR
+from pipebench.documents.units import readable_bytes
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
-from pipebench.domain.units import readable_bytes
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 

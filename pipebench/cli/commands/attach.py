@@ -32,7 +32,7 @@ def command(row: str, traces: tuple[str, ...], warmup: int, output: Path | None,
     from pipebench.bench.services import HostServices
     from pipebench.bench.store import open_results
     from pipebench.check import require_ordered
-    from pipebench.domain.document import Rows
+    from pipebench.documents.document import Rows
     from pipebench.formats.chrome_trace import read_chrome_trace
     from pipebench.formats.documents import write_document
     from pipebench.report.text.runs import attachment_lines

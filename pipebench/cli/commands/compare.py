@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
     from pipebench.bench.sweeps.sweep import Where
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.domain.row import Row
     from pipebench.hooks.manager import Host
 
@@ -66,7 +66,7 @@ def checked_page_path(path: Path | None) -> Path | None:
 
 def _plan_of(each: "FinishedTrial", store: "Store | None", planner: str) -> "PlannedProblem | None":
     """planner: as it is shown."""
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
 
     row, plan, schedule = each.outcome.row, each.outcome.plan, each.outcome.schedule
     if plan is None and store is not None and row.plan_id:
@@ -164,7 +164,7 @@ def command(
     from pipebench.bench.suites.selection import chosen_suites
     from pipebench.bench.sweeps.run_plan import make_run_plan
     from pipebench.bench.trials.comparison import comparison_request, trials
-    from pipebench.domain.document import Rows
+    from pipebench.documents.document import Rows
     from pipebench.hooks.syntax import split_list
 
     if (fresh or retry_failed) and out is None:

@@ -11,7 +11,7 @@ from pipebench.defaults import LAYOUT_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.hooks.manager import Host
 
 
@@ -47,7 +47,7 @@ def show_export(
 ) -> int:
     """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest."""
     from pipebench.bench.exports.export import Refusal, export
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import write_file
     from pipebench.formats.frameworks.targets import target_named

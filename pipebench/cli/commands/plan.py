@@ -50,7 +50,7 @@ def command(
     """
     from pipebench.bench.components import ready_planner, ready_scheduler
     from pipebench.check import check_schedule
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import is_standard_output, prepare_file
     from pipebench.hooks.syntax import parse_reference

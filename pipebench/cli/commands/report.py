@@ -12,7 +12,7 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.store.results import Results
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.domain.row import Row
 
 
@@ -77,7 +77,7 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
 
 def plan_behind(results: "Results", row: "Row") -> "PlannedProblem | None":
     """The plan behind a row where the results hold it."""
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
 
     if not (results.stored and row.plan_id and row.schedule_id):
         return None

@@ -11,7 +11,7 @@ from pipebench.cli.terminal import print_json
 def command(kind: str, as_json: bool) -> int:
     """Print the JSON Schema of problem, plan, profile, schedule, … or suite."""
     del as_json
-    from pipebench.domain.document import KINDS, schema
+    from pipebench.documents.document import KINDS, schema
     from pipebench.domain.errors import unknown
 
     if kind == "suite":

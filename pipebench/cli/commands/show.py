@@ -80,7 +80,7 @@ def _gap(kind: str, value: Any, trace: str) -> int:
 def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
     """The rows of a store, or one plan with its problem and schedule."""
     from pipebench.bench.store import open_results
-    from pipebench.domain.document import PlannedProblem, Rows
+    from pipebench.documents.document import PlannedProblem, Rows
 
     results = open_results(path)
     for notice in results.notices:

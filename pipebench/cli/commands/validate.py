@@ -8,7 +8,7 @@ from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.domain.document import PlannedProblem
+    from pipebench.documents.document import PlannedProblem
     from pipebench.domain.verdict import Verdict
 
 

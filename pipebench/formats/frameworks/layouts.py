@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
-from pipebench.domain.decoding import require_size, without_mark
+from pipebench.documents.decoding import require_size, without_mark
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.limits import LARGEST_LAYOUT_BYTES

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipebench.domain.document import decode_any, encode
+from pipebench.documents.document import decode_any, encode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.profile import Profile
 from pipebench.formats.documents import decode_profile, looks_native

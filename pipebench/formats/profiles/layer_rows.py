@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
-from pipebench.domain.decoding import bounded_json, require_size, require_unique_keys
+from pipebench.documents.decoding import bounded_json, require_size, require_unique_keys
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import LARGEST_TABLE_BYTES, MOST_BYTES, MOST_SECONDS, MOST_UNTYPED_ELEMENTS
 from pipebench.formats.quantities import BYTES, SECONDS

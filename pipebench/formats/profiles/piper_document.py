@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pipebench.domain.decoding import bounded_json, require_unique_keys
+from pipebench.documents.decoding import bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_BYTES, MOST_COUNT, MOST_RATE, MOST_SECONDS
 from pipebench.domain.value import short

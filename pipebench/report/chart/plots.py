@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pipebench.documents.units import readable_seconds
 from pipebench.domain.profile import DeviceCosts, Profile
 from pipebench.domain.row import Row
-from pipebench.domain.units import readable_seconds
 from pipebench.report.chart.elements import LETTER, PALE, SIZE, document, from_zero, hint, line, marker, name, text
 
 PROFILE_WIDTH, PROFILE_HEIGHT, PROFILE_LEFT, PROFILE_MARGIN, PROFILE_HEAD = 900.0, 260.0, 70.0, 16.0, 58.0

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
+from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.units import readable_bytes, readable_seconds
 from pipebench.domain.verdict import Verdict
 from pipebench.report.chart.elements import INK, LETTER, SIZE, document, text
 from pipebench.report.text.plans import operators, span

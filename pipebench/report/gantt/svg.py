@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.trace import MemoryTimeline
-from pipebench.domain.units import readable_bytes, readable_seconds
 from pipebench.report.chart.elements import (
     INK,
     LETTER,

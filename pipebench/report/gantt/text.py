@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from pipebench.documents.units import readable_bytes
 from pipebench.domain.trace import MemoryTimeline
-from pipebench.domain.units import readable_bytes
 from pipebench.report.gantt.gantt import MEANING, Bar, Gantt
 
 FILL = {"F": "=", "B": "-", "I": "-", "W": "~", "R": "#", "f": ">", "b": "<"}

@@ -10,7 +10,7 @@ from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.bench.standings import standings
 from pipebench.check import require_ordered
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule

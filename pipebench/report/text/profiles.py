@@ -7,10 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.calibration import Calibration, Errors, FittedRates
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.profile import DeviceCosts, Profile
-from pipebench.domain.units import readable_bytes, readable_seconds
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import gigabytes, seconds
 

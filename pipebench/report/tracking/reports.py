@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pipebench.domain.units import readable_seconds
+from pipebench.documents.units import readable_seconds
 from pipebench.report.text.differences import structure_lines
 from pipebench.report.tracking.blocks import (
     Block,

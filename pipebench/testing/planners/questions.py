@@ -14,7 +14,7 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.verdict import Verdict
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
-from pipebench.hooks.program import INFEASIBLE_EXIT, UNSUPPORTED_EXIT
+from pipebench.hooks.programs.program import INFEASIBLE_EXIT, UNSUPPORTED_EXIT
 from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
 from pipebench.testing import cases

@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipebench.domain.decoding import bounded_toml
+from pipebench.documents.decoding import bounded_toml
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.files import read_file
 

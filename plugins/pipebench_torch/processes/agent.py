@@ -21,7 +21,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from pipebench.hooks.parent import outlive_parent
+from pipebench.system.parent import outlive_parent
 from pipebench_torch.processes.job import ENDED, ERROR, GRACE_S, OUTPUT, PIDS, START, NodeEnding, Start, write
 from pipebench_torch.processes.meeting import SHARE_S, Meeting, NodeFailed, first_line
 

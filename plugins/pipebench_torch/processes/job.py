@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench_torch.plugin import ExecutorOptions

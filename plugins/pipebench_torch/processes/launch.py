@@ -121,7 +121,7 @@ def _ending(code: int) -> str:
 
 
 AGENT = (
-    "import os, sys; from pathlib import Path; from pipebench.hooks.parent import end_with_parent;"
+    "import os, sys; from pathlib import Path; from pipebench.system.parent import end_with_parent;"
     "end_with_parent(os.getppid());"  # until it has imported torch, and sees to that itself
     "from pipebench_torch.processes.agent import main; sys.exit(main(Path(sys.argv[1])))"
 )

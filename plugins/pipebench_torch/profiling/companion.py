@@ -8,7 +8,7 @@ from threading import Thread
 
 import msgspec
 
-from pipebench.hooks.parent import end_with_parent
+from pipebench.system.parent import end_with_parent
 from pipebench_torch.profiling.companions import READY, Company
 
 

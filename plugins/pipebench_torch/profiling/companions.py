@@ -12,7 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
-from pipebench.hooks.scratch import scratch_folder
+from pipebench.system.scratch import scratch_folder
 from pipebench_torch.plugin import ProfilerOptions
 
 READY = b"ready"

@@ -11,7 +11,7 @@ from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, LinkRequest
-from pipebench.hooks.scratch import scratch_folder
+from pipebench.system.scratch import scratch_folder
 from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.processes.job import JOB, read_report, write
 from pipebench_torch.processes.launch import run_ranks

@@ -10,7 +10,7 @@ from pipebench.bench.store.folder import Store
 from pipebench.bench.store.keys import ComponentInputs, TrialInputs, trial_key
 from pipebench.bench.store.pack import pack
 from pipebench.bench.store.stored_rows import StoredRow
-from pipebench.domain.document import PlannedProblem, Rows
+from pipebench.documents.document import PlannedProblem, Rows
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.result import PlanResult
 from pipebench.formats.documents import write_document

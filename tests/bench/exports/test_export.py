@@ -7,7 +7,7 @@ from pipebench.bench.exports.export import Export, Refusal, export
 from pipebench.bench.exports.tolerance import turns
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.formats.frameworks.arrangement import arrange

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.formats.documents import write_document

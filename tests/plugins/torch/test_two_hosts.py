@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.plan import Plan
 from pipebench.formats.documents import read_document, write_document
 from pipebench_torch.processes import meeting

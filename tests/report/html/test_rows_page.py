@@ -1,6 +1,6 @@
 """The page of rows: complete, self-contained, escaped, small."""
 
-from pipebench.domain.document import PlannedProblem
+from pipebench.documents.document import PlannedProblem
 from pipebench.domain.row import Row
 from pipebench.hooks.manager import Host
 from pipebench.report.html.rows_page import rows_page

@@ -15,8 +15,8 @@ import msgspec
 from pipebench.bench.searches.isolation.confinement import confine
 from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
 from pipebench.domain.value import Value
-from pipebench.hooks.catalogue import ChildHost
-from pipebench.hooks.parent import end_with_parent
+from pipebench.hooks.installed.catalogue import ChildHost
+from pipebench.system.parent import end_with_parent
 
 
 class Errand(Value, frozen=True, kw_only=True):

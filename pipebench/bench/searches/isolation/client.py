@@ -38,7 +38,7 @@ from pipebench.bench.searches.isolation.wire import (
 )
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.program_call import THREAD_LIMITS, THREADS
+from pipebench.hooks.programs.program_call import THREAD_LIMITS, THREADS
 
 START_S, END_S = 60.0, 10.0
 CALIBRATION_S = 60.0

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.scratch import scratch_folder
-from pipebench.kernel_folder import PLUGINS, kernel_folder
+from pipebench.system.kernel_folder import PLUGINS, kernel_folder
+from pipebench.system.scratch import scratch_folder
 
 
 class ChildFolders:

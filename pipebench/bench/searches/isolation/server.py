@@ -32,7 +32,7 @@ from pipebench.bench.searches.isolation.wire import (
     receive_with_descriptors,
 )
 from pipebench.domain.problem import RegimeMode
-from pipebench.hooks.parent import end_with_parent, outlive_parent
+from pipebench.system.parent import end_with_parent, outlive_parent
 
 OUTLIVING_S = 0.5
 """How long processes that a child has started may still run after it; multiprocessing's end by themselves."""

@@ -20,7 +20,7 @@ def command(as_json: bool) -> int:
     from pipebench.bench.cage.installed import installed_host
     from pipebench.bench.searches.isolation.clock import witness
     from pipebench.bench.searches.isolation.confinement import describe
-    from pipebench.hooks.doctor import examine
+    from pipebench.hooks.installed.doctor import examine
 
     listed = installed_inventory()
     installed_host()  # it tells the server which plugin provides what

@@ -8,7 +8,7 @@ import click
 from pipebench.cli.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from pipebench.hooks.inventory import PluginEntry
+    from pipebench.hooks.installed.inventory import PluginEntry
 
 
 @click.command()

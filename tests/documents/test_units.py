@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipebench.domain.units import exact_bytes, exact_ns, readable_bytes, readable_seconds
+from pipebench.documents.units import exact_bytes, exact_ns, readable_bytes, readable_seconds
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from pipebench.domain.cluster import Cluster
-from pipebench.domain.decoding import (
+from pipebench.documents.decoding import (
     MALFORMED,
     bounded_json,
     collector_paused,
@@ -14,8 +13,9 @@ from pipebench.domain.decoding import (
     require_unique_keys,
     without_mark,
 )
+from pipebench.documents.fields import described
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
-from pipebench.domain.fields import described
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.placement import PlacementKind, placement_kind_of

@@ -14,14 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from pipebench.domain.document import decode, encode, kind_of
+from pipebench.documents.document import decode, encode, kind_of
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
 from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench.hooks.program_call import program_environment, seconds_left
+from pipebench.hooks.programs.program_call import program_environment, seconds_left
 
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 OUTPUT_KINDS = ("result", "bare-plan", "plan")

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.domain.fields import described, field_texts, value_types
+from pipebench.documents.fields import described, field_texts, value_types
 from pipebench.domain.value import Value
 
 

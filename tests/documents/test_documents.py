@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.domain.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
+from pipebench.documents.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem

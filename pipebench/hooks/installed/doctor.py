@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
 from pipebench.hooks.discovery import SUITE
-from pipebench.hooks.inventory import PluginEntry
+from pipebench.hooks.installed.inventory import PluginEntry
 
 
 def unmet(name: str) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""Planners that are programs or files of their own."""
