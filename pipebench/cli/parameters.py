@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,31 @@ if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.hooks.trust import Trust
 
+
+class _Digits:
+    """A number in the digits 0 to 9, as in every file: Python also takes `1_0`, and digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise click.BadParameter(f"{value!r} is not a number in the digits 0 to 9.", ctx, param)
+        return super().convert(value, param, ctx)  # type: ignore[misc]
+
+
+class _Whole(_Digits, click.types.IntParamType):
+    pass
+
+
+class _Real(_Digits, click.types.FloatParamType):
+    pass
+
+
+class WholeFrom(_Digits, click.IntRange):
+    """A whole number from `min`, up to `max` where there is one."""
+
+
+WHOLE, REAL = _Whole(), _Real()
+"""Numbers of any size."""
+NUMBERS: dict[type, Any] = {int: WHOLE, float: REAL}
 
 LONGEST_S = 1e8
 """Three years: what the system's timers all take."""
@@ -87,9 +112,9 @@ def tell_passed_on(found: Collection[str], target: object, with_output: bool) ->
 
 
 LAUNCH = (
-    click.option("--nnodes", type=int, help="Machines that run it together; type the same command on each."),
-    click.option("--node-rank", type=int, help="Which of them this one is, from 0."),
-    click.option("--processes-per-node", type=int, help="Processes of each machine, when not dealt evenly."),
+    click.option("--nnodes", type=WHOLE, help="Machines that run it together; type the same command on each."),
+    click.option("--node-rank", type=WHOLE, help="Which of them this one is, from 0."),
+    click.option("--processes-per-node", type=WHOLE, help="Processes of each machine, when not dealt evenly."),
     click.option("--rendezvous", metavar="HOST:PORT", help="Where they meet: node 0 and a free port of it."),
 )
 """Options of several machines: a component's own of the same names."""

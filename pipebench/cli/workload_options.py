@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.cli.parameters import NUMBERS, WholeFrom
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SEED = click.IntRange(0, MOST_SEED)
+SEED = WholeFrom(0, MOST_SEED)
 """Seeds of everything random."""
 UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
 """Degrees that may be named, and must be 1."""
@@ -27,7 +28,7 @@ _SOURCES = [
     click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled by --profiler."),
     click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
     click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
-    click.option("--seq", "sequence", type=click.IntRange(1), help="With --config: tokens a sample."),
+    click.option("--seq", "sequence", type=WholeFrom(1), help="With --config: tokens a sample."),
     click.option(
         "--suite", "suites", multiple=True, help=f"Suites, by name or TOML file (nothing named: {SUITE})."
     ),
@@ -37,7 +38,7 @@ _SOURCES = [
 def workload_options(function: F) -> F:
     """Add all workload options to a command; they arrive as the keywords of bench.suites.selection.Selection."""
     unpriced = [
-        click.option(f"--{name}", type=click.IntRange(1), help=f"{what.capitalize()}: only 1, it is not priced.")
+        click.option(f"--{name}", type=WholeFrom(1), help=f"{what.capitalize()}: only 1, it is not priced.")
         for name, what in UNPRICED.items()
     ]
     for option in reversed([*_SOURCES, *map(_option, keyword_fields().values()), *unpriced]):
@@ -49,7 +50,9 @@ def _option(field: Field) -> Callable[[F], F]:
     """The option of a field of WorkloadSpec."""
     spellings = [f"--{field.name.replace('_', '-')}", *([field.short] if field.short else [])]
     return click.option(
-        *spellings, type=click.Choice(field.choices) if field.choices else field.kind, help=field.help
+        *spellings,
+        type=click.Choice(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
+        help=field.help,
     )
 
 

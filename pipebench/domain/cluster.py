@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from pipebench.domain.limits import MOST_SECONDS
+from pipebench.domain.limits import MOST_MEMORY_BYTES, MOST_SECONDS
 from pipebench.domain.value import (
     Value,
     require,
@@ -18,8 +18,6 @@ from pipebench.domain.value import (
 )
 
 LinkMode = Literal["full", "half", "delay"]
-MOST_DEVICES = 2**16
-MOST_MEMORY_BYTES = 2**62
 
 
 class DeviceType(Value, frozen=True, kw_only=True):

@@ -58,6 +58,10 @@ MOST_OUTPUT_BYTES = 64 * MIB
 """That a `cmd:` program prints as its plan."""
 MOST_REASON_BYTES = 64 * KIB
 """Of the end of what it says on standard error."""
+MOST_MESSAGE_BYTES = 256 * MIB
+"""Of what a child process sends, and of what it is sent."""
+MOST_WRITTEN_BYTES = 1024 * MIB
+"""Of each file that a `cmd:` program writes, its output among them: endless output does not fill the disk."""
 MOST_WORKERS = 256
 """Worker processes of `--jobs`, and never more than there are trials."""
 
@@ -67,6 +71,9 @@ MOST_BYTES = 2.0**50
 MOST_RATE = 2.0**63
 MOST_COUNT = 2**31
 MOST_LETTERS = 1000
+MOST_DEVICES = 2**16
+MOST_MEMORY_BYTES = 2**62
+MOST_NS, MOST_SHIFT = 2**53, 2**31
 """Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
 MOST_SEED = 2**63 - 1
 LONGEST_S = 1e15

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from pipebench.domain.limits import MOST_NS, MOST_SHIFT
 from pipebench.domain.value import Value, require
 
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, ALL_REDUCE = "F", "B", "I", "W", "R"
-MOST_NS, MOST_SHIFT = 2**53, 2**31
 TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
 
 

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from pipebench.defaults import CLUSTER, PROFILER
-from pipebench.domain.cluster import MOST_DEVICES, Cluster, LinkMode
-from pipebench.domain.limits import MOST_COUNT
+from pipebench.domain.cluster import Cluster, LinkMode
+from pipebench.domain.limits import MOST_COUNT, MOST_DEVICES
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
 from pipebench.domain.profile import Precision, Profile
 from pipebench.domain.value import Value, require

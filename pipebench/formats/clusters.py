@@ -11,8 +11,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from pipebench.domain.cluster import MOST_DEVICES, Cluster, DeviceType, LinkLevel, LinkMode
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, LinkMode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
+from pipebench.domain.limits import MOST_DEVICES
 from pipebench.domain.value import Value, require
 from pipebench.formats.devices import DeviceFacts, device_names, load_device, require_rate
 from pipebench.formats.documents import read_document

@@ -551,3 +551,12 @@ def test_json_behind_a_byte_order_mark_is_json(tmp_path: Path, data: bytes) -> N
     (tmp_path / "p.csv").write_bytes(data[:-5])
     with pytest.raises(PipebenchError, match="not valid JSON"):
         read_profile(str(tmp_path / "p.csv"))
+
+
+@pytest.mark.parametrize("number", ["1_0", "١٢", "１０"])
+@pytest.mark.parametrize("option", ["--devices", "--timeout", "--repeat", "--bandwidth"])
+def test_a_number_on_the_command_line_in_other_digits(
+    capsys: pytest.CaptureFixture[str], option: str, number: str
+) -> None:
+    assert run(["compare", option, number]) == 2
+    assert f"{number!r} is not a number in the digits 0 to 9" in capsys.readouterr().err

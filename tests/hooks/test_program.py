@@ -266,7 +266,7 @@ def test_the_problem_of_a_program_is_the_whole_problem(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
 def test_output_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MAX_FILE_BYTES", 2**20)
+    monkeypatch.setattr(program, "MOST_WRITTEN_BYTES", 2**20)
     began = time.monotonic()
     with pytest.raises(PipebenchError, match="it wrote a file of more than 1048576 bytes"):
         run_program("yes", PROBLEM, Context(options=None, deadline_s=began + 60))

@@ -10,7 +10,15 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.groups import invocation
-from pipebench.cli.parameters import finite_seconds, memory_bytes, one_backend, trust_in_files, trust_option
+from pipebench.cli.parameters import (
+    REAL,
+    WholeFrom,
+    finite_seconds,
+    memory_bytes,
+    one_backend,
+    trust_in_files,
+    trust_option,
+)
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.defaults import SIMULATOR
@@ -117,15 +125,15 @@ FAILURES = {
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
 @click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
 @click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
-@click.option("--repeat", type=click.IntRange(1), help="Warm searches to time in one trial  [default: 1]")
-@click.option("--rounds", default=1, type=click.IntRange(1), help="How often to run each trial, interleaved.")
-@click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@click.option("--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
+@click.option("--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
+@click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
 @click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
 @click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
 @click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
 @click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
-@click.option("--jobs", type=click.IntRange(1), help="Trials side by side here (no search times to compare).")
+@click.option("--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
 @click.option("--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
 @click.option(

@@ -5,6 +5,7 @@ import os
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.parameters import WHOLE
 from pipebench.cli.terminal import say
 
 
@@ -15,11 +16,11 @@ from pipebench.cli.terminal import say
     "--to", "name", help="The format to write: piper, tarnawski, layers-json, layers-csv, pipedream, pipebench."
 )
 @click.option("--device", help="Of several device types, the one to write.")
-@click.option("--micro-batch", type=int, help="Of several profiled sizes, the one to write.")
-@click.option("--devices", "-n", type=int, help="For a file that names a setting: number of devices.")
+@click.option("--micro-batch", type=WHOLE, help="Of several profiled sizes, the one to write.")
+@click.option("--devices", "-n", type=WHOLE, help="For a file that names a setting: number of devices.")
 @click.option("--memory", help="For a file that names a setting: memory of each device, such as 16GB.")
 @click.option("--bandwidth", help="For a file that names a setting: bandwidth, such as 25GB/s.")
-@click.option("--mini-batch", type=int, help="For a file that names a setting: samples for one weight update.")
+@click.option("--mini-batch", type=WHOLE, help="For a file that names a setting: samples for one weight update.")
 def command(
     source: str,
     output: str,

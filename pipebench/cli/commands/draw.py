@@ -8,6 +8,7 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.groups import invocation
+from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 
 SMALL = 800
@@ -16,8 +17,8 @@ SMALL = 800
 
 @click.command()
 @click.argument("schedulers")
-@click.option("--stages", default=4, show_default=True, type=click.IntRange(1), help="Number of stages.")
-@click.option("--micro-batches", default=8, show_default=True, type=click.IntRange(1), help="Micro-batches.")
+@click.option("--stages", default=4, show_default=True, type=WholeFrom(1), help="Number of stages.")
+@click.option("--micro-batches", default=8, show_default=True, type=WholeFrom(1), help="Micro-batches.")
 @click.option("--forward", default=1.0, show_default=True, help="Time of a forward.")
 @click.option("--backward", default=2.0, show_default=True, help="Time of a backward.")
 @click.option("--transfer", default=0.0, show_default=True, help="Time of a transfer between stages.")
@@ -26,7 +27,7 @@ SMALL = 800
     "--vpp",
     default=2,
     show_default=True,
-    type=click.IntRange(1),
+    type=WholeFrom(1),
     help="Parts of a stage, where devices run several in turn.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A picture (.svg) or Chrome trace (.json).")

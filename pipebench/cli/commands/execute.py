@@ -6,6 +6,7 @@ import click
 
 from pipebench.cli.application import open_host
 from pipebench.cli.parameters import (
+    REAL,
     finite_seconds,
     launch_options,
     trust_in_files,
@@ -21,7 +22,7 @@ from pipebench.defaults import MEASURING_EXECUTOR
 @click.option(
     "--executor", default=MEASURING_EXECUTOR, show_default=True, help="An executor, options in brackets."
 )
-@click.option("--timeout", type=float, default=300.0, callback=finite_seconds, help="Seconds for the run.")
+@click.option("--timeout", type=REAL, default=300.0, callback=finite_seconds, help="Seconds for the run.")
 @launch_options
 @trust_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the measured trace.")

@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import FORMATS
-from pipebench.cli.parameters import finite_seconds
+from pipebench.cli.parameters import REAL, finite_seconds
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -26,7 +26,7 @@ BEST = "best"
 @click.argument("planner")
 @click.option("--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
 @click.option("--scheduler", help="A scheduler in place of the planner's default.")
-@click.option("--timeout", default=300.0, show_default=True, type=float, callback=finite_seconds, help="Seconds.")
+@click.option("--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
 @click.option("--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
 @click.option("--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")

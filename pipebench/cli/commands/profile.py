@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host
-from pipebench.cli.parameters import launch_options, with_launch
+from pipebench.cli.parameters import WholeFrom, launch_options, with_launch
 from pipebench.cli.terminal import console, say
 from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
 from pipebench.domain.errors import PipebenchError
@@ -34,7 +34,7 @@ measured inside one machine, and with --nnodes also between machines.
 @click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
-@click.option("--links", type=click.IntRange(2), help="In place of a model: measure links of so many devices.")
+@click.option("--links", type=WholeFrom(2), help="In place of a model: measure links of so many devices.")
 @launch_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
 def command(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -183,7 +184,7 @@ def _write(out: Path, done: ArtefactRun) -> None:
 @click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for chart, table, series and a store.")
 @click.option("--fresh", is_flag=True, help="Run what the store in --out holds already, too.")
-@click.option("--jobs", type=click.IntRange(1), help="Cells side by side (their search times mean nothing).")
+@click.option("--jobs", type=WholeFrom(1), help="Cells side by side (their search times mean nothing).")
 @click.option("--html", type=click.Path(path_type=Path), help="One page of all claims.")
 @click.option("--json", "as_json", is_flag=True, help="Findings, series and rows as JSON on stdout.")
 def command(

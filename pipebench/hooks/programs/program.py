@@ -16,7 +16,7 @@ from typing import IO
 
 from pipebench.documents.document import decode, encode, kind_of
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
-from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES
+from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES, MOST_WRITTEN_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
@@ -26,8 +26,6 @@ from pipebench.hooks.programs.program_call import program_environment, seconds_l
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 OUTPUT_KINDS = ("result", "bare-plan", "plan")
 """Kinds of documents that a program may write."""
-MAX_FILE_BYTES = 2**30
-"""Of each file that a program writes, its output among them: to print without end does not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def _start(
         raise PipebenchError(f"cmd:{program.name}: {error.strerror or error}") from None
     if sys.platform == "linux":  # elsewhere only a process limits itself
         with contextlib.suppress(OSError, ValueError):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN_BYTES, MOST_WRITTEN_BYTES))
     return process
 
 
@@ -185,7 +183,7 @@ def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -
     last = _tail(errors).decode(errors="replace").strip().splitlines()
     reason = last[-1][:200] if last else f"exit code {code}"
     if code == -signal.SIGXFSZ:
-        reason = f"it wrote a file of more than {MAX_FILE_BYTES} bytes"
+        reason = f"it wrote a file of more than {MOST_WRITTEN_BYTES} bytes"
     if code == INFEASIBLE_EXIT:
         raise InfeasibleProblem(reason)
     if code == UNSUPPORTED_EXIT:

@@ -37,13 +37,13 @@ from pipebench.bench.searches.isolation.wire import (
     send_with_descriptors,
 )
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_MESSAGE_BYTES
 from pipebench.hooks.discovery import SUITE
 from pipebench.hooks.programs.program_call import THREAD_LIMITS, THREADS
 
 START_S, END_S = 60.0, 10.0
 CALIBRATION_S = 60.0
 KEPT_OUTPUT_BYTES = 4096
-MAX_REPORT_BYTES = 2**30
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
     "from pipebench.bench.searches.isolation.server import main; main()"
@@ -207,7 +207,7 @@ class Isolation:
         theirs = [their_reports, their_output, their_hand, their_commands.fileno()]
         conversation = _Conversation(
             commands,
-            _Stream(reports, MAX_REPORT_BYTES, heard),
+            _Stream(reports, MOST_MESSAGE_BYTES, heard),
             _Stream(output, KEPT_OUTPUT_BYTES),
             hand,
             handover,

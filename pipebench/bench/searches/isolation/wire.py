@@ -4,8 +4,9 @@ import os
 import socket
 import struct
 
+from pipebench.domain.limits import MOST_MESSAGE_BYTES
+
 HEADER = struct.Struct("!Q")
-MAX_FRAME_BYTES = 2**30
 MESSAGE, READY = b"M", b"R"
 """The first byte of what a child sends: a message, or that it waits for what is handed over."""
 KILL, HAND_OVER, CALIBRATE, READ_CLOCK = b"K", b"H", b"C", b"T"
@@ -65,8 +66,8 @@ def frames(received: bytes | bytearray) -> list[bytes]:
 
 def _length(header: bytes | bytearray) -> int:
     length: int = HEADER.unpack(header)[0]
-    if length > MAX_FRAME_BYTES:
-        raise BrokenWire(f"a frame of {length} bytes, at most {MAX_FRAME_BYTES} are read")
+    if length > MOST_MESSAGE_BYTES:
+        raise BrokenWire(f"a frame of {length} bytes, at most {MOST_MESSAGE_BYTES} are read")
     return length
 
 

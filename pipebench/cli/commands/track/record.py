@@ -9,7 +9,7 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
-from pipebench.cli.parameters import finite_seconds, memory_bytes, trust_in_files, trust_option
+from pipebench.cli.parameters import REAL, finite_seconds, memory_bytes, trust_in_files, trust_option
 from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @history_option
 @click.option("--planners", multiple=True, help=f"{PLANNERS_HELP} Default: the suite's, or every planner.")
 @click.option("--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
-@click.option("--timeout", type=float, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
 @click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
 @click.option("--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
