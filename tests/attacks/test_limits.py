@@ -554,7 +554,7 @@ def test_json_behind_a_byte_order_mark_is_json(tmp_path: Path, data: bytes) -> N
 
 
 @pytest.mark.parametrize("number", ["1_0", "١٢", "１０"])
-@pytest.mark.parametrize("option", ["--devices", "--timeout", "--repeat", "--bandwidth"])
+@pytest.mark.parametrize("option", ["--devices", "--timeout", "--repeat", "--mini-batch"])
 def test_a_number_on_the_command_line_in_other_digits(
     capsys: pytest.CaptureFixture[str], option: str, number: str
 ) -> None:
