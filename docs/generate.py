@@ -31,7 +31,7 @@ from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from pipebench.hooks.programs.program import (
     INFEASIBLE_EXIT,
-    MAX_FILE_BYTES,
+    MOST_WRITTEN_BYTES,
     OUTPUT_KINDS,
     UNSUPPORTED_EXIT,
 )
@@ -221,7 +221,7 @@ document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
 plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
-{MOST_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MAX_FILE_BYTES} bytes, the output
+{MOST_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MOST_WRITTEN_BYTES} bytes, the output
 included, ends the program.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
