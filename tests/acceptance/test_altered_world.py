@@ -69,6 +69,7 @@ def answer(call):
 
 
 sessions.answers = questions.answers = answers
+questions.compile_kernels = lambda *given: None  # they are compiled in this process
 for planner in sys.argv[2].split(","):
     report = check_plugin(host, planner, only=sys.argv[1].split(","))
     outcomes[planner] = [(each.check, each.status, each.reason) for each in report.outcomes]
