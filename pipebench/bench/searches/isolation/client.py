@@ -211,6 +211,7 @@ class Isolation:
             _Stream(output, KEPT_OUTPUT_BYTES),
             hand,
             handover,
+            self.folders.note,
         )
         try:
             try:
@@ -228,7 +229,7 @@ class Isolation:
 
 
 class _Conversation:
-    """One child's streams, from its start to its end."""
+    """One child's streams, from its start to its end. before: called before the child learns anything."""
 
     def __init__(
         self,
@@ -237,12 +238,13 @@ class _Conversation:
         output: "_Stream",
         hand: int,
         handover: Handover | None,
+        before: Callable[[], None],
     ) -> None:
         commands.settimeout(END_S)
         os.set_blocking(hand, False)
         self._commands, self._reports, self._output = commands, reports, output
         self._hand: int | None = hand
-        self._handover = handover
+        self._handover, self._before = handover, before
         self._left = memoryview(b"")
         self._ended = ChildExit()
         self._began_s = time.monotonic()
@@ -304,6 +306,7 @@ class _Conversation:
     def _hand_over(self, handover: Handover) -> float:
         """Start the child's clock, then hand over; the time at which it must have ended."""
         ended = self._ended
+        self._before()
         payload = handover.payload(frames(self._reports.kept)[0][1:])
         ended.prepared, ended.prepare_s = True, time.monotonic() - self._began_s
         if payload is None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipebench.hooks.discovery import SUITE
@@ -24,21 +25,45 @@ class ChildFolders:
         self.own = self._base / "own"
         self.kernels = self._base / "kernels"
         self._spare = self._base / "kept"
+        self._noted: dict[str, _State] = {}
 
     def renew(self, owner: str) -> None:
         """Empty folders, and the kernels that were kept of the suite and for plugins of this distribution.
 
-        Of each folder of kernels one side's whole, for an index fits only the files that it was written with.
+        A folder of kernels is made again where the last child has changed it since `note`: 150 links take 40 ms.
         """
-        for folder in (self.own, self.kernels):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True, exist_ok=True)
+        _make_empty(self.own)
+        links = self._links(owner)
+        present = _states(self.kernels, self._noted)
+        if not present or present[""] != self._noted.get(""):
+            _make_empty(self.kernels)
+            present = {}
+        for name, state in list(present.items()):
+            if name and (state != self._noted.get(name) or state.links != links.get(name)):
+                _remove(self.kernels / name)
+                del present[name]
+        if links.keys() <= present.keys():
+            return
+        for name in links.keys() - present.keys():
+            (self.kernels / name).mkdir()
+            for file, target in links[name].items():
+                os.symlink(target, self.kernels / name / file)
+        self.note()
+
+    def note(self) -> None:
+        """From here on the child knows its problem: whatever it changes, no other child shall see."""
+        self._noted = _states(self.kernels, self._noted)
+
+    def _links(self, owner: str) -> dict[str, dict[str, str]]:
+        """By folder of kernels: files and where they are kept. Of each folder one side's whole, the owner's first,
+        for an index fits only the files that it was written with.
+        """
+        found: dict[str, dict[str, str]] = {}
         for kept in (self._kept(owner), self._kept(SUITE)):
             for folder in kept.iterdir() if kept.is_dir() else ():
-                if folder.is_dir() and folder.name != PLUGINS and not (self.kernels / folder.name).exists():
-                    (self.kernels / folder.name).mkdir()
-                    for file in os.scandir(folder):
-                        os.symlink(file.path, self.kernels / folder.name / file.name)
+                if folder.is_dir() and folder.name != PLUGINS and folder.name not in found:
+                    found[folder.name] = {file.name: file.path for file in os.scandir(folder)}
+        return found
 
     def keep_kernels(self, owner: str) -> None:
         """Keep what the last child compiled, and what lay beside it. Only for a child that has seen no problem."""
@@ -64,6 +89,52 @@ class ChildFolders:
         """Kernels of one distribution: what a plugin compiles is read by plugins of its distribution only."""
         name = re.sub(r"[^A-Za-z0-9._-]", "_", owner) or "unknown"
         return kernel_folder(name) or self._spare / name
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A folder: what the kernel changes with every change of it or of a file in it, and the links in it.
+
+    Nobody sets the time of the last change (`st_ctime`), so that it shows what times and attributes could hide.
+    """
+
+    changed: tuple[tuple[int, int], ...]
+    links: dict[str, str]
+
+
+def _states(folder: Path, before: dict[str, _State]) -> dict[str, _State]:
+    """Of a folder (by the name "") and of each folder in it; nothing where it is not there. before: known ones."""
+    try:
+        found = {"": _State((_changed(os.lstat(folder)),), {})}
+        for inside in os.scandir(folder):
+            found[inside.name] = _state(inside, before.get(inside.name))
+    except OSError:
+        return {}
+    return found
+
+
+def _state(folder: "os.DirEntry[str]", before: _State | None) -> _State:
+    inside = sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir(follow_symlinks=False) else []
+    changed = tuple(_changed(each.stat(follow_symlinks=False)) for each in (folder, *inside))
+    if before is not None and changed == before.changed:
+        return before
+    return _State(changed, {each.name: os.readlink(each) if each.is_symlink() else "" for each in inside})
+
+
+def _changed(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_ino, stat.st_ctime_ns
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _make_empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _points_to(link: str, target: Path) -> bool:
