@@ -266,10 +266,9 @@ class _Conversation:
             wait_s = END_S if ended.stopped else max(0.0, left_s)
             waiting: list[socket.socket | _Stream] = [self._commands, *streams]
             ready, writable, _ = select.select(waiting, writing, [], wait_s)
-            for stream in streams:
-                if stream in ready:
-                    stream.read()
-            if self._reports in ready:
+            if self._output in ready:
+                self._output.read()
+            if self._reports in ready and self._reports.read():
                 ended.wall_s = time.monotonic() - self._began_s
             if self._reads_clock and len(frames(self._reports.kept)) > 1:
                 self._read_clock()
