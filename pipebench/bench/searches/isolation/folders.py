@@ -114,7 +114,8 @@ def _states(folder: Path, before: dict[str, _State]) -> dict[str, _State]:
 
 
 def _state(folder: "os.DirEntry[str]", before: _State | None) -> _State:
-    inside = sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir(follow_symlinks=False) else []
+    entries = os.scandir(folder) if folder.is_dir(follow_symlinks=False) else ()
+    inside = sorted(entries, key=lambda entry: entry.name)
     changed = tuple(_changed(each.stat(follow_symlinks=False)) for each in (folder, *inside))
     if before is not None and changed == before.changed:
         return before
