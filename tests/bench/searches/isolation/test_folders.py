@@ -1,5 +1,6 @@
 """Which compiled kernels a child finds, and which of its own are kept."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +74,40 @@ def test_a_link_that_a_child_has_made_is_not_followed(folders: ChildFolders, tmp
     folders.keep_kernels("stranger")
     assert "secret" not in _found(folders, "stranger").values()
     assert "algorithms/two" not in _found(folders, "stranger")
+
+
+def test_what_a_child_reads_no_other_child_learns(folders: ChildFolders) -> None:
+    _found(folders, SUITE)
+    before = [os.lstat(path).st_atime_ns for path in sorted(folders.kernels.rglob("*"))]
+    _found(folders, SUITE)
+    assert [os.lstat(path).st_atime_ns for path in sorted(folders.kernels.rglob("*"))] == before
+
+
+@pytest.mark.parametrize("change", ["times", "mode", "file", "link", "entry"])
+def test_what_a_child_changes_no_other_child_finds(folders: ChildFolders, change: str) -> None:
+    folders.renew(SUITE)
+    folders.note()
+    inside = folders.kernels / "algorithms"
+    if change == "times":
+        os.utime(inside / "one.nbc", (17, 17), follow_symlinks=False)
+    elif change == "mode":
+        inside.chmod(0o701)
+    elif change == "file":
+        (inside / "memo").write_text("the plan")
+    elif change == "link":
+        (inside / "one.nbc").unlink()
+        (inside / "one.nbc").symlink_to("/the/plan")
+    else:
+        (folders.kernels / "memo").write_text("the plan")
+    assert set(_found(folders, SUITE)) == {"algorithms/index", "algorithms/one"}
+    assert {path.name for path in folders.kernels.rglob("*")} == {"algorithms", "index.nbi", "one.nbc"}
+    assert os.lstat(inside / "one.nbc").st_mtime != 17
+    assert inside.stat().st_mode & 0o777 != 0o701
+
+
+def test_what_nobody_changes_stays(folders: ChildFolders) -> None:
+    folders.renew(SUITE)
+    before = os.lstat(folders.kernels / "algorithms" / "one.nbc")
+    folders.renew("stranger")
+    after = os.lstat(folders.kernels / "algorithms" / "one.nbc")
+    assert (before.st_ino, before.st_ctime_ns) == (after.st_ino, after.st_ctime_ns)
