@@ -14,7 +14,15 @@ nox.options.reuse_existing_virtualenvs = True
 
 ROOT = Path(__file__).parent
 INSTALL = ("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[test]")
-FAST = ("tests/domain", "tests/costs", "tests/check", "tests/bounds", "tests/simulation", "tests/hooks")
+FAST = (
+    "tests/domain",
+    "tests/documents",
+    "tests/costs",
+    "tests/check",
+    "tests/bounds",
+    "tests/simulation",
+    "tests/hooks",
+)
 """What runs in under a minute on two cores: the values, the model that scores, and the plugin host."""
 
 
