@@ -25,6 +25,7 @@ class Errand(Value, frozen=True, kw_only=True):
     work: "module:function", called as function(host, given, channel).
     given: what the child knows from the start; what it must not know before its clock runs is handed over.
     warm: whether the server imports what searches need before it forks the child.
+    path: where modules are looked for.
     index: slot and name of each component to the entry point that provides it; empty for the server's own.
     folder: the current folder, for relative paths of scripts and programs; empty for `own`.
     own: the folder that it may write in.
@@ -38,6 +39,7 @@ class Errand(Value, frozen=True, kw_only=True):
     work: str
     given: bytes = b""
     warm: bool = True
+    path: tuple[str, ...] = ()
     index: dict[str, dict[str, str]] = {}
     folder: str = ""
     own: str = ""
@@ -118,6 +120,7 @@ def _streams(output: int) -> None:
 
 
 def _surroundings(errand: Errand) -> None:
+    sys.path[:] = errand.path
     os.environ.clear()
     os.environ.update(errand.environment)
     os.chdir(errand.folder or errand.own)

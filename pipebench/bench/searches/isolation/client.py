@@ -100,7 +100,7 @@ class Isolation:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._surroundings = _surroundings()
+        self._started_with = os.environ.get("PYTHONPATH", "")
         self.folders = ChildFolders()
         self.compiled: set[bytes] = set()
         """For which searchers kernels were compiled and kept."""
@@ -109,7 +109,7 @@ class Isolation:
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(self._surroundings[0])],
+                [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(_import_path())],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,
@@ -123,8 +123,8 @@ class Isolation:
         """Slot and name of each component to its entry point, for errands that bring no index of their own."""
 
     def fits(self) -> bool:
-        """Whether the server runs and has this process' import path."""
-        return self._server.poll() is None and self._surroundings == _surroundings()
+        """Whether the server runs, and Python would start it in the same way again."""
+        return self._server.poll() is None and self._started_with == os.environ.get("PYTHONPATH", "")
 
     def warm_up(self) -> None:
         """Let the server import what searches need, while this process goes on."""
@@ -158,6 +158,7 @@ class Isolation:
                 kernels = str(self.folders.kernels)
                 errand = replace(
                     errand,
+                    path=tuple(_import_path()),
                     own=str(self.folders.own),
                     kernels=kernels,
                     environment=errand.environment | {"NUMBA_CACHE_DIR": kernels},
@@ -393,7 +394,7 @@ class _Own:
         self._owner = 0
 
     def get(self) -> Isolation:
-        """Started on first use and whenever the import path has changed."""
+        """Started on first use."""
         with self._choosing:
             if self._owner != os.getpid():
                 self._current = None  # it belongs to the process that this one was forked from
@@ -415,9 +416,9 @@ isolation = _own.get
 atexit.register(_own.end)
 
 
-def _surroundings() -> tuple[list[str], str]:
-    """The import path with every entry absolute, and the folder that relative ones were taken from."""
-    return [os.path.abspath(entry) for entry in sys.path], os.environ.get("PYTHONPATH", "")
+def _import_path() -> list[str]:
+    """Of this process, with every entry absolute."""
+    return [os.path.abspath(entry) for entry in sys.path]
 
 
 def errand_folder() -> str:
