@@ -1,5 +1,5 @@
 """The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s benchmarks`,
-`nox -s fuzz`.
+`nox -s fuzz`, `nox -s nightly`.
 
 CI runs the same sessions in the environment that it has made, with `nox --no-venv`.
 """
@@ -51,7 +51,7 @@ def torch(session: nox.Session) -> None:
         "auto",
         "--dist",
         "worksteal",
-        "tests/testing/test_shipped.py::test_the_kit_finds_no_fault[torch]",
+        "tests/testing/test_shipped.py::test_the_kit_finds_no_fault_in_torch",
         "tests/plugins/torch",
         "tests/docs/test_blocks.py::test_every_block_runs[docs/how-to/real-devices.md]",
         *session.posargs,
@@ -99,6 +99,13 @@ def fuzz(session: nox.Session) -> None:
     """Every reader and every command that takes a file, on 10^5 wrong inputs: `nox -s fuzz -- 5000` for fewer."""
     session.install(*INSTALL)
     session.run("python", "-m", "tests.fuzz", *session.posargs)
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """Wide sweeps of what the other tests hold in one place."""
+    session.install(*INSTALL)
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", "-m", "nightly", *session.posargs)
 
 
 @nox.session

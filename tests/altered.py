@@ -9,12 +9,16 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from pipebench.costs.formula import Amount, Formula
 from pipebench.domain.cluster import LinkLevel
 
 WORLDS = ("state", "live", "update", "messages", "all")
 """More state in every stage; more bytes for each live micro-batch; a time for each stage and mini-batch;
 messages twice as long; all of them."""
+EACH_WORLD = [pytest.param(name, marks=() if name == "all" else pytest.mark.nightly) for name in WORLDS]
+"""For tests: who holds in the last one, where everything is another, seldom fails in one of the others."""
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.altered import EACH_WORLD
+
 ROOT = Path(__file__).parents[2]
-WORLDS = ("state", "live", "update", "messages", "all")
 CHECKS = ("validity-tiny", "validity-chain", "validity-dag", "validity-one-device", "validity-spare-devices")
 CHECKS += ("infeasible", "memory-edge", "pins", "claims", "optimality")
 PLANNERS = (
@@ -95,7 +96,7 @@ def outcomes_in(world: str | None) -> dict[str, list[tuple[str, str, str]]]:
     return outcomes
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 def test_every_planner_passes_the_kit(world: str) -> None:
     outcomes = outcomes_in(world)
     failed = [

@@ -53,10 +53,17 @@ def planned_ns(planner: str, problem: Problem) -> int | None:
         return None
 
 
+FAMILIES = ("mmt", "dlrm", "candle-uno", "transformer")
+
+
 @pytest.mark.parametrize(
     ("model", "devices"),
     [
-        *product(("mmt", "dlrm", "candle-uno", "transformer"), (4, 8, 16, 32)),
+        *product(FAMILIES, (4, 8, 16)),
+        *(
+            pytest.param(model, 32, marks=pytest.mark.nightly)
+            for model in ("mmt", "dlrm", "candle-uno", "transformer")
+        ),
         ("mmt", 6),
         ("transformer", 12),
         ("case-study", 8),
@@ -79,7 +86,7 @@ def test_no_baseline_is_faster(model: str, devices: int) -> None:
 @pytest.mark.parametrize(
     ("model", "devices", "samples", "branches", "last"),
     [
-        ("mmt", 32, 16, (2, 4, 8, 16), 1.2),
+        pytest.param("mmt", 32, 16, (2, 4, 8, 16), 1.2, marks=pytest.mark.nightly),
         ("candle-uno", 8, 1024, (2, 4, 8), 1.3),
         ("candle-uno", 8, 64, (2, 4, 8), 1.9),
         ("candle-uno", 32, 64, (2, 4, 8, 16), 1.9),

@@ -11,7 +11,7 @@ from tests.algorithms import (
     test_grouped,
     test_one_f_one_b_star,
 )
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, altered
 from tests.plugins.madpipe import test_stage_table
 
 ORACLES: list[Callable[[], None]] = [
@@ -28,7 +28,7 @@ ORACLES: list[Callable[[], None]] = [
 ]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize("holds", ORACLES, ids=lambda oracle: oracle.__name__)
 def test_holds(holds: Callable[[], None], world: str) -> None:
     with altered(world, state_bytes=11, live_bytes=3, update_ns=5):

@@ -71,11 +71,14 @@ class Command:
             check=False,
         )
 
-    def plan(self) -> str:
-        """The path of a plan file."""
-        done = self("plan", "uniform", *WORKLOAD, "-o", "plan.json")
-        assert done.returncode == 0, done.stderr
-        return "plan.json"
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a plan file."""
+    folder = tmp_path_factory.mktemp("plan")
+    done = Command(folder)("plan", "uniform", *WORKLOAD, "-o", str(folder / "plan.json"))
+    assert done.returncode == 0, done.stderr
+    return str(folder / "plan.json")
 
 
 @pytest.fixture
@@ -93,8 +96,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("body", ENDINGS)
-def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Command, body: str) -> None:
-    plan = pipebench.plan()
+def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Command, plan: str, body: str) -> None:
     pipebench.install(offering("executors", body))
     done = pipebench("execute", plan, "--executor", "evil")
     assert (done.returncode, done.stdout) == (FAILED, "")
@@ -145,8 +147,7 @@ def test_an_artefact_that_breaks_ends_its_command_with_a_reason(
     assert reason in done.stderr
 
 
-def test_a_hook_that_hangs_is_ended_at_the_time_limit(pipebench: Command) -> None:
-    plan = pipebench.plan()
+def test_a_hook_that_hangs_is_ended_at_the_time_limit(pipebench: Command, plan: str) -> None:
     pipebench.install(offering("executors", "import time\nwhile True: time.sleep(1)"))
     began = time.monotonic()
     done = pipebench("execute", plan, "--executor", "evil", "--timeout", "1")

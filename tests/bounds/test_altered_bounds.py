@@ -10,7 +10,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem, RegimeMode
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, WORLDS, altered
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import chain_problem, cluster
@@ -34,7 +34,7 @@ def test_no_plan_is_below_the_bounds_of_its_world(
             assert memory.value <= memory_bytes(model, plan), plan
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_recomputing_plans_are_not_below_the_bounds_of_their_world(world: str, mode: RegimeMode) -> None:
     problem = chain_problem(

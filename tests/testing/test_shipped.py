@@ -7,7 +7,9 @@ import pytest
 
 from pipebench.hooks.discovery import installed_entry_points, provider_of
 from pipebench.hooks.manager import Host
-from pipebench.testing.kit import check_plugin
+from pipebench.testing.kit import check_plugin, slot_checks
+from pipebench.testing.targets import check_targets
+from pipebench.testing.verdicts import outcome_of
 
 SHIPPED = [point.name for point in installed_entry_points() if provider_of(point).distribution == "pipebench"]
 
@@ -17,14 +19,22 @@ def host() -> Host:
     return Host()
 
 
-@pytest.mark.parametrize("plugin", SHIPPED)
+@pytest.mark.parametrize("plugin", [name for name in SHIPPED if name != "torch"])
 def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:
-    if plugin == "torch":
-        pytest.importorskip("torch", reason="it checks a plugin that needs the torch extra")
     report = check_plugin(host, plugin)
     failed = [f"{o.component}: {o.check}: {o.reason}" for o in report.outcomes if o.status == "failed"]
     assert failed == []
     assert report.count("passed") > report.count("waived")
+
+
+@pytest.mark.parametrize("slot", ["profilers", "executors"])
+def test_the_kit_finds_no_fault_in_torch(host: Host, slot: str) -> None:
+    pytest.importorskip("torch", reason="it checks a plugin that needs the torch extra")
+    targets = check_targets(host, "torch")
+    assert {target.slot for target in targets} == {"profilers", "executors"}
+    (target,) = (target for target in targets if target.slot == slot)
+    outcomes = [outcome_of(check) for check in slot_checks(host, target)]
+    assert [f"{outcome.check}: {outcome.reason}" for outcome in outcomes if outcome.status == "failed"] == []
 
 
 def test_an_optimum_that_ships_is_tried_out(host: Host) -> None:

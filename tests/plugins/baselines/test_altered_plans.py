@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, altered
 from tests.plugins.baselines import (
     test_contiguous_exact,
     test_data_parallel,
@@ -27,14 +27,14 @@ ORACLES: list[Callable[[], None]] = [
 ]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize("holds", ORACLES)
 def test_holds(holds: Callable[[], None], world: str) -> None:
     with altered(world, state_bytes=11, live_bytes=3, update_ns=5):
         holds()
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize("pipeline", [2, 4])
 def test_no_contiguous_cut_is_faster_than_layouts(pipeline: int, world: str) -> None:
     with altered(world):

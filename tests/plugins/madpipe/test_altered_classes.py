@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, altered
 from tests.plugins.madpipe import (
     test_class_bound,
     test_labels,
@@ -34,7 +34,7 @@ ORACLES: list[Callable[[], None]] = [
 ]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize("holds", ORACLES, ids=lambda oracle: oracle.__name__)
 def test_holds(holds: Callable[[], None], world: str) -> None:
     with altered(world, state_bytes=11, live_bytes=3, update_ns=5):

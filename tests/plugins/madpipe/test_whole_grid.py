@@ -13,8 +13,12 @@ from tests.plugins.madpipe.brute_force import chain_of
 from tests.plugins.madpipe.networks import PROFILED, cells, network, shipped
 from tests.plugins.madpipe.pipedream_readings import READINGS, pipedream_period
 
+LARGE = ("densenet121", "vgg16")
 
-@pytest.mark.parametrize("name", PROFILED)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name in LARGE else ()) for name in PROFILED]
+)
 def test_never_behind_contiguous_or_pipedream_under_any_reading(name: str) -> None:
     gaps = []
     for cell in cells((name,)):

@@ -11,7 +11,7 @@ from pipebench.domain.errors import InfeasibleProblem, InvalidValue, Unsupported
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench_pase.plugin import CostOptions, MCMCOptions, PaSEOptions
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, altered
 from tests.builders import cluster, dag_problem
 from tests.models.zoo import model
 from tests.plugins.pase.problems import MODELS, by_experts, by_walk, of_graph, pase, problem
@@ -98,7 +98,7 @@ def test_models_of_the_zoo_without_formulas_are_planned_too() -> None:
         assert result.claimed_native <= by_experts(given).claimed_native * (1 + 1e-9)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 def test_the_limit_is_the_suites_memory_whatever_that_is(world: str) -> None:
     with altered(world):
         test_the_limit_is_the_suites_memory()

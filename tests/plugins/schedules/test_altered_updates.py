@@ -6,12 +6,12 @@ from pipebench.check import check_schedule
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.simulation.simulate import simulate
 from pipebench_schedules import interleaved, single_stage, zero_bubble
-from tests.altered import WORLDS, altered
+from tests.altered import EACH_WORLD, altered
 from tests.plugins.running import services
 from tests.plugins.schedules.test_virtual_stages import Schedule, made, shared
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", EACH_WORLD)
 @pytest.mark.parametrize(
     ("work", "rounds", "vee"),
     [(single_stage.schedule_1f1b, 1, False), (interleaved.schedule, 2, False), (zero_bubble.schedule_v, 2, True)],
