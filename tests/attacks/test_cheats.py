@@ -259,8 +259,14 @@ def test_no_cheat_leaves_its_work_to_others(folder: Path) -> None:
 
 
 def test_the_cold_time_shows_what_was_done_before_the_problem(folder: Path) -> None:
-    table = compare(folder, (BUSY, BROUGHT_ALONG))
-    assert table.failed(BROUGHT_ALONG) or table.rows[BROUGHT_ALONG]["search_cold_s"] >= OWED * table.credit_s(BUSY)
+    shown_s, owed_s = 0.0, math.inf
+    for _ in range(TRIES):
+        table = compare(folder, (BUSY, BROUGHT_ALONG))
+        cold_s = math.inf if table.failed(BROUGHT_ALONG) else table.rows[BROUGHT_ALONG]["search_cold_s"]
+        shown_s, owed_s = max(shown_s, cold_s), min(owed_s, table.credit_s(BUSY))
+        if shown_s >= OWED * owed_s:
+            break
+    assert shown_s >= OWED * owed_s
 
 
 def test_no_planner_claims_what_cannot_be(folder: Path) -> None:
