@@ -33,7 +33,7 @@ def test_the_kit_finds_no_fault_in_torch(host: Host, slot: str) -> None:
     targets = check_targets(host, "torch")
     assert {target.slot for target in targets} == {"profilers", "executors"}
     (target,) = (target for target in targets if target.slot == slot)
-    outcomes = [outcome_of(check) for check in slot_checks(host, target)]
+    outcomes = [outcome_of(check, target.waived.get(check.name)) for check in slot_checks(host, target)]
     assert [f"{outcome.check}: {outcome.reason}" for outcome in outcomes if outcome.status == "failed"] == []
 
 
