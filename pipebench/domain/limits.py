@@ -65,6 +65,10 @@ MOST_WRITTEN_BYTES = 1024 * MIB
 MOST_WORKERS = 256
 """Worker processes of `--jobs`, and never more than there are trials."""
 
+# Simulation
+MOST_UNROLLED_TASKS = 4_000_000
+"""Tasks of a periodic schedule until each stage has run; a shift of millions makes more."""
+
 # Figures
 MOST_SECONDS = 1e6
 MOST_BYTES = 2.0**50

@@ -4,6 +4,7 @@ import numpy as np
 
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import F, Tasks, first_rows, kind_codes
+from pipebench.domain.limits import MOST_UNROLLED_TASKS
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.topology import topological_order
@@ -32,8 +33,15 @@ def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, 
 
 
 def unrolled_tasks(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Tasks:
-    """The tasks of the stages' micro-batches, period after period, each in this order of operations."""
+    """The tasks of the stages' micro-batches, period after period, each in this order of operations.
+
+    Raises InvalidSchedule for more than MOST_UNROLLED_TASKS.
+    """
     runs = int(stages.count[0])
+    if runs * len(order) > MOST_UNROLLED_TASKS:
+        raise InvalidSchedule(
+            f"it takes {runs * len(order)} tasks until every stage has run, at most {MOST_UNROLLED_TASKS} run"
+        )
     stage = np.array(schedule.stage, np.int64)[order]
     kind = kinds_of(schedule)[order]
     period = np.array(schedule.shift, np.int64)[order][:, None] + np.arange(runs)

@@ -192,6 +192,15 @@ def test_where_the_pattern_begins_does_not_matter(later: int) -> None:
     assert simulate(problem, plan, moved) == simulate(problem, plan, schedule)
 
 
+def test_a_pattern_that_needs_millions_of_tasks_is_refused() -> None:
+    figures = [3, 4], [5, 6], [2]
+    problem, plan = chain(*figures)
+    schedule = pattern(*figures, period=20)
+    late = msgspec.structs.replace(schedule, shift=(*schedule.shift[:-1], 3_000_000))
+    with pytest.raises(InvalidSchedule, match="at most 4000000 run"):
+        simulate(problem, plan, late)
+
+
 def test_operations_of_one_instant_run_along_the_graph() -> None:
     """Stage 1 takes no time, and the pattern lists its backward first."""
     problem, plan = chain([1, 0], [2, 0], [0])
