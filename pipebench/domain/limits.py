@@ -85,6 +85,6 @@ LONGEST_S = 1e15
 MOST_FIGURE = 2.0**63
 """Above every count of bytes, every rate and every ratio of a row."""
 MOST_CLOCK_NS = 2**63 - 1
+"""The latest moment that a clock of nanoseconds shows: in the year 2262."""
 MOST_INSTANT_NS = 2**62
 """Of a trace: two instants below it have a difference inside 64 bits."""
-"""The latest moment that a clock of nanoseconds shows: in the year 2262."""

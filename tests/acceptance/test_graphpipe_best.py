@@ -60,10 +60,7 @@ FAMILIES = ("mmt", "dlrm", "candle-uno", "transformer")
     ("model", "devices"),
     [
         *product(FAMILIES, (4, 8, 16)),
-        *(
-            pytest.param(model, 32, marks=pytest.mark.nightly)
-            for model in ("mmt", "dlrm", "candle-uno", "transformer")
-        ),
+        *(pytest.param(model, 32, marks=pytest.mark.nightly) for model in FAMILIES),
         ("mmt", 6),
         ("transformer", 12),
         ("case-study", 8),

@@ -162,11 +162,11 @@ class _Isolated:
 
         def hand_over(about: bytes) -> bytes | None:
             compiled_s.append(_seconds(about))
-            return None if self._is_new(compiled_s) else payload
+            return None if self._is_new(compiled_s[-1]) else payload
 
         began_s = time.monotonic()
         ended = self._run(hand_over, limit_s, calibrate)
-        if ended.prepared and self._is_new(compiled_s):
+        if ended.prepared and self._is_new(compiled_s[-1]):
             self._keep()
             ended = self._run(hand_over, limit_s, calibrate)
         report = self._report(ended, limit_s)
@@ -185,8 +185,8 @@ class _Isolated:
         if self._given not in isolation().compiled and self._run(lambda _: None, 0.0, calibrate=False).prepared:
             self._keep()
 
-    def _is_new(self, compiled_s: list[float]) -> bool:
-        return compiled_s[-1] > 0 and self._given not in isolation().compiled
+    def _is_new(self, compiled_s: float) -> bool:
+        return compiled_s > 0 and self._given not in isolation().compiled
 
     def _keep(self) -> None:
         isolation().compiled.add(self._given)

@@ -394,7 +394,7 @@ class _Own:
         self._owner = 0
 
     def get(self) -> Isolation:
-        """Started on first use."""
+        """Started on first use, and again when it is gone."""
         with self._choosing:
             if self._owner != os.getpid():
                 self._current = None  # it belongs to the process that this one was forked from

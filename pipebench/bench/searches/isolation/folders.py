@@ -41,20 +41,22 @@ class ChildFolders:
         if not present or present[""] != self._noted.get(""):
             _make_empty(self.kernels)
             present = {}
-        for name, state in list(present.items()):
-            if name and (state != self._noted.get(name) or state.links != links.get(name)):
-                _remove(self.kernels / name)
-                del present[name]
-        if links.keys() <= present.keys():
-            return
-        for name in links.keys() - present.keys():
+        same = {name for name, state in present.items() if name and self._is_same(name, state, links)}
+        for name in present.keys() - same - {""}:
+            _remove(self.kernels / name)
+        for name in links.keys() - same:
             (self.kernels / name).mkdir()
             for file, target in links[name].items():
                 os.symlink(target, self.kernels / name / file)
                 _hide_reading(self.kernels / name / file)
             _hide_reading(self.kernels / name)
-        _hide_reading(self.kernels)
-        self.note()
+        if present.keys() != links.keys() | {""} or same != links.keys():
+            _hide_reading(self.kernels)
+            self.note()
+
+    def _is_same(self, name: str, state: "_State", links: dict[str, dict[str, str]]) -> bool:
+        """Whether a folder of kernels is as the last child found it, and as the next one shall find it."""
+        return state == self._noted.get(name) and state.links == links.get(name)
 
     def note(self) -> None:
         """From here on the child knows its problem: whatever it changes, no other child shall see."""
