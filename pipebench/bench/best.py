@@ -98,6 +98,7 @@ def best(
             regime=regime,
             planner=ready,
             scheduler=scheduler,
+            offered=() if target is None else target.schedules,
             repeat=0,
             timeout_s=left,
             memory_bytes=SEARCH_MEMORY_BYTES,

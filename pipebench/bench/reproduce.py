@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replace_fields
 
-from pipebench.bench.components import ready_planner, ready_scheduler
+from pipebench.bench.components import Ready, ready_planner, ready_scheduler
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.store.folder import Store
@@ -16,9 +16,11 @@ from pipebench.bench.trials.trial import Trial
 from pipebench.costs.rescale import scale_profile
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.problem import RegimeMode
 from pipebench.domain.profile import Profile
 from pipebench.domain.row import Row
 from pipebench.formats.profiles.pipedream import join_layers
+from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
@@ -79,16 +81,25 @@ def run_cells(
 
 def _trial(host: Host, cell: Cell, workload: Workload) -> Trial:
     planner = ready_planner(host, parse_reference(cell.planner))
+    regime = cell.regime or home_regime(planner)
     if cell.scheduler is not None:
         ready_scheduler(host, cell.scheduler)
     return Trial(
         workload=workload,
-        regime=cell.regime or home_regime(planner),
+        regime=regime,
         planner=planner,
         scheduler=cell.scheduler,
+        offered=() if cell.scheduler else _papers_scheduler(planner, regime),
         repeat=cell.repeat,
         timeout_s=cell.timeout_s,
     )
+
+
+def _papers_scheduler(planner: Ready, regime: RegimeMode) -> tuple[str, ...]:
+    """A paper's figure has the order that the paper means: the planner's own, not the best of all."""
+    assert isinstance(planner.component, Planner)
+    own = planner.component.default_scheduler.get(regime)
+    return (own,) if own else ()
 
 
 def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:

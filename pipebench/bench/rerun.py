@@ -113,6 +113,7 @@ def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, so
         regime=problem.regime.mode,
         planner=_planner(host, stored, behind),
         scheduler=stored.scheduler,
+        offered=inputs.offered,
         executors=stored.executors,
         repeat=inputs.repeat,
         timeout_s=inputs.timeout_s,
@@ -129,7 +130,7 @@ def _references(stored: StoredRow) -> Iterator[Reference]:
         yield parse_reference(stored.row.planner)
     if stored.scheduler is not None:
         yield parse_reference(stored.scheduler)
-    yield from map(parse_reference, stored.executors)
+    yield from map(parse_reference, (*stored.inputs.offered, *stored.executors))
 
 
 def _models(stored: StoredRow, problem: Problem, trust: Trust, source: str) -> frozenset[str]:

@@ -17,6 +17,9 @@ class Row(Value, frozen=True, kw_only=True):
 
     workload: the suite's name for the problem, with the values of its grid; empty outside suites.
     Times are seconds for one mini-batch (search times: seconds of search).
+    scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
+    named, empty where the suite chose; None in rows of older stores.
+    adapted: the planner plans for the other regime only; a plan of it was made for that.
     claimed_s: for an infeasible row, what the planner expected of a partition that could not be scheduled.
     bound_s: the suite's proven bound.
     gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
@@ -47,6 +50,7 @@ class Row(Value, frozen=True, kw_only=True):
     workload_id: str
     planner: str
     scheduler: str = ""
+    named_scheduler: str | None = None
     executor: str = ""
     fidelity: str = ""
     distribution: str = ""
@@ -99,6 +103,13 @@ class Row(Value, frozen=True, kw_only=True):
     plan_id: str | None = None
     schedule_id: str | None = None
     environment: dict[str, str] = {}
+
+    @property
+    def entered_scheduler(self) -> str:
+        """The scheduler that tells entrants apart: the one that the user named. In rows of older stores, where
+        that is not known, the one that ordered the plan.
+        """
+        return self.scheduler if self.named_scheduler is None else self.named_scheduler
 
 
 _TIMES = tuple(name for name in Row.__struct_fields__ if name.endswith("_s"))

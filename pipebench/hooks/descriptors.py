@@ -37,6 +37,8 @@ class ScheduleCapabilities:
     placements: the placements that its plans may have. With `mirrored` it takes plans that hold the weights of an
     operator in two places.
     pairs: whether its schedules may run a forward and a backward at once.
+    named_only: whether it runs only where the user or a planner names it. The suite tries all others on each plan;
+    a scheduler that takes long, or whose answer depends on the time that it has, is not for that.
     shared_devices: deprecated; true adds the placement `listed`.
     """
 
@@ -46,6 +48,7 @@ class ScheduleCapabilities:
     per_stage_micro_batch: bool = False
     placements: tuple[PlacementKind, ...] = ("apart",)
     pairs: bool = False
+    named_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The MadPipe planner, the schedulers for stages that share devices, and the paper's figures."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 from pipebench.domain.value import Value
@@ -146,7 +147,7 @@ def pipebench_schedulers() -> Iterable[Scheduler]:
                 "program is that of an earlier paper",
                 "the solver's order of operations is solved again in integers, which gives the period",
             ),
-            capabilities=capabilities,
+            capabilities=replace(capabilities, named_only=True),
         ),
     )
 

@@ -129,7 +129,7 @@ def _match_rows(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple
         for position in left:
             same = waiting.get(_key(before[position], named), [])
             for other in same:
-                if named or not (before[position].scheduler and after[other].scheduler):
+                if named or not (before[position].entered_scheduler and after[other].entered_scheduler):
                     pairs.append((position, other))
                     same.remove(other)
                     break
@@ -141,7 +141,7 @@ def _match_rows(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple
 
 
 def _key(row: Row, named: bool) -> Hashable:
-    return row.problem_id, row.planner, row.adapted, row.repetition, row.scheduler if named else None
+    return row.problem_id, row.planner, row.adapted, row.repetition, row.entered_scheduler if named else None
 
 
 def _row_change(before: Row, after: Row, compared: bool) -> RowChange:

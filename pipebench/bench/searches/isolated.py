@@ -101,6 +101,14 @@ def timed_search(
     return replace_search(first, samples=tuple(samples), notices=notices)
 
 
+def smallest_fitting(
+    host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
+) -> Fitting | None:
+    """The least memory with which the planner has a valid plan, for a plan that no scheduler could order."""
+    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits)
+    return _smallest(searches, request, limits.timeout_s)
+
+
 def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
     """Compile the kernels of a planner and keep them, by a child that sees no problem."""
     if planner.kernels:

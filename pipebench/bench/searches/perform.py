@@ -21,7 +21,7 @@ from pipebench.bench.score import judge
 from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.request import Fitting, Searcher, SearchReport, SearchRequest, SearchStatus
 from pipebench.bench.searches.search import search_once
-from pipebench.bench.searches.smallest_memory import smallest_memory, with_memory
+from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import toys
 from pipebench.bench.services import HostServices
@@ -80,11 +80,8 @@ def _play(services: HostServices, planner: Ready, searcher: Searcher, compilatio
     kept = [os.dup(stream) for stream in streams]
     for stream in streams:
         os.dup2(nothing, stream)
-    for planning, scoring in zip(toys(searcher.planning), toys(searcher.scoring), strict=True):
-        toy = SearchRequest(
-            planning=planning,
-            scoring=None if searcher.planning == searcher.scoring else scoring,
-        )
+    for problem in toys(searcher.regime):
+        toy = SearchRequest(problem=problem)
         try:
             with _alarm(compilation):
                 report = perform(services, planner, searcher.scheduler, toy, quiet=True)
@@ -148,7 +145,7 @@ def _report(
         fitting = _smallest(services, planner, scheduler, request)
         return SearchReport(status="infeasible", smallest=fitting)
     try:
-        found, _ = search_once(services, planner, request.planning, request.target, scheduler)
+        found, _ = search_once(services, planner, request.problem, scheduler)
     except InfeasibleProblem as error:
         return SearchReport(status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:
@@ -157,15 +154,7 @@ def _report(
         if not isinstance(error, PipebenchError) and not quiet:
             traceback.print_exc()
         return failure(error)
-    return SearchReport(
-        status="found",
-        result=replace(found.result, schedule=None),
-        plan=found.plan,
-        schedule=found.schedule,
-        scheduler=found.scheduler,
-        counters=found.counters,
-        notes=found.notes,
-    )
+    return SearchReport(status="found", result=found.result, counters=found.counters)
 
 
 def failure(error: BaseException) -> SearchReport:
@@ -201,28 +190,34 @@ def _verdict(error: BaseException) -> tuple[SearchStatus, str]:
 def _smallest(
     services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest
 ) -> Fitting | None:
-    """The least memory with which the planner finds a plan that the check accepts, and that plan."""
+    """The least memory with which the planner finds a plan that the check accepts, and that plan.
+
+    In the order that comes with the plan, else under the scheduler that the user names or the planner's default.
+    """
+    assert isinstance(planner.component, Planner)
+    name = scheduler or planner.component.default_scheduler.get(request.problem.regime.mode, "")
     fittings: list[Fitting] = []
 
     def peak_bytes(problem: Problem) -> int:
         """Of the plan that the planner finds, 0 where it finds none."""
         memory_bytes = problem.cluster.memory_bytes
-        if memory_bytes == request.planning.cluster.memory_bytes:
+        if memory_bytes == request.problem.cluster.memory_bytes:
             return 0  # this is the problem that has no plan
-        target = with_memory(request.target, memory_bytes)
         try:
-            done, _ = search_once(services, planner, problem, target, scheduler)
+            result = search_once(services, planner, problem, scheduler)[0].result
+            schedule = result.schedule if scheduler is None else None
+            schedule = schedule or services.schedule(name, problem, result.plan)
         except (InfeasibleProblem, UnsupportedProblem):
             return 0
-        verdict = judge(target, done.plan, done.schedule)
+        verdict = judge(problem, result.plan, schedule)
         if verdict.status != "valid":
             return 0
-        fittings.append(Fitting(memory_bytes=memory_bytes, plan=done.plan, schedule=done.schedule))
+        fittings.append(Fitting(memory_bytes=memory_bytes, plan=result.plan, schedule=schedule))
         return max(1, *verdict.peak_bytes.values())
 
     deadline_s = math.inf if services.deadline_s is None else services.deadline_s
     try:
-        smallest_memory(request.planning, peak_bytes, request.bound_memory_bytes, deadline_s)
+        smallest_memory(request.problem, peak_bytes, request.bound_memory_bytes, deadline_s)
     except KeyboardInterrupt:
         raise
     except BaseException:  # the row is about the problem as given; the search for more memory is a courtesy

@@ -16,36 +16,28 @@ class Searcher(Value, frozen=True, kw_only=True):
 
     planner: as on the command line, options included.
     scheduler: the scheduler that the user names.
-    planning, scoring: the regimes of the problems to come; they differ for an adapted plan.
+    regime: of the problems to come.
     """
 
     planner: str
     scheduler: str | None = None
-    planning: RegimeMode
-    scoring: RegimeMode
+    regime: RegimeMode
     seed: int = 0
 
 
 class SearchRequest(Value, frozen=True, kw_only=True):
-    """The problems of one search.
+    """One search.
 
-    planning: the problem for the planner.
-    scoring: the problem for the scheduler when it differs (an adapted plan), else None.
+    problem: the problem for the planner.
     limit_s: seconds from the moment that the request arrives.
     smallest: search the smallest memory with which there is a plan, instead of a plan.
     bound_memory_bytes: a proven minimum, from where the smallest memory is searched.
     """
 
-    planning: Problem
-    scoring: Problem | None = None
+    problem: Problem
     limit_s: float | None = None
     smallest: bool = False
     bound_memory_bytes: int = 0
-
-    @property
-    def target(self) -> Problem:
-        """The problem that the plan is scored on."""
-        return self.planning if self.scoring is None else self.scoring
 
 
 class Sample(Value, frozen=True, kw_only=True):
@@ -67,10 +59,8 @@ class Fitting(Value, frozen=True, kw_only=True):
 class SearchReport(Value, frozen=True, kw_only=True):
     """What came of a search. It holds no time: the process that started the search keeps the clock.
 
-    `found`: result (without its schedule), plan and schedule are there; else reason says why not.
+    `found`: the result is there; else reason says why not.
     claimed_s: with `infeasible`, what the planner expected of a partition that could not be scheduled.
-    plan: differs from result.plan where a partition is adapted to another regime.
-    notes: lines of the planner and of the scheduler for the row.
     smallest: what was found where the smallest memory was searched.
     compile_s: wall seconds of the compiler.
     """
@@ -79,10 +69,6 @@ class SearchReport(Value, frozen=True, kw_only=True):
     reason: str = ""
     claimed_s: float | None = None
     result: PlanResult | None = None
-    plan: Plan | None = None
-    schedule: Schedule | None = None
-    scheduler: str = ""
     counters: dict[str, int] = {}
-    notes: tuple[str, ...] = ()
     smallest: Fitting | None = None
     compile_s: float = 0.0

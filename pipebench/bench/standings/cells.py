@@ -41,7 +41,7 @@ def nanoseconds(seconds: float) -> int:
 
 def entrant_of(row: Row) -> Entrant:
     """Who made a row."""
-    return Entrant(planner=row.planner, scheduler=row.scheduler, adapted=row.adapted)
+    return Entrant(planner=row.planner, scheduler=row.entered_scheduler, adapted=row.adapted)
 
 
 def grid(rows: Iterable[Row]) -> Grid:
@@ -57,15 +57,15 @@ def grid(rows: Iterable[Row]) -> Grid:
 
 
 def _rows_by_entrant(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]:
-    """A planner that failed before a scheduler was known failed with each of its schedulers that has no row of
-    that problem and repetition; where there is none it stands alone, without a scheduler.
+    """In rows of older stores a planner that failed before a scheduler was known failed with each of its
+    schedulers that has no row of that problem and repetition; where there is none it stands alone.
     """
     found: dict[Entrant, dict[str, list[Row]]] = {}
     unnamed: list[Row] = []
     for row in rows:
         if row.status == "skipped":
             continue
-        if not row.scheduler and row.status != "ok":
+        if row.named_scheduler is None and not row.scheduler and row.status != "ok":
             unnamed.append(row)
             continue
         found.setdefault(entrant_of(row), {}).setdefault(row.problem_id, []).append(row)

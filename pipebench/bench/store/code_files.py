@@ -14,7 +14,8 @@ from pipebench.domain.errors import PipebenchError
 
 SUFFIXES = (".py", ".so", ".pyd", ".dylib", ".dll")
 """Python, and modules that were compiled from something else."""
-MOST_FILES, DEEPEST = 20_000, 40
+MOST_FILES, DEEPEST = 20_000, 32
+"""Deep enough for any package; Linux follows no more than 40 links in a path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from pipebench.bench.ordering.schedulers import tried_schedulers
 from pipebench.bench.store.reach import Code, component_code, program_code, script_code
 from pipebench.bench.store.sources import host_source, program_files
 from pipebench.costs.version import MODEL_VERSION
-from pipebench.defaults import SIMULATOR, scheduler_for
+from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value, digest
@@ -42,9 +43,10 @@ class TrialInputs(Value, frozen=True, kw_only=True):
 
     regime: the regime in which the plan is scored.
     planning: the regime in which the planner plans; it differs where the plan is adapted.
-    scheduler: None for the plan's own schedule or the planner's default scheduler.
+    scheduler: None for the plan's own schedule, else the best that any scheduler makes.
+    offered: the schedulers to choose from; empty for all that the suite tries.
     called: slot/name to the digest of the code, for each other component that takes part: declared in `calls`,
-    named in an option, or the default scheduler.
+    named in an option, or a scheduler that the suite tries.
     model: costs.version.MODEL_VERSION; 0 in rows older than that version.
     versions: versions of Python and of the packages that the components import.
     timeout_s: seconds.
@@ -57,6 +59,7 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     planning: RegimeMode | None = None
     planner: ComponentInputs
     scheduler: ComponentInputs | None = None
+    offered: tuple[str, ...] = ()
     executors: tuple[ComponentInputs, ...] = ()
     called: dict[str, str] = {}
     seed: int = 0
@@ -133,7 +136,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
     planning = trial.regime if trial.regime in regimes else regimes[0]
     gathered = _Dependencies(host)
     gathered.names |= declared_calls(component, planner.options)
-    gathered.names.update(_schedulers(component, trial, planning))
+    gathered.names.update(_schedulers(host, component, trial))
     if planner_source is None:
         code = planner_code(component, planner.label)
         gathered.imports |= code.imports
@@ -147,6 +150,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         planning=planning,
         planner=_inputs(component.name, planner.options, planner_source),
         scheduler=scheduler,
+        offered=trial.offered,
         executors=executors,
         called=called,
         seed=trial.seed,
@@ -172,12 +176,13 @@ def planner_code(component: Component, label: str) -> Code:
     raise ValueError(f"planner {label!r} has no source of its own: give planner_source")
 
 
-def _schedulers(planner: Planner, trial: "Trial", planning: str) -> Iterable[str]:
-    """The schedulers that the host itself uses: the default one, and the one under which it adapts a plan."""
-    if trial.scheduler is None and trial.regime in planner.default_scheduler:
-        yield parse_reference(planner.default_scheduler[trial.regime]).name
-    if planning != trial.regime:
-        yield scheduler_for(trial.regime)
+def _schedulers(host: Host, planner: Planner, trial: "Trial") -> Iterable[str]:
+    """The schedulers that the host tries where the user names none."""
+    if trial.offered:
+        yield from (parse_reference(name).name for name in trial.offered)
+    elif trial.scheduler is None:
+        yield from tried_schedulers(host, trial.regime)
+        yield parse_reference(planner.default_scheduler.get(trial.regime, "")).name
 
 
 class _Dependencies:

@@ -21,7 +21,7 @@ KEYS = {"timeout_s": "limits.timeout_s", "memory_bytes": "limits.memory", "repea
 class Settings:
     """Components as on the command line, one a text. Empty and None: not said.
 
-    regimes: every planner is scored in each; not said: each planner in its own. memory_bytes: of the process of a
+    regimes: every planner is scored in each; not said: both. memory_bytes: of the process of a
     planner. repeat: warm searches to time.
     """
 

@@ -34,6 +34,7 @@ class TrialAssignment(Value, frozen=True, kw_only=True):
     workload: str
     planner: str
     scheduler: str | None
+    offered: tuple[str, ...]
     executors: tuple[str, ...]
     repeat: int
     timeout_s: float
@@ -64,6 +65,7 @@ def encode_assignment(trial: Trial, sources: str) -> bytes:
         workload=workload.name,
         planner=trial.planner.label,
         scheduler=trial.scheduler,
+        offered=trial.offered,
         executors=trial.executors,
         repeat=trial.repeat,
         timeout_s=trial.timeout_s,
@@ -120,6 +122,7 @@ def _run(payload: bytes) -> Outcome:
         regime=given.problem.regime.mode,
         planner=ready_planner(host, parse_reference(given.planner)),
         scheduler=given.scheduler,
+        offered=given.offered,
         executors=given.executors,
         repeat=given.repeat,
         timeout_s=given.timeout_s,

@@ -26,8 +26,8 @@ from pipebench.hooks.trust import Trust
 class Request:
     """What to compare.
 
-    regimes: empty for each planner's own.
-    schedulers: empty for the plan's own schedule, or each planner's default scheduler.
+    regimes: empty for both.
+    schedulers: empty for the plan's own schedule, else the best that any scheduler makes.
     repeat: warm searches in one trial.
     rounds: how often each trial is run.
     trusted: import paths out of files that executors may import.
@@ -64,10 +64,14 @@ def trials(request: Request) -> list[Trial]:
         )
         for workload in request.workloads
         for planner in request.planners
-        for regime in request.regimes or (home_regime(planner),)
+        for regime in request.regimes or BOTH
         for scheduler in request.schedulers or (None,)
         for repetition in range(request.rounds)
     ]
+
+
+BOTH: tuple[RegimeMode, ...] = ("sync", "async")
+"""Each planner in both; where it plans for one only, its plans are adapted to the other."""
 
 
 def home_regime(planner: Ready) -> RegimeMode:

@@ -4,12 +4,13 @@ import statistics
 import sys
 import time
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import (
     bound_fields,
@@ -20,7 +21,7 @@ from pipebench.bench.score import (
     time_fields,
     verdict_fields,
 )
-from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, timed_search
+from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, smallest_fitting, timed_search
 from pipebench.bench.searches.request import Sample, Searcher, SearchReport, SearchRequest
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
@@ -39,29 +40,31 @@ COLD = "search time is of the first search: it ran once"
 UNWITNESSED = "search times are unwitnessed: this system does not say what all processes of a search used"
 
 
-def search_fields(done: TimedSearch) -> dict[str, Any]:
-    """The columns of a search: those of every row, and those of a search that found a plan."""
+def search_fields(done: TimedSearch, adapted: bool) -> dict[str, Any]:
+    """The columns of a search: those of every row, and those of a search that found a plan.
+
+    adapted: the search was for the planner's own regime; what it claims and proves says nothing about this one.
+    """
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
     if report.status != "found":
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    said = [*result.notices, *report.notes, *done.notices]
+    said = [*result.notices, *done.notices]
     said += [] if done.samples else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
+    fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
+    if adapted:
+        return {**fields, "termination": "heuristic"}
     return {
         **fields,
-        **_times(done),
-        "scheduler": report.scheduler,
-        "counters": report.counters,
         "claimed_s": result.claimed_s,
         "claimed_native": result.claimed_native,
         "claimed_unit": result.claimed_unit,
         "class_bound_s": result.lower_bound_s,
         "class_bound_scope": result.bound_scope,
         "termination": result.termination,
-        "notices": tuple(said),
     }
 
 
@@ -114,7 +117,8 @@ class Trial:
     """What to run.
 
     regime: the regime in which the plan is scored.
-    scheduler: None for the plan's own schedule or the planner's default scheduler.
+    scheduler: None for the plan's own schedule, else the best that any scheduler makes.
+    offered: the schedulers to choose from; empty for all that the suite tries.
     timeout_s: limit of the search; the whole process group is killed when it passes.
     memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
     parallel: whether other trials run at the same time.
@@ -125,6 +129,7 @@ class Trial:
     regime: RegimeMode
     planner: Ready
     scheduler: str | None = None
+    offered: tuple[str, ...] = ()
     executors: tuple[str, ...] = (SIMULATOR,)
     repeat: int = 1
     timeout_s: float = 300.0
@@ -160,30 +165,42 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
     scoring = trial.workload.problem(trial.regime)
     adapted = trial.regime not in regimes
     common = {**_identity(trial, scoring, adapted), **_bounds(scoring)}
-    if adapted and trial.regime == "async":
-        reason = f"{trial.planner.label} plans for {', '.join(regimes)} only"
-        return Outcome(Row(**common, status="unsupported", reason=reason), scoring)
     planning = trial.workload.problem(regimes[0]) if adapted else scoring
     searcher = Searcher(
         planner=trial.planner.label,
-        scheduler=trial.scheduler,
-        planning=planning.regime.mode,
-        scoring=scoring.regime.mode,
+        scheduler=None if adapted else trial.scheduler,
+        regime=planning.regime.mode,
         seed=trial.seed,
     )
-    request = SearchRequest(
-        planning=planning,
-        scoring=scoring if adapted else None,
-        bound_memory_bytes=common["bound_memory_bytes"] or 0,
-    )
+    request = SearchRequest(problem=planning, bound_memory_bytes=common["bound_memory_bytes"] or 0)
     limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
     done = timed_search(host, trial.planner, searcher, request, limits)
-    common |= search_fields(done)
-    if done.report.status == "found":
-        until_s = time.monotonic() + trial.timeout_s
-        services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
-        return _scored_outcome(services, trial, scoring, done, common)
-    return _failed_outcome(trial, scoring, done, common)
+    common |= search_fields(done, adapted)
+    if done.report.result is None:
+        return _failed_outcome(trial, scoring, done, common)
+    try:
+        ordered = order_plan(
+            host,
+            scoring,
+            component,
+            done.report.result,
+            trial.scheduler,
+            trial.offered,
+            adapted=adapted,
+            seed=trial.seed,
+        )
+    except LimitReached as error:
+        return Outcome(Row(**common, status="timeout", reason=str(error)), scoring, done.report.result.plan)
+    if isinstance(ordered, Unordered):
+        common["scheduler"] = ordered.scheduler
+        fitting = None
+        if ordered.status == "infeasible" and not adapted:
+            fitting = smallest_fitting(host, trial.planner, searcher, request, limits)
+        report = SearchReport(status=ordered.status, reason=ordered.reason, smallest=fitting)
+        return _failed_outcome(trial, scoring, replace(done, report=report), common)
+    until_s = time.monotonic() + trial.timeout_s
+    services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
+    return _scored_outcome(services, trial, scoring, done, ordered, common)
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
@@ -204,6 +221,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "fidelity": component.fidelity,
         "distribution": provider.distribution,
         "version": provider.version,
+        "named_scheduler": trial.scheduler or "",
         "adapted": adapted,
         "repetition": trial.repetition,
         "parallel": trial.parallel,
@@ -238,18 +256,15 @@ def _bounds(problem: Problem, split: bool = False) -> dict[str, Any]:
 
 
 def _scored_outcome(
-    services: HostServices, trial: Trial, problem: Problem, done: TimedSearch, common: dict[str, Any]
+    services: HostServices,
+    trial: Trial,
+    problem: Problem,
+    done: TimedSearch,
+    ordered: OrderedPlan,
+    common: dict[str, Any],
 ) -> Outcome:
-    report = done.report
-    result, plan, schedule = report.result, report.plan, report.schedule
-    assert result is not None
-    assert plan is not None
-    assert schedule is not None
-    try:
-        with _scoring():
-            verdict = judge(problem, plan, schedule)
-    except LimitReached as error:
-        return Outcome(Row(**common, status="timeout", reason=str(error)), problem, plan, schedule)
+    plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
+    common = {**common, "scheduler": ordered.scheduler, "notices": (*common["notices"], *ordered.notes)}
     if splits_operators(plan):
         common = {**common, **_bounds(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}

@@ -40,7 +40,7 @@ class Notes:
 
     def _texts(self, row: Row) -> list[str]:
         own = [
-            (row.adapted, ADAPTED),
+            (row.adapted and row.verdict is not None, ADAPTED),
             (bool(row.key) and row.key in self._cached, CACHED),
             (row.parallel, PARALLEL),
         ]
@@ -68,7 +68,7 @@ def merged_rounds(rows: Iterable[Row]) -> tuple[Row, ...]:
     """
     rounds: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        key = row.problem_id, row.planner, row.scheduler, row.adapted, row.status == "ok" or row.repetition
+        key = row.problem_id, row.planner, row.entered_scheduler, row.adapted, row.status == "ok" or row.repetition
         rounds.setdefault(key, []).append(row)
     return tuple(_merge_rounds(same) if len(same) > 1 else same[0] for same in rounds.values())
 

@@ -60,7 +60,7 @@ class Interview:
         """The distribution of the planner. Its kernels are compiled now, so that no answer waits for them."""
         label = self.subject.label
         for mode in self.modes:
-            searcher = Searcher(planner=label, planning=mode, scoring=mode)
+            searcher = Searcher(planner=label, regime=mode)
             compile_kernels(self.host, ready_planner(self.host, parse_reference(label)), searcher)
         return self.subject.provider.distribution
 

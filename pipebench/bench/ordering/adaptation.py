@@ -1,0 +1,62 @@
+"""A partition made for one regime, run in the other: with which micro-batches it is tried there."""
+
+from msgspec.structs import replace
+
+from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+
+
+def adapted_plans(problem: Problem, plan: Plan) -> tuple[Plan, ...]:
+    """The stages of a plan with each micro-batch that suits `problem`; what is in flight is left to schedulers.
+
+    A micro-batch that was best without a flush may leave a pipeline that is flushed at every update with nothing
+    to overlap, and the other way round. Pinned micro-batches stay. Without a flush all stages have one size and
+    k = 1, because a pattern repeats with each micro-batch; with one, plans of several sizes stay as they are.
+    Empty where no size divides the mini-batch.
+    """
+    sizes = {stage.micro_batch for stage in plan.stages}
+    mixed = len(sizes) > 1 or any(stage.k > 1 for stage in plan.stages)
+    if mixed and problem.regime.mode == "sync":
+        return (_at(plan, None),)
+    replicas = max(stage.data_parallel for stage in plan.stages)
+    counts = sorted({stage.data_parallel for stage in plan.stages})
+    if problem.pins.micro_batch is None:
+        sizes |= _offered(problem, counts)
+    else:
+        sizes = {problem.pins.micro_batch}
+    usable = (size for size in sorted(sizes) if size >= replicas and _divides(problem, plan, size))
+    return tuple(_at(plan, size) for size in usable)
+
+
+def _offered(problem: Problem, counts: list[int]) -> set[int]:
+    try:
+        return set(micro_batch_candidates(problem, counts))
+    except UnsupportedProblem:
+        return set()
+
+
+def _divides(problem: Problem, plan: Plan, size: int) -> bool:
+    return problem.mini_batch % (size * plan.all_pipelines) == 0
+
+
+def _at(plan: Plan, micro_batch: int | None) -> Plan:
+    """The plan with that micro-batch; None: with its own."""
+    if micro_batch is None:
+        stages = tuple(replace(stage, in_flight=0) for stage in plan.stages)
+    else:
+        stages = tuple(replace(stage, in_flight=0, k=1, micro_batch=micro_batch) for stage in plan.stages)
+    return replace(plan, stages=stages)
+
+
+def changes(before: Plan, after: Plan) -> tuple[str, ...]:
+    """What was changed, in words for the row."""
+    was, now = (
+        ", ".join(str(size) for size in sorted({stage.micro_batch for stage in plan.stages}))
+        for plan in (before, after)
+    )
+    found = [f"micro-batch {now}, planned with {was}"] if was != now else []
+    if max(stage.k for stage in before.stages) > max(stage.k for stage in after.stages):
+        found.append("k = 1 at every stage")
+    return tuple(found)

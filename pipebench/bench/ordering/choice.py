@@ -1,0 +1,177 @@
+"""The schedule that counts for a plan: the fastest that is valid, of all schedulers that take the plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from msgspec.structs import replace
+
+from pipebench.bench.ordering.adaptation import adapted_plans, changes
+from pipebench.bench.ordering.errand import Attempt, OrderReply
+from pipebench.bench.ordering.schedulers import candidates, order_all
+from pipebench.bench.score import judge
+from pipebench.bench.time_limits import SCORE_S, time_limit
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import digest
+from pipebench.domain.verdict import Verdict
+from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.manager import Host
+from pipebench.simulation.metrics import metrics
+from pipebench.simulation.simulate import simulate
+
+OWN = "own"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedPlan:
+    """A plan, its schedule, the name of who made it, and the check's verdict on both. notes: lines for the row."""
+
+    plan: Plan
+    schedule: Schedule
+    scheduler: str
+    verdict: Verdict
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered:
+    """No scheduler ordered the plan. reason: the first scheduler's."""
+
+    status: Literal["infeasible", "unsupported", "timeout", "crashed"]
+    reason: str
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """An attempt that was ordered. seconds: None where the check found it invalid."""
+
+    tried: Attempt
+    schedule: Schedule
+    verdict: Verdict
+    seconds: float | None
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Smaller is better: inside the reserve, then beyond it, then invalid; within each the faster one."""
+        if self.seconds is None:
+            return 2, 0.0
+        return int(self.verdict.fit == "tight"), self.seconds
+
+
+def order_plan(
+    host: Host,
+    problem: Problem,
+    planner: Planner,
+    result: PlanResult,
+    named: str | None,
+    offered: Sequence[str],
+    adapted: bool,
+    seed: int,
+) -> OrderedPlan | Unordered:
+    """The plan in the order that counts on `problem`.
+
+    A schedule that comes with the plan stands, unless the user has named a scheduler. Else each scheduler that
+    takes the plan is tried. offered: those to choose from, options included; empty: all of the suite's.
+
+    The planner's own default keeps to the in-flight numbers of the plan; other schedulers choose theirs. adapted:
+    the plan was made for the other regime. Then its micro-batch is chosen under the first scheduler that takes it,
+    and its order among all.
+
+    Raises LimitReached where scoring takes too long.
+    """
+    if result.schedule is not None and not named and not adapted:
+        verdict = judge(problem, result.plan, result.schedule)
+        return OrderedPlan(result.plan, result.schedule, result.scheduler or OWN, verdict)
+    own = planner.default_scheduler.get(problem.regime.mode, "")
+    names = [named] if named else list(offered) or candidates(host, planner, problem.regime.mode, result.plan)
+    plans = adapted_plans(problem, result.plan) if adapted else (result.plan,)
+    if not names or not plans:
+        why = "no scheduler takes this plan" if not names else "no micro-batch of this plan divides the mini-batch"
+        return Unordered("unsupported", f"{why} in {problem.regime.mode}", "")
+    search = _Search(host, problem, own, seed)
+    tried = 0
+    for name in names:
+        tried += 1
+        if search.tries([_attempt(plan, name, own) for plan in plans]):
+            break
+    if search.found and names[tried:]:
+        plan = min(search.found, key=lambda scored: scored.rank).tried.plan
+        search.tries([_attempt(plan, name, own) for name in names[tried:]])
+    return search.outcome(result.plan if adapted else None)
+
+
+def _attempt(plan: Plan, name: str, own: str) -> Attempt:
+    if name == own:
+        return Attempt(plan=plan, scheduler=name)
+    free = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+    return Attempt(plan=free, scheduler=name)
+
+
+class _Search:
+    """The attempts so far. own: the planner's default scheduler."""
+
+    def __init__(self, host: Host, problem: Problem, own: str, seed: int) -> None:
+        self._host, self._problem, self._own, self._seed = host, problem, own, seed
+        self._known: dict[str, _Scored] = {}
+        self._failed: list[tuple[Attempt, OrderReply]] = []
+        self.found: list[_Scored] = []
+
+    def tries(self, attempts: Sequence[Attempt]) -> bool:
+        """Whether one of them was ordered."""
+        before = len(self.found)
+        replies = order_all(self._host, self._problem, attempts, self._seed)
+        for tried, reply in zip(attempts, replies, strict=True):
+            if reply.schedule is None:
+                self._failed.append((tried, reply))
+            else:
+                self.found.append(self._score(tried, reply.schedule))
+        return len(self.found) > before
+
+    def _score(self, tried: Attempt, schedule: Schedule) -> _Scored:
+        """Equal orders are judged once: many schedulers agree where little is left to choose."""
+        key = digest((tried.plan, schedule))
+        if key in self._known:
+            known = self._known[key]
+            return _Scored(tried, schedule, known.verdict, known.seconds)
+        with time_limit(SCORE_S, "scoring", "this limit is apart from --timeout; take fewer micro-batches"):
+            verdict = judge(self._problem, tried.plan, schedule)
+            seconds = None
+            if verdict.status != "invalid":
+                trace = simulate(self._problem, tried.plan, schedule)
+                seconds = metrics(self._problem, tried.plan, trace).seconds
+        self._known[key] = _Scored(tried, schedule, verdict, seconds)
+        return self._known[key]
+
+    def outcome(self, planned: Plan | None) -> OrderedPlan | Unordered:
+        """The best of all attempts. planned: the plan before it was adapted."""
+        if not self.found:
+            tried, reply = self._failed[0]
+            status = {"timeout": "timeout", "failed": "crashed"}.get(reply.ending, reply.ending)
+            return Unordered(status, reply.reason, tried.scheduler)  # type: ignore[arg-type]
+        best = min(self.found, key=lambda scored: scored.rank)
+        notes = [] if planned is None else [f"adapted: {text}" for text in changes(planned, best.tried.plan)]
+        notes += self._beside(best)
+        notes += [
+            f"scheduler {tried.scheduler}: {reply.reason}"
+            for tried, reply in self._failed
+            if reply.ending in ("timeout", "failed")
+        ]
+        return OrderedPlan(best.tried.plan, best.schedule, best.tried.scheduler, best.verdict, tuple(notes))
+
+    def _beside(self, best: _Scored) -> list[str]:
+        """What the planner's own default scheduler does with the plan, where another one is better."""
+        if not self._own or best.tried.scheduler == self._own:
+            return []
+        for scored in self.found:
+            if scored.tried.scheduler == self._own and scored.seconds is not None:
+                return [f"its own scheduler, {self._own}, takes {scored.seconds:.4g} s"]
+            if scored.tried.scheduler == self._own and scored.verdict.witness is not None:
+                return [f"under its own scheduler, {self._own}, invalid: {scored.verdict.witness.message}"]
+        for tried, reply in self._failed:
+            if tried.scheduler == self._own:
+                return [f"its own scheduler, {self._own}, makes none: {reply.reason}"]
+        return []

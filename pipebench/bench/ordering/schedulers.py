@@ -1,0 +1,141 @@
+"""Which schedulers the suite tries, and their attempts in child processes."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.ordering.errand import (
+    LATE_S,
+    ORDER_S,
+    WORK,
+    Attempt,
+    OrderErrand,
+    OrderReply,
+    OrderRequest,
+    order,
+    out_of_time,
+)
+from pipebench.bench.searches.isolated import PREPARE_S
+from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.client import (
+    ChildExit,
+    Handover,
+    child_environment,
+    errand_folder,
+    exit_text,
+    isolation,
+)
+from pipebench.bench.services import HostServices
+from pipebench.defaults import scheduler_for
+from pipebench.domain.placement import placement_kind_of
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.hooks.descriptors import Planner, Scheduler
+from pipebench.hooks.manager import Host
+from pipebench.hooks.placements import placements_of, takes
+from pipebench.hooks.syntax import parse_reference
+
+PRODUCED = {"sync": "finite", "async": "periodic"}
+
+
+def tried_schedulers(host: Host, regime: RegimeMode) -> list[str]:
+    """The schedulers that the suite tries on plans of that regime, by name."""
+    found = []
+    for name, registered in host.slot("schedulers").items():
+        component = registered.component
+        assert isinstance(component, Scheduler)
+        if component.capabilities.produces == PRODUCED[regime] and not component.capabilities.named_only:
+            found.append(name)
+    return found
+
+
+def candidates(host: Host, planner: Planner, regime: RegimeMode, plan: Plan) -> list[str]:
+    """Those that take the placement of the plan: the planner's own default first, then the suite's, then by name.
+
+    All orders of a single stage take the same time: there the first one is enough.
+    """
+    devices = [stage.devices for stage in plan.stages]
+    suite = scheduler_for(regime, placement_kind_of(devices, plan.pipelines))
+    first = [planner.default_scheduler.get(regime, ""), suite]
+    names = [name for name in (*first, *tried_schedulers(host, regime)) if name]
+    found = [name for name in dict.fromkeys(names) if _takes(host, name, plan)]
+    return found[:1] if len(plan.stages) == 1 else found
+
+
+def _takes(host: Host, name: str, plan: Plan) -> bool:
+    registered = host.slot("schedulers").get(parse_reference(name).name)
+    if registered is None:
+        return False
+    assert isinstance(registered.component, Scheduler)
+    return takes(placements_of(registered.component.capabilities), plan)
+
+
+def order_all(host: Host, problem: Problem, attempts: Sequence[Attempt], seed: int) -> list[OrderReply]:
+    """A reply for each attempt. Schedulers of one distribution share a child process, which knows no planner."""
+    if host.code_here:
+        services = HostServices(host, seed=seed)
+        return [order(services, problem, tried) for tried in attempts]
+    replies: dict[int, OrderReply] = {}
+    by_owner: dict[str, list[int]] = {}
+    for position, tried in enumerate(attempts):
+        provider = host.find("schedulers", parse_reference(tried.scheduler).name).provider
+        by_owner.setdefault(provider.distribution, []).append(position)
+    for owner, positions in by_owner.items():
+        mine = [attempts[position] for position in positions]
+        replies |= dict(zip(positions, _Child(host, owner, problem, mine, seed).replies(), strict=True))
+    return [replies[position] for position in range(len(attempts))]
+
+
+class _Child:
+    """The attempts with schedulers of one distribution."""
+
+    def __init__(self, host: Host, owner: str, problem: Problem, attempts: list[Attempt], seed: int) -> None:
+        self._index, self._owner, self._problem, self._attempts = host.index(), owner, problem, attempts
+        self._plain = OrderErrand(regime=problem.regime.mode, seed=seed)
+
+    def replies(self) -> list[OrderReply]:
+        """One for each attempt. Where a process ends early, the attempt that ended it failed; others go on."""
+        found: list[OrderReply] = []
+        while left := self._attempts[len(found) :]:
+            began_s = time.monotonic()
+            ended = self._run(left)
+            try:
+                sent = [msgspec.msgpack.decode(message, type=OrderReply) for message in ended.messages]
+            except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+                sent = [OrderReply(ending="failed", reason=f"its process sent what is no reply: {error}")]
+            found += sent[: len(left)]
+            if len(sent) < len(left):
+                late = ended.stopped or time.monotonic() - began_s > ORDER_S
+                lost = OrderReply(ending="failed", reason=f"its process {exit_text(ended.code)}")
+                found.append(out_of_time() if late else lost)
+        return found
+
+    def _run(self, attempts: Sequence[Attempt]) -> ChildExit:
+        self._compile(tuple(dict.fromkeys(tried.scheduler for tried in attempts)))
+        payload = msgspec.msgpack.encode(OrderRequest(problem=self._problem, attempts=tuple(attempts)))
+        limit_s = (ORDER_S + LATE_S) * len(attempts)
+        return self._errand(self._plain, Handover(payload=lambda _: payload, limit_s=limit_s))
+
+    def _compile(self, names: tuple[str, ...]) -> None:
+        """Compile the kernels of schedulers and keep them, by children that see no problem."""
+        compiled = isolation().compiled
+        for name in names:
+            errand = replace(self._plain, play=(name,))
+            mark = msgspec.msgpack.encode((self._owner, errand))
+            if mark not in compiled and self._errand(errand, Handover(payload=lambda _: None, limit_s=0)).prepared:
+                compiled.add(mark)
+                isolation().folders.keep_kernels(self._owner)
+
+    def _errand(self, given: OrderErrand, handover: Handover) -> ChildExit:
+        errand = Errand(
+            work=WORK,
+            given=msgspec.msgpack.encode(given),
+            index=self._index,
+            folder=errand_folder(),
+            environment=child_environment(),
+            memory_bytes=SEARCH_MEMORY_BYTES,
+        )
+        return isolation().run(errand, PREPARE_S, handover, self._owner)
