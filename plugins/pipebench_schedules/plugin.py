@@ -33,7 +33,7 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera and 1f1b*."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy and 1f1b*."""
     return (
         Scheduler(
             name="gpipe",
@@ -100,6 +100,16 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "gradients are reduced at the end of a lane, not between its tasks (section 3.2)",
             ),
             capabilities=ScheduleCapabilities(placements=("mirrored",), stage_graphs="chain"),
+        ),
+        Scheduler(
+            name="greedy",
+            summary="what can start first, backwards before forwards, for any placement and graph of stages",
+            load="pipebench_schedules.greedy:schedule",
+            reference="Graham 1969, Bounds on Multiprocessing Timing Anomalies",
+            deviations=(
+                "the fastest of up to eight orders that fits: four numbers in flight, gradients split or not",
+            ),
+            capabilities=ScheduleCapabilities(placements=("listed", "mirrored")),
         ),
         Scheduler(
             name="1f1b*",
