@@ -135,7 +135,7 @@ def _tried(tables: _Tables) -> Iterator[tuple[list[int], bool]]:
 
 
 class _Run:
-    """One greedy order. done: tasks of each kind that a stage has run; ends: when each forward and backward ends."""
+    """One greedy order. caps: the most micro-batches in flight, by stage. split: weight gradients are tasks."""
 
     def __init__(self, tables: _Tables, caps: list[int], split: bool) -> None:
         self._tables, self._caps = tables, caps

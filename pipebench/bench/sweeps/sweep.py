@@ -13,7 +13,7 @@ from pipebench.bench.store.sources import host_source
 from pipebench.bench.sweeps.assignment import decode_delivery, encode_assignment
 from pipebench.bench.sweeps.backends import on_dask, on_loky
 from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
-from pipebench.bench.trials.trial import Outcome, Trial, run_trial
+from pipebench.bench.trials.trial import Outcome, Searches, Trial, run_trial
 from pipebench.hooks.manager import Host
 
 PATIENCE_S = 30.0
@@ -96,12 +96,13 @@ def run_trials(
 
 def _one_by_one(host: Host, agenda: RunPlan, watcher: TrialWatcher | None) -> Iterator[tuple[int, Outcome]]:
     patience_s = PATIENCE_S
+    searches = Searches()
     for position in agenda.to_run:
         trial = agenda.trials[position]
         if watcher is not None:
             watcher.starting(trial)
         with machine_to_itself(patience_s, watcher.waiting if watcher else None) as alone:
-            yield position, run_trial(host, trial if alone else replace(trial, parallel=True))
+            yield position, run_trial(host, trial if alone else replace(trial, parallel=True), searches)
         patience_s = PATIENCE_S if alone else 0.0  # who did not go away once will not for each trial
 
 

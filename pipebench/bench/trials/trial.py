@@ -3,6 +3,7 @@
 import statistics
 import sys
 import time
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,10 +41,11 @@ COLD = "search time is of the first search: it ran once"
 UNWITNESSED = "search times are unwitnessed: this system does not say what all processes of a search used"
 
 
-def search_fields(done: TimedSearch, adapted: bool) -> dict[str, Any]:
+def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str, Any]:
     """The columns of a search: those of every row, and those of a search that found a plan.
 
-    adapted: the search was for the planner's own regime; what it claims and proves says nothing about this one.
+    planned_for: the planner's own regime where its plan is adapted to another one. What it claims and proves says
+    nothing there, and its notices say for which regime they are.
     """
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
@@ -51,11 +53,12 @@ def search_fields(done: TimedSearch, adapted: bool) -> dict[str, Any]:
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    said = [*result.notices, *done.notices]
+    lead = f"planned for {planned_for}: " if planned_for else ""
+    said = [*(lead + notice for notice in result.notices), *done.notices]
     said += [] if done.samples else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
     fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
-    if adapted:
+    if planned_for:
         return {**fields, "termination": "heuristic"}
     return {
         **fields,
@@ -157,8 +160,31 @@ class Outcome:
     samples: tuple[Sample, ...] = ()
 
 
-def run_trial(host: Host, trial: Trial) -> Outcome:
-    """Run one trial to its row."""
+class Searches:
+    """What the last searches found, for trials that ask the same of the same planner.
+
+    A planner that plans for one regime only is asked once; its plan is scored in both.
+    """
+
+    KEPT = 64
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, TimedSearch] = {}
+
+    def find(self, host: Host, trial: Trial, searcher: Searcher, request: SearchRequest) -> TimedSearch:
+        """The search of a trial, run where it has not been."""
+        limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
+        asked = id(trial.planner), searcher.scheduler, request.problem.problem_id, trial.repetition, trial.seed
+        key = (*asked, limits)
+        if key not in self._known:
+            self._known[key] = timed_search(host, trial.planner, searcher, request, limits)
+            while len(self._known) > self.KEPT:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
+
+
+def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Outcome:
+    """Run one trial to its row. searches: of trials that ran before it."""
     component = trial.planner.component
     assert isinstance(component, Planner)
     regimes = component.capabilities.regimes
@@ -173,9 +199,8 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
         seed=trial.seed,
     )
     request = SearchRequest(problem=planning, bound_memory_bytes=common["bound_memory_bytes"] or 0)
-    limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
-    done = timed_search(host, trial.planner, searcher, request, limits)
-    common |= search_fields(done, adapted)
+    done = (searches or Searches()).find(host, trial, searcher, request)
+    common |= search_fields(done, planning.regime.mode if adapted else None)
     if done.report.result is None:
         return _failed_outcome(trial, scoring, done, common)
     try:
@@ -195,6 +220,7 @@ def run_trial(host: Host, trial: Trial) -> Outcome:
         common["scheduler"] = ordered.scheduler
         fitting = None
         if ordered.status == "infeasible" and not adapted:
+            limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
             fitting = smallest_fitting(host, trial.planner, searcher, request, limits)
         report = SearchReport(status=ordered.status, reason=ordered.reason, smallest=fitting)
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
