@@ -56,8 +56,8 @@ def ready_layout(layout: ForeignLayout) -> Ready:
     """The layout as a planner: its stages, on degrees that are pinned or follow from the number of devices.
 
     --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
-    micro-batch is one sample a replica unless pinned. Several stages a rank run under the scheduler of
-    their placement. Where the user names a scheduler that takes no such placement, the stages stand as it takes
+    micro-batch is one sample a replica unless pinned. Stages run under the scheduler of their placement, as the
+    framework runs them. Where the user names a scheduler that takes no such placement, they stand as it takes
     them. What does not suit the model is an UnsupportedProblem with the reason.
     """
 
@@ -101,10 +101,9 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             micro_batch=micro_batch,
             placement=kind,
         )
-        several = plan.placement != "apart" and not context.scheduler
         notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
-        name = scheduler_for("sync", kind) if several else ""
-        schedule = context.schedule(name, problem, plan) if several else None
+        name = "" if context.scheduler else scheduler_for("sync", kind)
+        schedule = context.schedule(name, problem, plan) if name else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
     component = Planner(
@@ -112,7 +111,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True),
-        calls=tuple(scheduler_for("sync", placement) for placement in ("in-turn", "v")),
+        calls=tuple(scheduler_for("sync", placement) for placement in ("apart", "in-turn", "v")),
     )
     return Ready(
         component.name,

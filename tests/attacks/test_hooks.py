@@ -32,6 +32,7 @@ SLOT_KINDS = {
     "profilers": "Profiler",
     "artefacts": "Artefact",
     "planners": "Planner",
+    "schedulers": "Scheduler",
     "formats": "Format",
 }
 FAILED = 5
@@ -102,6 +103,28 @@ def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Comma
     assert (done.returncode, done.stdout) == (FAILED, "")
     assert ENDINGS[body] in done.stderr
     assert "evil" in done.stderr
+
+
+SCHEDULERS = {
+    "os._exit(0)": "its process ended with exit code 0",
+    "import ctypes; ctypes.string_at(0)": "its process was killed by SIGSEGV",
+    "raise SystemExit(0)": "SystemExit: 0",
+    "return 3": "returned int",
+    "import time; time.sleep(1000)": "no schedule within 10 s",
+}
+
+
+@pytest.mark.parametrize("body", SCHEDULERS)
+def test_a_scheduler_that_breaks_costs_its_own_attempt(pipebench: Command, body: str) -> None:
+    """The suite tries every scheduler on every plan: one that breaks leaves the others theirs."""
+    honest = pipebench("compare", "--planners", "uniform", "--json", "--regime", "sync", *WORKLOAD)
+    pipebench.install(offering("schedulers", body))
+    done = pipebench("compare", "--planners", "uniform", "--json", "--regime", "sync", *WORKLOAD)
+    (expected,), (row,) = (json.loads(each.stdout)["rows"] for each in (honest, done))
+    assert (row["status"], row["scheduler"]) == ("ok", expected["scheduler"])
+    assert (row["simulated_s"], row["schedule_id"]) == (expected["simulated_s"], expected["schedule_id"])
+    (notice,) = [notice for notice in row["notices"] if notice.startswith("scheduler evil: ")]
+    assert SCHEDULERS[body] in notice
 
 
 @pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])

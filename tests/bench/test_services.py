@@ -82,8 +82,8 @@ def test_what_a_component_calls_adds_to_its_counters(host: Host) -> None:
         context.plan("inner", problem)
         return context.plan("inner", problem)
 
-    found, _ = search_once(HostServices(host), planner(outer, calls=("inner",)), PROBLEM, PROBLEM, "gpipe")
-    assert found.plan == PLAN
+    found, _ = search_once(HostServices(host), planner(outer, calls=("inner",)), PROBLEM, "gpipe")
+    assert found.result.plan == PLAN
     assert found.counters == {
         "own": 1,
         "inner.tried": 4,
@@ -169,20 +169,17 @@ def test_an_executor_that_leaves_costs_its_columns_only(host: Host) -> None:
 
 
 def test_looking_at_what_is_returned_is_not_search_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("exact_result", "exact_schedule"):
-        exact = getattr(search_module, name)
+    exact = search_module.exact_result
 
-        def slow(label: str, returned: object, exact: Any = exact) -> Any:
-            time.sleep(0.2)
-            return exact(label, returned)
+    def slow(label: str, returned: object) -> Any:
+        time.sleep(0.2)
+        return exact(label, returned)
 
-        monkeypatch.setattr(search_module, name, slow)
+    monkeypatch.setattr(search_module, "exact_result", slow)
 
     def quick(problem: Any, context: Any) -> PlanResult:
         time.sleep(0.05)
         return PlanResult(plan=PLAN)
 
-    services = HostServices(Host())
-    services.schedule("gpipe", PROBLEM, PLAN)
-    _, duration = search_once(services, planner(quick), PROBLEM, PROBLEM, "gpipe")
+    _, duration = search_once(HostServices(Host()), planner(quick), PROBLEM, None)
     assert 0.05 <= duration.wall_s < 0.2

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipebench.bench.ordering import choice
 from pipebench.bench.searches.isolation.client import isolation
 from pipebench.bench.time_limits import LimitReached, time_limit
-from pipebench.bench.trials import trial as trials
 from tests.bench.searches.isolation.scripts import HONEST, run
 
 pytestmark = pytest.mark.timeout(60, method="thread")  # the other method needs the same timer
@@ -47,7 +47,7 @@ def test_there_is_none_in_other_threads() -> None:
 
 def test_a_plan_that_cannot_be_scored_in_time_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolation()
-    monkeypatch.setattr(trials, "SCORE_S", 0.2)
-    monkeypatch.setattr(trials, "judge", lambda *_: time.sleep(20))
+    monkeypatch.setattr(choice, "SCORE_S", 0.2)
+    monkeypatch.setattr(choice, "judge", lambda *_: time.sleep(20))
     row = run(tmp_path, HONEST).row
     assert (row.status, row.reason.partition(" (")[0]) == ("timeout", "scoring took more than 0.2 s")

@@ -38,7 +38,9 @@ def test_disconnected_graphs_and_several_sources_and_sinks(
 ) -> None:
     """Mini-batch 7 besides, which no profiled size but 1 divides."""
     given = profile(tmp_path, operators, edges)
-    done = pipebench("compare", "--planners", PLANNERS, *given, "--devices", devices, "--mini-batch", "7")
+    done = pipebench(
+        "compare", "--planners", PLANNERS, *given, "--devices", devices, "--mini-batch", "7", "--regime", "sync"
+    )
     assert done.code == 0
     assert done.out.count(" ok ") == 2
     assert done.out.count(" fits ") == 2
@@ -46,7 +48,9 @@ def test_disconnected_graphs_and_several_sources_and_sinks(
 
 def test_a_part_that_is_put_in_a_line_is_named(pipebench: CommandLine, tmp_path: Path) -> None:
     given = profile(tmp_path, 4, [(1, 3), (1, 4), (2, 4)])
-    done = pipebench("compare", "--planners", "graphpipe", *given, "--devices", "2", "--mini-batch", "8")
+    done = pipebench(
+        "compare", "--planners", "graphpipe", *given, "--devices", "2", "--mini-batch", "8", "--regime", "sync"
+    )
     assert done.code == 0
     assert "not series-parallel between 'node1' and 'node4': 4 operators put in a line" in done.out
 

@@ -122,7 +122,16 @@ def test_profiles_and_what_has_no_picture(pipebench: CommandLine, tmp_path: Path
 def test_compare_writes_a_page_and_a_store_reports(pipebench: CommandLine, tmp_path: Path) -> None:
     page, store = tmp_path / "c.html", tmp_path / "store"
     done = pipebench(
-        "compare", "--planners", "uniform,pipedream", *SMALL, "--html", str(page), "--out", str(store)
+        "compare",
+        "--planners",
+        "uniform,pipedream",
+        *SMALL,
+        "--regime",
+        "sync",
+        "--html",
+        str(page),
+        "--out",
+        str(store),
     )
     assert done.code == 0, done.err
     read = Page(page.read_text())

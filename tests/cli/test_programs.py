@@ -9,7 +9,7 @@ import pytest
 from pipebench.domain.row import Row
 from tests.cli.command_line import CommandLine
 
-SMALL = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "4")
+SMALL = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "4", "--regime", "sync")
 PROGRAM = """
 import json, os, sys
 problem = json.load(sys.stdin)["content"]

@@ -12,7 +12,7 @@ SMALL = {"models": "mmt[branches=2,layers=2]", "cluster": "summit", "devices": 2
 
 
 def test_a_comparison_is_a_list_of_rows_and_a_table() -> None:
-    rows = compare(["uniform", "data-parallel"], **SMALL)
+    rows = compare(["uniform", "data-parallel"], regime="sync", **SMALL)
     assert [type(each) for each in rows] == [Row, Row]
     page = Page(rows._repr_html_())
     assert next(text for tag, text in page.words if tag == "td") == "uniform"

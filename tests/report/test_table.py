@@ -54,7 +54,7 @@ def test_a_notice_is_printed_once_with_whom_it_concerns() -> None:
 
 def test_an_adapted_planner_is_marked_and_nothing_wraps_at_80_columns() -> None:
     lines = lines_of(
-        row("contiguous-exact", adapted=True, gap=1.343, notices=(LONG,)),
+        row("contiguous-exact", adapted=True, verdict="valid", gap=1.343, notices=(LONG,)),
         row("graphpipe", status="invalid_plan", reason="no memory", throughput=None, fit="does not fit"),
     )
     (adapted,) = [line for line in lines if line.startswith("contiguous-exact")]

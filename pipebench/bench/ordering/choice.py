@@ -11,6 +11,7 @@ from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
 from pipebench.bench.time_limits import SCORE_S, time_limit
+from pipebench.check import check_plan
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -38,11 +39,15 @@ class OrderedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Unordered:
-    """No scheduler ordered the plan. reason: the first scheduler's."""
+    """A plan without a schedule. reason: the first scheduler's, or what is wrong with the plan itself.
 
-    status: Literal["infeasible", "unsupported", "timeout", "crashed"]
+    verdict: of a plan that is wrong under any schedule.
+    """
+
+    status: Literal["infeasible", "unsupported", "timeout", "crashed", "invalid_plan"]
     reason: str
-    scheduler: str
+    scheduler: str = ""
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,10 @@ def order_plan(
     plans = adapted_plans(problem, result.plan) if adapted else (result.plan,)
     if not names or not plans:
         why = "no scheduler takes this plan" if not names else "no micro-batch of this plan divides the mini-batch"
-        return Unordered("unsupported", f"{why} in {problem.regime.mode}", "")
+        return Unordered("unsupported", f"{why} in {problem.regime.mode}")
+    verdict = check_plan(problem, plans[0])
+    if verdict.witness is not None and verdict.witness.rule != "memory":  # what is in flight is up to schedulers
+        return Unordered("invalid_plan", verdict.witness.message, verdict=verdict)
     search = _Search(host, problem, own, seed)
     tried = 0
     for name in names:

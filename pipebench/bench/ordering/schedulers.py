@@ -38,7 +38,8 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import placements_of, takes
 from pipebench.hooks.syntax import parse_reference
 
-PRODUCED = {"sync": "finite", "async": "periodic"}
+PRODUCED: dict[RegimeMode, str] = {"sync": "finite", "async": "periodic"}
+"""What schedulers of a regime produce."""
 
 
 def tried_schedulers(host: Host, regime: RegimeMode) -> list[str]:

@@ -71,6 +71,13 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     host: str = ""
 
+    def identity_content(self) -> Any:
+        """As in stores from before a choice could be limited, where there is no limit."""
+        content = super().identity_content()
+        if not self.offered:
+            del content["offered"]
+        return content
+
 
 def trial_key(inputs: TrialInputs) -> str:
     """SHA-256 of the inputs without `host`, in hex. Canonical JSON: names sorted, equal numbers written alike."""

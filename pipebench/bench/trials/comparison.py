@@ -1,12 +1,13 @@
 """A comparison: its request, its trials, and the order in which they run."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.ordering.schedulers import PRODUCED
 from pipebench.bench.plan_entrants import ready_layout, ready_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import Settings
@@ -16,7 +17,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.documents import read_plan
 from pipebench.formats.frameworks.layouts import is_foreign, read_layout
-from pipebench.hooks.descriptors import Planner
+from pipebench.hooks.descriptors import Component, Planner, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_references
 from pipebench.hooks.trust import Trust
@@ -26,8 +27,10 @@ from pipebench.hooks.trust import Trust
 class Request:
     """What to compare.
 
-    regimes: empty for both.
-    schedulers: empty for the plan's own schedule, else the best that any scheduler makes.
+    regimes: empty for both, or, with a scheduler that is named, for the one that it is for; a plan or layout that
+    was made elsewhere stays in its own. own_regime: each planner in its first one.
+    schedulers: empty for the plan's own schedule, else the best that any scheduler makes. scheduler_regimes: for
+    which regime each of them is.
     repeat: warm searches in one trial.
     rounds: how often each trial is run.
     trusted: import paths out of files that executors may import.
@@ -36,7 +39,9 @@ class Request:
     workloads: Sequence[Workload]
     planners: Sequence[Ready]
     regimes: tuple[RegimeMode, ...] = ()
+    own_regime: bool = False
     schedulers: tuple[str, ...] = ()
+    scheduler_regimes: Mapping[str, RegimeMode] = field(default_factory=dict)
     executors: tuple[str, ...] = (SIMULATOR,)
     repeat: int = 1
     rounds: int = 1
@@ -64,14 +69,22 @@ def trials(request: Request) -> list[Trial]:
         )
         for workload in request.workloads
         for planner in request.planners
-        for regime in request.regimes or BOTH
+        for regime in request.regimes or _regimes(request, planner)
         for scheduler in request.schedulers or (None,)
+        if request.regimes or scheduler is None or request.scheduler_regimes.get(scheduler, regime) == regime
         for repetition in range(request.rounds)
     ]
 
 
 BOTH: tuple[RegimeMode, ...] = ("sync", "async")
 """Each planner in both; where it plans for one only, its plans are adapted to the other."""
+
+
+def _regimes(request: Request, planner: Ready) -> tuple[RegimeMode, ...]:
+    assert isinstance(planner.component, Planner)
+    if request.own_regime:
+        return (home_regime(planner),)
+    return planner.component.capabilities.regimes if planner.here else BOTH
 
 
 def home_regime(planner: Ready) -> RegimeMode:
@@ -127,8 +140,7 @@ def comparison_request(
     if not planners:
         hint = f"give --planners, such as --planners {','.join(EXAMPLE_PLANNERS)}"
         raise PipebenchError("no planner was named", hint, ExitCode.NOTHING_RAN)
-    for name in settings.schedulers:
-        ready_scheduler(host, name)
+    named = {name: ready_scheduler(host, name).component for name in settings.schedulers}
     executors = settings.executors or (SIMULATOR,)
     for name in executors:
         ready_executor(host, name)
@@ -137,6 +149,7 @@ def comparison_request(
         planners=planners,
         regimes=settings.regimes,
         schedulers=settings.schedulers,
+        scheduler_regimes={name: _regime_of(component) for name, component in named.items()},
         executors=executors,
         repeat=settings.repeat or 1,
         rounds=rounds,
@@ -145,6 +158,11 @@ def comparison_request(
         seed=settings.seed or 0,
         trusted=_trusted_models(workloads, executors, trust or Trust()),
     )
+
+
+def _regime_of(component: Component) -> RegimeMode:
+    assert isinstance(component, Scheduler)
+    return next(regime for regime, kind in PRODUCED.items() if kind == component.capabilities.produces)
 
 
 def _trusted_models(workloads: Sequence[Workload], executors: Sequence[str], trust: Trust) -> frozenset[str]:

@@ -218,6 +218,8 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
         return Outcome(Row(**common, status="timeout", reason=str(error)), scoring, done.report.result.plan)
     if isinstance(ordered, Unordered):
         common["scheduler"] = ordered.scheduler
+        if ordered.verdict is not None:
+            common |= verdict_fields(ordered.verdict)
         fitting = None
         if ordered.status == "infeasible" and not adapted:
             limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)

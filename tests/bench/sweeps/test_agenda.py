@@ -26,11 +26,12 @@ FAILS = "def plan(problem, context):\n    raise ValueError('no')\n"
 
 
 def listed(folder: Path, sources: dict[str, str], **request: Any) -> list[Trial]:
+    """Trials in one regime, unless the request says otherwise."""
     planners = []
     for name, source in sources.items():
         (folder / name).write_text(source)
         planners.append(ready_planner(HOST, parse_reference(str(folder / name))))
-    return trials(Request(workloads=WORKLOADS, planners=planners, **request))
+    return trials(Request(workloads=WORKLOADS, planners=planners, **{"regimes": ("sync",)} | request))
 
 
 def run(todo: RunPlan) -> list[Row]:

@@ -1,0 +1,125 @@
+"""Greedy orders: valid on any placement and graph of stages, and as fast as closed forms say."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pipebench.check import check_schedule
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.placement import placement_kind_of
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.hooks.context import Context
+from pipebench.simulation.simulate import simulate
+from pipebench_schedules.greedy import schedule
+from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan
+from tests.plugins.running import services
+
+
+def split(problem: Problem, share: float = 0.5) -> Problem:
+    """The same with a weight gradient that is a share of each backward."""
+    costs = problem.profile.costs[0]
+    operators = tuple(
+        replace(each, weight_gradient_s=tuple(share * time_s for time_s in each.backward_s))
+        for each in costs.operators
+    )
+    return replace(problem, profile=replace(problem.profile, costs=(replace(costs, operators=operators),)))
+
+
+def ns(problem: Problem, plan: Plan) -> int:
+    made = schedule(problem, plan, Context(options=None))
+    verdict = check_schedule(problem, plan, made)
+    assert verdict.status == "valid", verdict
+    return simulate(problem, plan, made).total_ns
+
+
+def equal_chain(stages: int, count: int) -> Problem:
+    return chain_problem(
+        [10] * stages, [20] * stages, cluster(stages), saved=[1] * stages, mode="sync", mini_batch=count
+    )
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (4, 16), (8, 16)])
+def test_on_equal_stages_it_is_1f1b(stages: int, count: int) -> None:
+    problem = equal_chain(stages, count)
+    assert ns(problem, stages_plan([[k] for k in range(stages)])) == (count + stages - 1) * 30
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (8, 16)])
+def test_split_backwards_fill_waits_at_least_as_zb_h1_does(stages: int, count: int) -> None:
+    """ZB-H1's bubble is (p - 1)(F + B - 2 W) with B the whole backward: Qi et al. 2023, table 1."""
+    problem = split(equal_chain(stages, count))
+    plan = stages_plan([[k] for k in range(stages)])
+    theirs = services().schedule("zb-h1", problem, plan)
+    assert ns(problem, plan) <= simulate(problem, plan, theirs).total_ns
+    assert ns(problem, plan) <= count * 30 + (stages - 1) * (10 + 20 - 10)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_any_placement_of_any_graph_has_a_valid_order(seed: int) -> None:
+    draw = random.Random(seed)
+    operators = draw.randint(2, 6)
+    edges = [(i, (draw.randint(i + 1, operators - 1),), draw.randint(0, 9)) for i in range(operators - 1)]
+    problem = dag_problem(
+        [draw.randint(0, 20) for _ in range(operators)],
+        [draw.randint(0, 40) for _ in range(operators)],
+        edges,
+        cluster(operators),
+        weights=[draw.randint(1, 9) for _ in range(operators)],
+        saved=[draw.randint(0, 9) for _ in range(operators)],
+        mini_batch=draw.choice((2, 4, 8)),
+    )
+    problem = split(problem) if draw.random() < 0.5 else problem
+    plan = stages_plan([[k] for k in range(operators)])
+    sets = draw.randint(1, operators)
+    stages = tuple(replace(stage, devices=(draw.randrange(sets),)) for stage in plan.stages)
+    plan = replace(plan, stages=stages, placement=placement_kind_of([stage.devices for stage in stages]))
+    work = max(
+        sum(
+            round(1e9 * (costs.forward_s[0] + costs.backward_s[0]))
+            for stage, costs in zip(stages, problem.profile.costs[0].operators, strict=True)
+            if stage.devices == (device,)
+        )
+        for device in range(sets)
+    )
+    assert ns(problem, plan) >= work * problem.mini_batch
+
+
+def test_it_keeps_to_memory_where_an_order_does() -> None:
+    """One micro-batch at a time fits in 1F1B's memory less two: of the four numbers in flight none is smaller."""
+    problem = equal_chain(4, 16)
+    plan = stages_plan([[k] for k in range(4)])
+    made = schedule(problem, plan, Context(options=None))
+    free = check_schedule(problem, plan, made).peak_bytes[0]
+    least = 4  # 1F1B: the first of four stages holds four micro-batches of one byte
+    assert free >= least
+    small = replace(
+        problem,
+        cluster=replace(
+            problem.cluster, types=tuple(replace(kind, memory_bytes=least) for kind in problem.cluster.types)
+        ),
+    )
+    verdict = check_schedule(small, plan, schedule(small, plan, Context(options=None)))
+    assert (verdict.status, verdict.peak_bytes[0]) == ("valid", least)
+
+
+def test_pipelines_in_both_directions() -> None:
+    problem = equal_chain(4, 8)
+    plan = mirrored_plan([[k] for k in range(4)])
+    one = stages_plan([[k] for k in range(4)])
+    assert ns(problem, plan) <= ns(problem, one) + 4 * 30
+
+
+def test_stages_of_several_sizes_are_refused() -> None:
+    plan = stages_plan([[0], [1]])
+    mixed = replace(plan, stages=(replace(plan.stages[0], micro_batch=2), plan.stages[1]))
+    problem = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=4)
+    with pytest.raises(UnsupportedProblem, match="one micro-batch for all stages"):
+        schedule(problem, mixed, Context(options=None))
+    large = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=2**20)
+    with pytest.raises(UnsupportedProblem, match="larger micro-batch"):
+        schedule(large, plan, Context(options=None))
