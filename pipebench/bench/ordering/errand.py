@@ -2,14 +2,15 @@
 
 import faulthandler
 import os
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import Literal
 
 import msgspec
 
 from pipebench.bench.plugin_results import exact_schedule
 from pipebench.bench.searches.isolation.child import Channel
-from pipebench.bench.searches.toys import DEVICES, OPERATORS, toys
+from pipebench.bench.searches.timing import CompilationWatch
+from pipebench.bench.searches.toys import DEVICES, OPERATORS, toy_alarm, toys
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
@@ -72,6 +73,7 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
     request = msgspec.msgpack.decode(payload, type=OrderRequest)
     for tried in request.attempts:
         faulthandler.dump_traceback_later(ORDER_S + LATE_S, exit=True)
+        services.limit(ORDER_S)
         reply = order(services, request.problem, tried)
         faulthandler.cancel_dump_traceback_later()
         channel.send(msgspec.msgpack.encode(reply))
@@ -79,7 +81,6 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
 
 def order(services: HostServices, problem: Problem, tried: Attempt) -> OrderReply:
     """One attempt. Raises nothing but KeyboardInterrupt."""
-    services.limit(ORDER_S)
     try:
         schedule = exact_schedule(tried.scheduler, services.call_scheduler(tried.scheduler, problem, tried.plan))
     except InfeasibleProblem as error:
@@ -107,10 +108,17 @@ def _line(text: str) -> str:
 
 def _play(services: HostServices, errand: OrderErrand) -> None:
     """Kernels are compiled; what comes of it does not matter."""
-    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+    with (
+        open(os.devnull, "w") as nothing,
+        redirect_stdout(nothing),
+        redirect_stderr(nothing),
+        CompilationWatch() as compilation,
+    ):
         for name in errand.play:
-            for problem in toys(errand.regime):
-                order(services, problem, Attempt(plan=_toy_plan(), scheduler=name))
+            with suppress(DeadlineReached):
+                for problem in toys(errand.regime):
+                    with toy_alarm(compilation):
+                        order(services, problem, Attempt(plan=_toy_plan(), scheduler=name))
 
 
 def _toy_plan() -> Plan:

@@ -1,17 +1,12 @@
 """Do what a search request asks, whatever happens: the work of a search's process."""
 
-import contextlib
 import gc
 import math
 import os
 import shutil
-import signal
 import sys
-import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import replace as replace_load
-from types import FrameType
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +18,7 @@ from pipebench.bench.searches.request import Fitting, Searcher, SearchReport, Se
 from pipebench.bench.searches.search import search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
-from pipebench.bench.searches.toys import toys
+from pipebench.bench.searches.toys import toy_alarm, toys
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -34,10 +29,6 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
 WORK = "pipebench.bench.searches.perform:search_errand"
-TOY_S = 1.0
-"""CPU seconds that a planner may take on each toy problem beside compiling, before its clock runs."""
-IDLE_S, IDLE_SHARE = 1.0, 0.02
-"""A planner that has used less than this share of a core by then waits for something: no toy is worth that."""
 
 
 def search_errand(host: Host, given: bytes, channel: Channel) -> None:
@@ -83,7 +74,7 @@ def _play(services: HostServices, planner: Ready, searcher: Searcher, compilatio
     for problem in toys(searcher.regime):
         toy = SearchRequest(problem=problem)
         try:
-            with _alarm(compilation):
+            with toy_alarm(compilation):
                 report = perform(services, planner, searcher.scheduler, toy, quiet=True)
         except BaseException:  # the alarm, or an interrupt of the planner's own making
             break
@@ -104,28 +95,6 @@ def _empty(folder: str) -> None:
             shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
-
-
-@contextlib.contextmanager
-def _alarm(compilation: CompilationWatch) -> Iterator[None]:
-    """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens."""
-    began_s, cpu_s, compiled_s = time.monotonic(), time.process_time(), compilation.cpu_seconds
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        used_s = time.process_time() - cpu_s
-        idle = used_s < IDLE_SHARE * (time.monotonic() - began_s)
-        spent = used_s - (compilation.cpu_seconds - compiled_s) >= TOY_S
-        if not compilation.running and (idle or spent):
-            raise DeadlineReached("a toy problem takes too long")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, IDLE_S, IDLE_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def perform(

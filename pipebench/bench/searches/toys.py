@@ -1,11 +1,18 @@
 """Tiny problems on which a planner runs before its clock does: kernels are compiled and loaded by them."""
 
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
 from functools import cache
+from types import FrameType
 
+from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.problem import Problem, Regime, RegimeMode
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+from pipebench.hooks.context import DeadlineReached
 
 CHAIN = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
 BRANCHES = ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5))
@@ -75,3 +82,31 @@ def _profile(name: str, edges: tuple[tuple[int, int], ...]) -> Profile:
         graph=OperatorGraph(name=name, operators=operators, tensors=tensors, parameters=parameters),
         costs=(DeviceCosts(device_type="toy", micro_batches=MICRO_BATCHES, operators=costs),),
     )
+
+
+TOY_S = 1.0
+"""CPU seconds that a planner may take on each toy problem beside compiling, before its clock runs."""
+IDLE_S, IDLE_SHARE = 1.0, 0.02
+"""A planner that has used less than this share of a core by then waits for something: no toy is worth that."""
+
+
+@contextlib.contextmanager
+def toy_alarm(compilation: CompilationWatch) -> Iterator[None]:
+    """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens."""
+    began_s, cpu_s, compiled_s = time.monotonic(), time.process_time(), compilation.cpu_seconds
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        used_s = time.process_time() - cpu_s
+        idle = used_s < IDLE_SHARE * (time.monotonic() - began_s)
+        spent = used_s - (compilation.cpu_seconds - compiled_s) >= TOY_S
+        if not compilation.running and (idle or spent):
+            raise DeadlineReached("a toy problem takes too long")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, IDLE_S, IDLE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
