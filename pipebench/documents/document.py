@@ -51,13 +51,15 @@ class PlannedProblem(Value, frozen=True, kw_only=True):
 
 
 class Rows(Value, frozen=True, kw_only=True):
-    """The rows of one comparison; cached: the keys of those that a store held already.
+    """The rows of one comparison; cached: the keys of those that a store held already; best: for each problem the
+    fastest of them that fits.
 
     What `compare --json` prints is this without an envelope, and is read as well.
     """
 
     rows: tuple[Row, ...]
     cached: tuple[str, ...] = ()
+    best: tuple[Row, ...] = ()
 
 
 KINDS: dict[str, Any] = {

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.redaction import Redaction
 from pipebench.bench.services import HostServices
+from pipebench.bench.standings import best_rows
 from pipebench.bench.trials.trial import Outcome
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.row import Row
@@ -18,6 +19,11 @@ from pipebench.report.rows import COLUMNS, cells
 
 class Comparison(list[Row]):
     """The rows of a comparison; a notebook shows them as a table."""
+
+    @property
+    def best(self) -> "Comparison":
+        """For each problem that several planners met the fastest of these rows, under the name `best`."""
+        return Comparison(best_rows(self))
 
     def html(self, with_output: bool = False) -> str:
         """The table. with_output: with absolute paths and whole command lines; notebooks are passed on."""

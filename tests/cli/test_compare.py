@@ -44,7 +44,7 @@ def test_the_quick_suite_is_grouped_by_regime_and_fits_80_columns(pipebench: Com
     headings = [line for line in lines if line.startswith(("sync: ", "async: ")) and "bound" in line]
     assert len(headings) == 4
     assert headings == sorted(headings, key=lambda line: line.startswith("async"))
-    above = lines[: lines.index("sync: 2 problems, 2 planners x schedulers")]
+    above = lines[: lines.index("sync: 2 problems, 2 entrants")]
     table = [line for line in above if line.startswith(("planner", "madpipe", "graphpipe"))]
     assert len(table) == 4 + 8
     assert max(map(len, table)) <= 80

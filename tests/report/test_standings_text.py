@@ -20,14 +20,23 @@ def test_the_best_comes_first_with_solved_mean_record_and_search() -> None:
         print_standings, standings([*seven_problems(), row("madpipe", "p7"), row("uniform", "p7", 1.0)])
     )
     lines = text.splitlines()
-    assert lines[0] == "sync: 8 problems, 3 planners x schedulers"
+    assert lines[0] == "sync: 8 problems, 3 entrants"
     first, second, third = lines[2:5]
-    assert first.split() == ["graphpipe[beam=4]", "1f1b", "7/7", "1.100", "7/0/7", "500", "ms"]
-    assert second.split()[:5] == ["madpipe", "1f1b", "7/8", "1.334", "14/0/1"]
-    assert third.split()[:5] == ["uniform", "1f1b", "8/8", "1.834", "1/0/14"]
-    assert "unsolved (or worse) counts 10" in text
+    assert first.split() == ["madpipe", "1f1b", "7/8", "1.000", "1.000", "14/0/1", "500", "ms", "75.4", "s"]
+    assert second.split()[:6] == ["graphpipe[beam=4]", "1f1b", "7/8", "1.100", "1.100", "7/0/7"]
+    assert third.split()[:6] == ["uniform", "1f1b", "8/8", "1.834", "2.000", "1/0/14"]
+    assert "PAR2: mean of CPU, unsolved counts 600 s" in " ".join(text.split())
+    assert "common: the same over the 7 problems that all with a plan solved" in " ".join(text.split())
     assert "a tie is within 0.1 %" in text
-    assert "graphpipe[beam=4] x 1f1b ran on 7 of 8 problems" in text
+    assert "graphpipe[beam=4] x 1f1b was asked on 7 of 8 problems" in text
+
+
+def test_who_was_not_run_has_no_numbers_and_one_problem_no_agreement() -> None:
+    rows = [row(name, "p", value, claimed_s=value) for name, value in (("a", 1.0), ("b", 2.0), ("d", 3.0))]
+    text = printed(print_standings, standings([*rows, row("c", "p", status="unsupported")]))
+    (line,) = [line for line in text.splitlines() if line.startswith("c ")]
+    assert line.split() == ["c", "-", *["n/a"] * 6]
+    assert "rank agreement" not in text
 
 
 def test_duels_and_rank_agreement() -> None:

@@ -1,6 +1,6 @@
 """Across problems: best known, means that keep failures, duels, performance profiles and rank agreement."""
 
-from pipebench.bench.standings.cells import Relative, best_known, relative
+from pipebench.bench.standings.cells import Relative, best_known, best_rows, fastest_rows, relative
 from pipebench.bench.standings.records import (
     Agreement,
     BestKnown,
@@ -24,6 +24,8 @@ __all__ = [
     "Standing",
     "Standings",
     "best_known",
+    "best_rows",
+    "fastest_rows",
     "relative",
     "standings",
 ]

@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import fields, replace
+
 from pipebench.bench.standings.records import RUNGS, BestKnown, Entrant, Rung
 from pipebench.domain.row import Row, Status
 from pipebench.domain.value import Value
@@ -105,6 +107,38 @@ def _cell(same: Sequence[Row]) -> EntrantCell:
         {rung: nanoseconds(number) for rung, number in ladder.items() if number is not None},
         statistics.median(searches) if searches else None,
     )
+
+
+BEST = "best"
+"""The name of the rows that `best_rows` makes."""
+
+
+def best_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """For each problem that several planners met the fastest plan of these rows that fits, under the name `best`.
+
+    It is no search of its own: search times, claims and notices stay with the row that it is; a notice names it.
+    """
+    blank = {name: field.default for name, field in _FIELDS.items() if name.startswith(("search_", "claimed_"))}
+    blank |= {"search_samples": (), "search_ratio": {}, "planner": BEST}
+    return tuple(
+        replace(row, **blank, notices=(f"it is that of {row.planner}",)) for row in fastest_rows(rows).values()
+    )
+
+
+def fastest_rows(rows: Iterable[Row]) -> dict[str, Row]:
+    """By problem_id, where several entrants met: the row of the fastest plan; of equal ones the first."""
+    of_problem: dict[str, list[Row]] = {}
+    for row in rows:
+        of_problem.setdefault(row.problem_id, []).append(row)
+    found = {}
+    for problem, same in of_problem.items():
+        solved = [(nanoseconds(seconds), row) for row in same if (seconds := value_s(row)) is not None]
+        if solved and len({entrant_of(row) for row in same}) > 1:
+            found[problem] = min(solved, key=lambda each: each[0])[1]
+    return found
+
+
+_FIELDS = {field.name: field for field in fields(Row)}
 
 
 class Relative(Value, frozen=True, kw_only=True):

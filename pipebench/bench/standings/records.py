@@ -42,11 +42,12 @@ class BestKnown(Value, frozen=True, kw_only=True):
 class Standing(Value, frozen=True, kw_only=True):
     """One entrant across the problems of a regime that it was asked.
 
-    ratio: geometric mean of value / best known, an unsolved problem (and a worse ratio) counting as the regime's
-    penalty_ratio; ratio_solved: over the solved ones alone, as they are. search_s, search_solved_s: likewise the
-    shifted geometric mean of search CPU, an unsolved problem counting as penalty_search_s. wins, ties, losses:
-    over all opponents and problems. performance: points (tau, share of the asked problems with ratio <= tau),
-    steps upwards.
+    asked: problems that it ran on; unsupported: those that it does not take, which count nowhere else.
+    ratio: geometric mean of value / best known over the problems that it solved. common_ratio: over those that
+    every entrant with a plan solved. search_s: shifted geometric mean of search CPU over those that it solved.
+    par2_s: mean of search CPU over all that it ran on, an unsolved one counting twice the limit.
+    wins, ties, losses: over all opponents and problems. performance: points (tau, share of the asked problems with
+    ratio <= tau), steps upwards.
     """
 
     entrant: Entrant
@@ -54,9 +55,9 @@ class Standing(Value, frozen=True, kw_only=True):
     solved: int
     unsupported: int
     ratio: float | None
-    ratio_solved: float | None
+    common_ratio: float | None
     search_s: float | None
-    search_solved_s: float | None
+    par2_s: float | None
     wins: int
     ties: int
     losses: int
@@ -64,7 +65,7 @@ class Standing(Value, frozen=True, kw_only=True):
 
 
 class Duel(Value, frozen=True, kw_only=True):
-    """Two entrants on the problems that both were asked and at least one solved (contests).
+    """Two entrants on the problems that both ran on and at least one solved (contests).
 
     wins, ties, losses: of `first`. median_ratio: of first / second over the `both_solved` problems, below 1
     where the first is faster. p: exact two-sided signed-rank test, None below 6 contests; p_holm: the same
@@ -104,9 +105,9 @@ class Agreement(Value, frozen=True, kw_only=True):
 class RegimeStandings(Value, frozen=True, kw_only=True):
     """Everything that is said across the problems of one regime.
 
-    search_refused: why search times are not compared ('' when they are). penalty_ratio, penalty_search_s: what
-    an unsolved problem counts as. tie: relative difference up to which two values are equal. shift_s: of the
-    mean of search times.
+    common: problems that every entrant with a plan solved. search_refused: why search times are not compared (''
+    when they are). unsolved_search_s: what an unsolved problem counts in par2_s. tie: relative difference up to
+    which two values are equal. shift_s: of the mean of search times.
     """
 
     regime: RegimeMode
@@ -115,8 +116,8 @@ class RegimeStandings(Value, frozen=True, kw_only=True):
     duels: tuple[Duel, ...]
     agreements: tuple[Agreement, ...]
     best: tuple[BestKnown, ...]
-    penalty_ratio: float
-    penalty_search_s: float
+    common: int
+    unsolved_search_s: float
     search_refused: str
     tie: float
     shift_s: float

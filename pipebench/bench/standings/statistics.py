@@ -8,7 +8,8 @@ from itertools import combinations, groupby
 
 import numpy as np
 
-PENALTY = 10.0
+PAR = 2.0
+"""Penalised average runtime, PAR2: what is not solved counts twice the limit."""
 TRIAL_LIMIT_S = 300.0
 SEARCH_SHIFT_S = 0.010
 
@@ -23,9 +24,10 @@ def shifted_geometric_mean(values: Iterable[float], shift: float = 0.0) -> float
     return math.exp(math.fsum(math.log(number + shift) for number in numbers) / len(numbers)) - shift
 
 
-def with_penalty(values: Sequence[float | None], penalty: float) -> list[float]:
-    """The values, at most the penalty; None (not solved) is the penalty."""
-    return [penalty if value is None else min(value, penalty) for value in values]
+def penalised_mean(values: Sequence[float | None], penalty: float) -> float | None:
+    """The mean of values, None (not solved) counting as the penalty; None of no values."""
+    counted = [penalty if value is None else value for value in values]
+    return math.fsum(counted) / len(counted) if counted else None
 
 
 def performance_points(ratios: Sequence[float | None]) -> tuple[tuple[float, float], ...]:

@@ -23,15 +23,15 @@ from pipebench.bench.standings.records import (
 )
 from pipebench.bench.standings.statistics import (
     FEWEST,
-    PENALTY,
+    PAR,
     SEARCH_SHIFT_S,
     TRIAL_LIMIT_S,
     holm,
+    penalised_mean,
     performance_points,
     shifted_geometric_mean,
     signed_rank_p,
     tau_b,
-    with_penalty,
 )
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
@@ -158,29 +158,34 @@ class _Scale:
     """What all entrants of a regime are measured against. searched: whether search times may be compared."""
 
     best_ns: Mapping[str, int]
+    common: frozenset[str]
     searched: bool
     shift_s: float
-    penalty_search_s: float
+    unsolved_search_s: float
 
 
 def _regime(
     mode: RegimeMode, rows: Sequence[Row], tie: float, shift_s: float, timeout_s: float
 ) -> RegimeStandings:
     cells = grid(rows)
+    ran = {
+        entrant: {problem: cell for problem, cell in problems.items() if cell.status != "unsupported"}
+        for entrant, problems in cells.items()
+    }
     refused = search_refusal(rows)
-    scale = _Scale(best_values_ns(rows), not refused, shift_s, PENALTY * timeout_s)
-    met = duels(cells, tie)
-    made = [_standing(entrant, problems, met, scale) for entrant, problems in cells.items()]
+    scale = _Scale(best_values_ns(rows), _common(ran), not refused, shift_s, PAR * timeout_s)
+    met = duels(ran, tie)
+    made = [_standing(entrant, problems, len(cells[entrant]), met, scale) for entrant, problems in ran.items()]
     problems = len({row.problem_id for row in rows})
     return RegimeStandings(
         regime=mode,
         problems=problems,
         standings=tuple(sorted(made, key=_rank)),
         duels=met,
-        agreements=agreements(cells),
+        agreements=agreements(ran),
         best=best_known(rows),
-        penalty_ratio=PENALTY,
-        penalty_search_s=scale.penalty_search_s,
+        common=len(scale.common),
+        unsolved_search_s=scale.unsolved_search_s,
         search_refused=refused,
         tie=tie,
         shift_s=shift_s,
@@ -188,41 +193,51 @@ def _regime(
     )
 
 
-def _standing(
-    entrant: Entrant, problems: Mapping[str, EntrantCell], met: Iterable[Duel], scale: _Scale
-) -> Standing:
-    ratios = [
-        None if cell.value_ns is None else ratio_to_best(cell.value_ns, scale.best_ns[problem])
-        for problem, cell in problems.items()
+def _common(ran: Grid) -> frozenset[str]:
+    """The problems that every entrant with a plan solved."""
+    solved = [
+        frozenset(problem for problem, cell in problems.items() if cell.value_ns is not None)
+        for problems in ran.values()
     ]
-    search, search_solved = _search(problems.values(), scale)
+    return frozenset.intersection(*filter(None, solved)) if any(solved) else frozenset()
+
+
+def _standing(
+    entrant: Entrant, problems: Mapping[str, EntrantCell], asked: int, met: Iterable[Duel], scale: _Scale
+) -> Standing:
+    ratios = {
+        problem: None if cell.value_ns is None else ratio_to_best(cell.value_ns, scale.best_ns[problem])
+        for problem, cell in problems.items()
+    }
+    solved = {problem: ratio for problem, ratio in ratios.items() if ratio is not None}
+    search_s, par2_s = _search(problems.values(), scale)
     wins, ties, losses = _record(entrant, met)
     return Standing(
         entrant=entrant,
         asked=len(problems),
-        solved=sum(ratio is not None for ratio in ratios),
-        unsupported=sum(cell.status == "unsupported" for cell in problems.values()),
-        ratio=shifted_geometric_mean(with_penalty(ratios, PENALTY)),
-        ratio_solved=shifted_geometric_mean(ratio for ratio in ratios if ratio is not None),
-        search_s=search,
-        search_solved_s=search_solved,
+        solved=len(solved),
+        unsupported=asked - len(problems),
+        ratio=shifted_geometric_mean(solved.values()),
+        common_ratio=shifted_geometric_mean(ratio for problem, ratio in solved.items() if problem in scale.common),
+        search_s=search_s,
+        par2_s=par2_s,
         wins=wins,
         ties=ties,
         losses=losses,
-        performance=performance_points(ratios),
+        performance=performance_points(list(ratios.values())),
     )
 
 
 def _search(cells: Iterable[EntrantCell], scale: _Scale) -> tuple[float | None, float | None]:
-    """Means of search CPU with and without failures; None where refused or a solved problem has no search time."""
+    """Search CPU: shifted mean over what is solved, and PAR2. None where refused, or a solved one has no time."""
     found = list(cells)
     solved = [cell.search_s for cell in found if cell.value_ns is not None]
     if not scale.searched or None in solved:
         return None, None
     times = [cell.search_s if cell.value_ns is not None else None for cell in found]
     return (
-        shifted_geometric_mean(with_penalty(times, scale.penalty_search_s), scale.shift_s),
         shifted_geometric_mean((time for time in times if time is not None), scale.shift_s),
+        penalised_mean(times, scale.unsolved_search_s),
     )
 
 
@@ -236,10 +251,15 @@ def _record(entrant: Entrant, met: Iterable[Duel]) -> tuple[int, int, int]:
     return wins, ties, losses
 
 
-def _rank(standing: Standing) -> tuple[bool, float, str]:
-    """Sort by mean ratio to the best known. Planners without trials were dropped before."""
-    assert standing.ratio is not None
-    return standing.solved == 0, standing.ratio, str(standing.entrant)
+def _rank(standing: Standing) -> tuple[bool, float, float, float, str]:
+    """Sort by the share of contests won, a tie counting half; then by the share solved, then by the mean ratio.
+
+    Who has no plan comes last.
+    """
+    contests = standing.wins + standing.ties + standing.losses
+    share = (standing.wins + standing.ties / 2) / contests if contests else 0.0
+    solved = standing.solved / standing.asked if standing.asked else 0.0
+    return standing.ratio is None, -share, -solved, standing.ratio or math.inf, str(standing.entrant)
 
 
 def _notices(rows: Sequence[Row], cells: Grid, problems: int) -> Iterable[str]:
@@ -247,7 +267,7 @@ def _notices(rows: Sequence[Row], cells: Grid, problems: int) -> Iterable[str]:
         yield notice
     for entrant, asked in cells.items():
         if len(asked) < problems:
-            yield f"{entrant} ran on {len(asked)} of {problems} problems; its means are over those"
+            yield f"{entrant} was asked on {len(asked)} of {problems} problems; its means are over those"
     estimated = {
         row.problem_id
         for row in rows

@@ -122,8 +122,8 @@ FAILURES = {
 @click.command()
 @click.option("--planners", multiple=True, help=PLANNERS_HELP)
 @click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
-@click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime for all planners.")
-@click.option("--schedulers", multiple=True, help="Schedulers in place of each planner's default.")
+@click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
+@click.option("--schedulers", multiple=True, help="Schedulers in place of the best of all.")
 @click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
 @click.option("--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
 @click.option("--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
@@ -163,10 +163,12 @@ def command(
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
 
-    Without models, profiles or a suite: the default suite. Each planner runs in its own regime unless --regime
-    is given.
+    Without models, profiles or a suite: the default suite. Each planner runs in both regimes unless --regime is
+    given; where it plans for one only, its plan is adapted to the other and the row says so. A plan that brings no
+    schedule is scored under every scheduler that takes it, and the best counts.
     """
     from pipebench.bench.searches.isolation.client import isolation
+    from pipebench.bench.standings import best_rows
     from pipebench.bench.store import Store
     from pipebench.bench.suites import settle
     from pipebench.bench.suites.selection import chosen_suites
@@ -196,7 +198,7 @@ def command(
     rows = [each.outcome.row for each in finished]
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
-        print_json(Rows(rows=tuple(rows), cached=cached))
+        print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
         _print(finished, request.timeout_s)
     if page is not None and rows:

@@ -24,7 +24,8 @@ from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.rows import COLUMNS, STYLES, RowCell, cells, ladder, problem_of
 from pipebench.report.text.comparison import merged_rounds
 from pipebench.report.text.plans import FIGURES, OPERATORS, operators, stage_figures
-from pipebench.report.text.standings import explanations
+from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
+from pipebench.report.text.standings import explanations, figures
 from pipebench.report.text.standings import heading as standings_heading
 from pipebench.report.units import gigabytes, seconds, with_readable_bytes
 
@@ -215,15 +216,12 @@ def _standings(rows: Sequence[Row]) -> Iterable[dict[str, Any]]:
             continue
         yield {
             "heading": f"Standings, {standings_heading(regime)}",
-            "columns": ("planner", "scheduler", "solved", "x best", "w/t/l", "search"),
+            "columns": ("planner", "scheduler", *STANDING_COLUMNS),
             "lines": [
                 (
                     f"{each.entrant.planner}{' (adapted)' if each.entrant.adapted else ''}",
                     each.entrant.scheduler,
-                    f"{each.solved}/{each.asked}",
-                    "-" if each.ratio is None else f"{each.ratio:.3f}",
-                    f"{each.wins}/{each.ties}/{each.losses}",
-                    seconds(each.search_s),
+                    *figures(regime, each),
                 )
                 for each in regime.standings
             ],

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.bench.score import prediction_error
+from pipebench.bench.standings import best_rows, fastest_rows
 from pipebench.bench.standings.statistics import tau_b
 from pipebench.domain.row import Row
 from pipebench.report.text.tables import print_table
@@ -31,7 +32,7 @@ class Notes:
         self._number = {text: number for number, text in enumerate(self._who, start=1)}
 
     def marks(self, row: Row) -> str:
-        """The numbers of a row's notices: 1,3."""
+        """The numbers of a row's notices: 1,3. None for the best of a block, which is another row of it."""
         return ",".join(str(number) for number in sorted({self._number[text] for text in self._texts(row)}))
 
     def lines(self) -> list[str]:
@@ -113,12 +114,21 @@ def print_rows(console: Console, rows: Iterable[Row], cached: Collection[str] = 
     notes = Notes(rows, cached)
     for block in blocks(rows):
         console.print(Text(heading(block[0]), style="bold"), soft_wrap=True)
-        print_table(console, fitting_table(console, block, notes))
+        print_table(console, fitting_table(console, [*block, *_best(block)], notes))
         for line in (*failures(block), *agreement(block), *replays(block)):
             console.print(Text(line), soft_wrap=True)
         console.print()
     for line in notes.lines():
         console.print(Text(line), soft_wrap=True)
+
+
+def _best(block: Sequence[Row]) -> list[Row]:
+    """The best of a block as one more row, named by the planner that it is of."""
+    best, winners = best_rows(block), fastest_rows(block).values()
+    return [
+        replace(row, planner=f"{row.planner}: {winner.planner}", notices=(), adapted=False, key="", parallel=False)
+        for row, winner in zip(best, winners, strict=True)
+    ]
 
 
 def blocks(rows: Iterable[Row]) -> list[list[Row]]:

@@ -5,11 +5,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipebench.bench.standings import Agreement, Duel, Entrant, RegimeStandings, Standings
+from pipebench.bench.standings import Agreement, Duel, Entrant, RegimeStandings, Standing, Standings
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import seconds
 
 MOST_DUELS = 10
+FEWEST_AGREEING = 2
+"""One problem says nothing of how well two kinds of figures agree in rank."""
 
 
 def print_standings(console: Console, standings: Standings) -> None:
@@ -28,7 +30,7 @@ def print_standings(console: Console, standings: Standings) -> None:
                 _line(console, f"{len(regime.duels) - MOST_DUELS} more pairs are in the JSON")
             if any(duel.p is not None for duel in regime.duels):
                 _line(console, "p: exact signed-rank test over problems, corrected for all pairs (Holm)")
-        if regime.agreements:
+        if any(each.counted >= FEWEST_AGREEING for each in regime.agreements):
             console.print()
             _line(console, agreement_line(regime.agreements))
         console.print()
@@ -36,37 +38,56 @@ def print_standings(console: Console, standings: Standings) -> None:
 
 def heading(regime: RegimeStandings) -> str:
     """What a block is about."""
-    return f"{regime.regime}: {_count(regime.problems, 'problem')}, {len(regime.standings)} planners x schedulers"
+    return f"{regime.regime}: {_count(regime.problems, 'problem')}, {_count(len(regime.standings), 'entrant')}"
+
+
+COLUMNS = ("solved", "x best", "common", "w/t/l", "search", "PAR2")
+
+
+def figures(regime: RegimeStandings, standing: Standing) -> tuple[str, ...]:
+    """One text for each of COLUMNS; `n/a` where an entrant was not run at all."""
+    if not standing.asked:
+        return ("n/a",) * len(COLUMNS)
+    return (
+        f"{standing.solved}/{regime.problems}",
+        _ratio(standing.ratio),
+        _ratio(standing.common_ratio),
+        f"{standing.wins}/{standing.ties}/{standing.losses}",
+        seconds(standing.search_s),
+        seconds(standing.par2_s),
+    )
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def means_table(regime: RegimeStandings) -> Table:
-    """Solved of asked, mean ratio to the best known, wins/ties/losses, mean search CPU; best first."""
-    made = _table("planner", "scheduler")
-    for title in ("solved", "x best", "w/t/l", "search"):
+    """Solved of all, mean ratios to the best known, wins/ties/losses, search CPU; best first."""
+    named = any(each.entrant.scheduler for each in regime.standings)
+    made = _table("planner", "scheduler") if named else _table("planner")
+    for title in COLUMNS:
         made.add_column(title, justify="right", no_wrap=True)
     for each in regime.standings:
-        made.add_row(
-            *_names(each.entrant),
-            f"{each.solved}/{each.asked}",
-            "-" if each.ratio is None else f"{each.ratio:.3f}",
-            f"{each.wins}/{each.ties}/{each.losses}",
-            seconds(each.search_s),
-        )
+        who = _names(each.entrant)
+        made.add_row(*(who if named else who[:1]), *figures(regime, each))
     return made
 
 
 def explanations(regime: RegimeStandings) -> list[str]:
     """What the columns mean, and why search times are missing where they are."""
     lines = [
-        f"x best: geometric mean of time / best known; unsolved (or worse) counts {regime.penalty_ratio:g}",
+        "solved: of all problems of the block; those that an entrant does not take count nowhere else (n/a)",
+        "x best: geometric mean of time / best known, over what it solved; common: the same over the "
+        f"{_count(regime.common, 'problem')} that all with a plan solved",
         f"w/t/l: against every other line, problem by problem; a tie is within {100 * regime.tie:g} %",
     ]
     if regime.search_refused:
         lines.append(f"search times are not compared: {regime.search_refused}")
     else:
         lines.append(
-            f"search: geometric mean of CPU, shifted by {seconds(regime.shift_s)}; "
-            f"unsolved counts {seconds(regime.penalty_search_s)}"
+            f"search: geometric mean of CPU over what it solved, shifted by {seconds(regime.shift_s)}; "
+            f"PAR2: mean of CPU, unsolved counts {seconds(regime.unsolved_search_s)}"
         )
     return lines
 
@@ -98,7 +119,7 @@ def agreement_line(agreements: tuple[Agreement, ...]) -> str:
     told = [
         f"{each.lower}/{each.upper} {each.mean_tau:.2f} ({_count(each.counted, 'problem')})"
         for each in agreements
-        if each.mean_tau is not None
+        if each.mean_tau is not None and each.counted >= FEWEST_AGREEING
     ]
     return f"rank agreement (Kendall's tau-b): {', '.join(told) or 'all planners are equal on one side'}"
 

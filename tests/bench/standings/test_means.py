@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.bench.standings.statistics import performance_points, shifted_geometric_mean, with_penalty
+from pipebench.bench.standings.statistics import penalised_mean, performance_points, shifted_geometric_mean
 
 positive = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8)
 
@@ -35,7 +35,8 @@ def test_scales_with_its_values(values: list[float], factor: float) -> None:
 
 
 def test_a_failure_is_the_penalty() -> None:
-    assert with_penalty([1.0, None, 2.0], 20.0) == [1.0, 20.0, 2.0]
+    assert penalised_mean([1.0, None, 3.0], 20.0) == 8.0
+    assert penalised_mean([], 20.0) is None
 
 
 def test_performance_points_are_the_shares_within_each_ratio() -> None:
