@@ -14,6 +14,7 @@ from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import home_regime
 from pipebench.bench.trials.trial import Trial
 from pipebench.costs.rescale import scale_profile
+from pipebench.documents.units import hardware
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
@@ -110,6 +111,7 @@ def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:
         model=workload.model,
         profile=problem.profile.name,
         cluster=problem.cluster.name,
+        hardware=hardware(problem.cluster),
         devices=problem.cluster.size,
         mini_batch=problem.mini_batch,
         regime=regime,

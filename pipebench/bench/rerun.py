@@ -79,7 +79,7 @@ def rerun(
         key=stored.key,
         planner=row.planner,
         scheduler=row.scheduler,
-        problem=f"{row.regime}: {row.model} on {row.devices} x {row.cluster}",
+        problem=f"{row.regime}: {row.model} on {row.place}",
         mark="not runnable",
     )
     try:

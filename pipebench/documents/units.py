@@ -2,6 +2,8 @@
 
 from typing import SupportsInt
 
+from pipebench.domain.cluster import Cluster
+
 
 def readable_bytes(amount: int) -> str:
     """Bytes as GB (10^9), from 0.1 of it on, else MB or kB the same way: 12.0 GB, 0.250 GB, 3.00 MB, 999 bytes."""
@@ -39,3 +41,12 @@ def three_digits(value: float) -> str:
     magnitude = abs(value)
     decimals = 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2 if magnitude >= 1 else 3
     return f"{value:,.{decimals}f}"
+
+
+def hardware(cluster: Cluster) -> str:
+    """The kinds of devices with their memory, in their order: `V100 12 GB`, or `A100 40 GB + V100 16 GB`.
+
+    Of a type's name (`V100-SXM2-16GB`) the part before the first dash, which names the chip.
+    """
+    kinds = (cluster.type_by_name[name] for name in dict.fromkeys(cluster.devices))
+    return " + ".join(f"{kind.name.partition('-')[0]} {kind.memory_bytes / 1e9:.3g} GB" for kind in kinds)

@@ -16,6 +16,7 @@ class Row(Value, frozen=True, kw_only=True):
     """All figures of one trial. A field that does not apply is None.
 
     workload: the suite's name for the problem, with the values of its grid; empty outside suites.
+    hardware: kinds of devices with their memory, such as `V100 12 GB`; empty in rows of older stores.
     Times are seconds for one mini-batch (search times: seconds of search).
     scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
     named, empty where the suite chose; None in rows of older stores.
@@ -43,6 +44,7 @@ class Row(Value, frozen=True, kw_only=True):
     workload: str = ""
     profile: str
     cluster: str
+    hardware: str = ""
     devices: int
     mini_batch: int
     regime: RegimeMode
@@ -103,6 +105,11 @@ class Row(Value, frozen=True, kw_only=True):
     plan_id: str | None = None
     schedule_id: str | None = None
     environment: dict[str, str] = {}
+
+    @property
+    def place(self) -> str:
+        """The devices in words: how many, and of which kind."""
+        return f"{self.devices} x {self.hardware or self.cluster}"
 
     @property
     def entered_scheduler(self) -> str:

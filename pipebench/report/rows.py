@@ -65,7 +65,7 @@ def cells(row: Row) -> list[RowCell]:
 
 def problem_of(row: Row) -> str:
     """What is planned, on what."""
-    return f"{subject(row)} on {row.devices} x {row.cluster}, mini-batch {row.mini_batch}"
+    return f"{subject(row)} on {row.place}, mini-batch {row.mini_batch}"
 
 
 def ladder(row: Row) -> list[tuple[str, str, str]]:

@@ -24,8 +24,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
 
     Of the tasks of a device that can start first, a backward goes before a forward and this before a weight
     gradient; of equal ones the smaller micro-batch and then the later stage. The orders differ in how many
-    micro-batches a stage keeps in flight (as many as stages follow it, one more, twice as many, any number) and
-    in whether weight gradients are tasks of their own, which fill waits.
+    micro-batches a stage keeps in flight (as many as stages follow it, one more, twice as many, any number, half
+    as many, one) and in whether weight gradients are tasks of their own, which fill waits.
 
     The one with the smallest excess where none fits. Raises UnsupportedProblem where stages differ in micro-batch
     and where there are more tasks than can be listed.
@@ -127,6 +127,8 @@ def _tried(tables: _Tables) -> Iterator[tuple[list[int], bool]]:
         [number + 1 for number in tables.follow],
         [2 * number for number in tables.follow],
         [tables.count] * len(tables.follow),
+        [-(-number // 2) for number in tables.follow],
+        [1] * len(tables.follow),
     )
     distinct = list(dict.fromkeys(tuple(min(number, tables.count) for number in each) for each in caps))
     for split in (False, True) if any(tables.weight) else (False,):

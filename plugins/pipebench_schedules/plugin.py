@@ -107,7 +107,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             load="pipebench_schedules.greedy:schedule",
             reference="Graham 1969, Bounds on Multiprocessing Timing Anomalies",
             deviations=(
-                "the fastest of up to eight orders that fits: four numbers in flight, gradients split or not",
+                "the fastest of up to twelve orders that fits: six numbers in flight, gradients split or not",
             ),
             capabilities=ScheduleCapabilities(placements=("listed", "mirrored")),
         ),

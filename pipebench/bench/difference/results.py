@@ -44,6 +44,7 @@ class RowLabel(Value, frozen=True, kw_only=True):
 
     profile: str
     cluster: str
+    place: str
     devices: int
     mini_batch: int
     regime: RegimeMode

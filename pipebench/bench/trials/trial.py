@@ -28,10 +28,10 @@ from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
 from pipebench.defaults import SIMULATOR
-from pipebench.documents.units import readable_bytes
+from pipebench.documents.units import hardware, readable_bytes
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, Status
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.descriptors import Planner
@@ -239,6 +239,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "workload": trial.workload.name,
         "profile": scoring.profile.name,
         "cluster": scoring.cluster.name,
+        "hardware": hardware(scoring.cluster),
         "devices": scoring.cluster.size,
         "mini_batch": scoring.mini_batch,
         "regime": trial.regime,
@@ -298,7 +299,10 @@ def _scored_outcome(
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
-        row = Row(**common, status="invalid_plan", reason=reason)
+        lacks_memory = verdict.witness is not None and verdict.witness.rule == "memory"
+        # Nobody promised that a plan made for one regime fits in the other.
+        status: Status = "infeasible" if common["adapted"] and lacks_memory else "invalid_plan"
+        row = Row(**common, status=status, reason=reason)
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)

@@ -142,7 +142,7 @@ def blocks(rows: Iterable[Row]) -> list[list[Row]]:
 def heading(row: Row) -> str:
     """What a block is about: regime, model, cluster, mini-batch and the proven bound."""
     best = f"bound {seconds(row.bound_s)} ({row.bound_kind})" if row.bound_s else "no bound"
-    return f"{row.regime}: {subject(row)} on {row.devices} x {row.cluster}, mini-batch {row.mini_batch}, {best}"
+    return f"{row.regime}: {subject(row)} on {row.place}, mini-batch {row.mini_batch}, {best}"
 
 
 def subject(row: Row) -> str:

@@ -334,7 +334,7 @@ def _place(row: RowLabel) -> tuple[str, str]:
 
 
 def _heading(row: RowLabel) -> str:
-    return f"{row.regime}: {row.profile} on {row.devices} x {row.cluster}, mini-batch {row.mini_batch}"
+    return f"{row.regime}: {row.profile} on {row.place}, mini-batch {row.mini_batch}"
 
 
 def _entrant(row: RowLabel) -> str:
