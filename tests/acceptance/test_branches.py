@@ -20,6 +20,7 @@ def throughput(profile: str, devices: int) -> dict[str, float]:
         devices=devices,
         mini_batch=16 * devices,
         optimizer="adam",
+        regime="sync",
     )
     assert [(row.status, row.verdict, row.regime) for row in rows] == [("ok", "valid", "sync")] * len(PLANNERS)
     return {row.planner: row.throughput or 0.0 for row in rows}

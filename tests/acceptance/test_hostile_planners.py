@@ -27,7 +27,17 @@ STATUS = {
 
 
 def compare(folder: Path, planners: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
-    limits = ("--timeout", "3", "--search-memory", "400MB", "--json", "--out", str(folder / "store"))
+    limits = (
+        "--timeout",
+        "3",
+        "--search-memory",
+        "400MB",
+        "--json",
+        "--regime",
+        "sync",
+        "--out",
+        str(folder / "store"),
+    )
     command = [sys.executable, "-m", "pipebench", "compare", "--planners", ",".join(planners), *WORKLOAD, *limits]
     path = [str(folder), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}

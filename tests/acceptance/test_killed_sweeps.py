@@ -15,6 +15,7 @@ SUITE = """
 name = "killed"
 summary = "thirty-two quick trials"
 planners = ["data-parallel", "uniform", "pipedream", "contiguous-exact"]
+regimes = ["sync"]
 
 [[workloads]]
 profile = "resnet50"

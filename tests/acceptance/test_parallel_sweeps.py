@@ -18,6 +18,7 @@ SUITE = """
 name = "sixteen"
 summary = "sixteen cells"
 planners = ["data-parallel", "uniform", "pipedream", "contiguous-exact"]
+regimes = ["sync"]
 
 [[workloads]]
 profile = "resnet50"

@@ -149,7 +149,18 @@ class Comparison:
 def compare(folder: Path, planners: Sequence[str], *more: str, plugins: Path | None = None) -> Comparison:
     """Run the command as a user does, in the folder of the planners."""
     listed = ",".join(name if "-" in name else f"./{name}.py" for name in planners)
-    command = [sys.executable, "-m", "pipebench", "compare", "--planners", listed, *WORKLOAD, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "pipebench",
+        "compare",
+        "--planners",
+        listed,
+        *WORKLOAD,
+        "--regime",
+        "sync",
+        "--json",
+    ]
     path = [str(folder), *([str(plugins)] if plugins else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return Comparison(
         subprocess.run(

@@ -26,6 +26,7 @@ PIPEBENCH_API = 1
 
 """
 WORKLOAD = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
+COMPARED = (*WORKLOAD, "--regime", "sync", "--json")
 SLOT_KINDS = {
     "executors": "Executor",
     "models": "Model",
@@ -117,9 +118,9 @@ SCHEDULERS = {
 @pytest.mark.parametrize("body", SCHEDULERS)
 def test_a_scheduler_that_breaks_costs_its_own_attempt(pipebench: Command, body: str) -> None:
     """The suite tries every scheduler on every plan: one that breaks leaves the others theirs."""
-    honest = pipebench("compare", "--planners", "uniform", "--json", "--regime", "sync", *WORKLOAD)
+    honest = pipebench("compare", "--planners", "uniform", *COMPARED)
     pipebench.install(offering("schedulers", body))
-    done = pipebench("compare", "--planners", "uniform", "--json", "--regime", "sync", *WORKLOAD)
+    done = pipebench("compare", "--planners", "uniform", *COMPARED)
     (expected,), (row,) = (json.loads(each.stdout)["rows"] for each in (honest, done))
     assert (row["status"], row["scheduler"]) == ("ok", expected["scheduler"])
     assert (row["simulated_s"], row["schedule_id"]) == (expected["simulated_s"], expected["schedule_id"])
@@ -130,7 +131,7 @@ def test_a_scheduler_that_breaks_costs_its_own_attempt(pipebench: Command, body:
 @pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
 def test_an_executor_that_breaks_costs_its_columns_only(pipebench: Command, body: str) -> None:
     pipebench.install(offering("executors", body))
-    done = pipebench("compare", "--planners", "uniform", "--executors", "simulate,evil", "--json", *WORKLOAD)
+    done = pipebench("compare", "--planners", "uniform", "--executors", "simulate,evil", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert row["status"] == "ok"
     assert any("executor evil" in line and "its process" in line for line in row["notices"])
@@ -191,7 +192,7 @@ def test_a_plugin_that_changes_the_folder_moves_nobody(pipebench: Command) -> No
     (pipebench.here / "mine.py").write_text(
         "CALLS = ('uniform',)\ndef plan(problem, context):\n    return context.plan('uniform', problem)\n"
     )
-    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    done = pipebench("compare", "--planners", "./mine.py", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert (row["status"], done.returncode) == ("ok", 0), row["reason"]
 
@@ -249,7 +250,7 @@ def test_the_process_of_a_command_imports_no_plugin(pipebench: Command) -> None:
 
 
 def test_a_plugin_cannot_replace_the_simulator(pipebench: Command) -> None:
-    alone = pipebench("compare", "--planners", "uniform", "--json", *WORKLOAD)
+    alone = pipebench("compare", "--planners", "uniform", *COMPARED)
     pipebench.install(
         "import dataclasses, pipebench.simulation.simulate as module\n"
         "from msgspec.structs import replace\n"
@@ -259,7 +260,7 @@ def test_a_plugin_cannot_replace_the_simulator(pipebench: Command) -> None:
         "    return replace(made, total_ns=made.total_ns // 2)\n"
         "module.simulate = simulate\n" + offering("planners", "return None")
     )
-    beside = pipebench("compare", "--planners", "uniform", "--json", *WORKLOAD)
+    beside = pipebench("compare", "--planners", "uniform", *COMPARED)
     times = [json.loads(done.stdout)["rows"][0]["simulated_s"] for done in (alone, beside)]
     assert times[0] == times[1] > 0
 
@@ -314,14 +315,14 @@ def test_what_a_planner_notes_reaches_its_row(pipebench: Command) -> None:
         "CALLS = ('uniform',)\ndef plan(problem, context):\n    context.note('a line for the row')\n"
         "    return context.plan('uniform', problem)\n"
     )
-    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    done = pipebench("compare", "--planners", "./mine.py", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert "a line for the row" in row["notices"]
 
 
 def test_a_file_that_is_no_python_costs_its_row(pipebench: Command) -> None:
     (pipebench.here / "mine.py").write_text("def plan(problem, context:\n    pass\n")
-    done = pipebench("compare", "--planners", "uniform,./mine.py", "--json", *WORKLOAD)
+    done = pipebench("compare", "--planners", "uniform,./mine.py", *COMPARED)
     rows = {row["planner"]: row for row in json.loads(done.stdout)["rows"]}
     assert rows["uniform"]["status"] == "ok"
     assert rows["./mine.py"]["status"] == "crashed"
@@ -337,7 +338,7 @@ def test_a_micro_batch_that_is_a_text_is_named(pipebench: Command) -> None:
         "    names = tuple(each.name for each in problem.profile.graph.operators)\n"
         "    return Plan(stages=(Stage(operators=names, devices=(0,), micro_batch='8'),))\n"
     )
-    done = pipebench("compare", "--planners", "./mine.py", "--json", *WORKLOAD)
+    done = pipebench("compare", "--planners", "./mine.py", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert "micro_batch is '8' of type str" in row["reason"]
     assert "TypeError" not in row["reason"]

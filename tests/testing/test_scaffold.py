@@ -64,13 +64,15 @@ def test_the_planner_is_compared_with_those_that_ship(
         environment, packages["planner"], "pipebench", "compare", "--planners", "my-planner,madpipe", *small
     )
     assert done.returncode == 0, done.stderr
-    rows = {row["planner"]: row for row in json.loads(done.stdout)["rows"]}
-    assert {name: row["status"] for name, row in rows.items()} == {"my-planner": "ok", "madpipe": "ok"}
-    assert rows["my-planner"]["distribution"] == "pipebench-my-planner"
+    rows = {(row["planner"], row["regime"]): row for row in json.loads(done.stdout)["rows"]}
+    assert {key: row["status"] for key, row in rows.items()} == {
+        (name, regime): "ok" for name in ("my-planner", "madpipe") for regime in ("sync", "async")
+    }
+    assert rows["my-planner", "sync"]["distribution"] == "pipebench-my-planner"
 
 
 def test_the_model_is_profiled_and_compared(packages: dict[str, Path], environment: dict[str, str]) -> None:
-    small = ("--models", "my-model[layers=4]", "--devices", "2", "--mini-batch", "8", "--json")
+    small = ("--models", "my-model[layers=4]", "--devices", "2", "--mini-batch", "8", "--regime", "sync", "--json")
     done = run(environment, packages["model"], "pipebench", "compare", "--planners", "uniform", *small)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]

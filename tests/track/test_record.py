@@ -58,7 +58,7 @@ GOOD, WORSE = stages_plan([[0], [1, 2]]), stages_plan([[0, 1], [2]])
 
 def request(*calls: Any) -> Request:
     planners = [planner(call, name=f"mine{number or ''}") for number, call in enumerate(calls)]
-    return Request(workloads=[workload(PROBLEM)], planners=planners)
+    return Request(workloads=[workload(PROBLEM)], planners=planners, schedulers=("1f1b",))
 
 
 def of(plan: Plan) -> Any:
@@ -136,7 +136,7 @@ def test_a_crash_is_a_worsening(tmp_path: Path) -> None:
 def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:
     night = recorded(tmp_path, of(GOOD), of(GOOD), budget_s=1e-9).night
     assert night.measured == ()
-    assert "the budget ended before these ran: mine on" in night.notices[0]
+    assert "the budget ended before these ran: mine with 1f1b on" in night.notices[0]
     assert judge(open_history(tmp_path)).verdict == "nothing measured"
 
 
