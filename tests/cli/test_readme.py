@@ -22,9 +22,10 @@ def without_search_times(text: str) -> list[list[str]]:
 
 
 def test_the_sample_is_what_the_main_job_prints(pipebench: CommandLine) -> None:
-    (sample,) = [block for block in blocks() if block.startswith("sync: resnet50")]
+    (sample,) = [block for block in blocks() if block.startswith("sync: transformer")]
     done = pipebench("compare", "--planners", "madpipe,graphpipe")
-    assert without_search_times(done.out) == without_search_times(sample)
+    shown = without_search_times(sample)
+    assert without_search_times(done.out)[: len(shown)] == shown
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_the_planner_of_the_readme_stands_in_the_table(
     small = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
     done = pipebench("compare", "--planners", "./mine.py,uniform", *small)
     assert done.code == 0, done.out
-    assert "\n./mine.py  1f1b " in done.out
+    assert done.out.count("\n./mine.py ") == 2
 
 
 def test_the_cluster_of_the_readme_loads(pipebench: CommandLine, tmp_path: Path) -> None:
