@@ -42,11 +42,11 @@ def test_the_quick_suite_is_grouped_by_regime_and_fits_80_columns(pipebench: Com
     assert done.code == 0, done.err + done.out
     lines = done.out.splitlines()
     headings = [line for line in lines if line.startswith(("sync: ", "async: ")) and "bound" in line]
-    assert len(headings) == 4
+    assert len(headings) == 6
     assert headings == sorted(headings, key=lambda line: line.startswith("async"))
-    above = lines[: lines.index("sync: 2 problems, 2 entrants")]
+    above = lines[: lines.index("sync: 3 problems, 2 entrants")]
     table = [line for line in above if line.startswith(("planner", "madpipe", "graphpipe"))]
-    assert len(table) == 4 + 8
+    assert len(table) == 6 + 12
     assert max(map(len, table)) <= 80
     assert not any(line.startswith("\x1b") for line in lines)
 
@@ -233,7 +233,7 @@ def test_memory_too_small_for_any_plan_is_a_row_that_says_what_would_do(pipebenc
 
 def test_the_heading_says_which_model(pipebench: CommandLine) -> None:
     done = pipebench("compare", "--planners", "uniform", "--models", "mmt[branches=2,layers=2]", "--devices", "2")
-    assert done.out.startswith("sync: mmt[branches=2,layers=2] on 2 x flat")
+    assert done.out.startswith("sync: mmt[branches=2,layers=2] on 2 x V100 16 GB")
 
 
 def test_out_keeps_rows_and_plans(pipebench: CommandLine, tmp_path: Path) -> None:

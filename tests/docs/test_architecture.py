@@ -18,7 +18,16 @@ def named_paths() -> list[str]:
 def test_what_it_names_exists() -> None:
     paths = named_paths()
     assert len(paths) > 30
-    inside = ("bench/standings/", "check/", "hooks/", "frameworks/", "profiles/", "installed/", "programs/")
+    inside = (
+        "bench/standings/",
+        "check/",
+        "hooks/",
+        "frameworks/",
+        "profiles/",
+        "installed/",
+        "ordering/",
+        "programs/",
+    )
     missing = [
         path
         for path in paths

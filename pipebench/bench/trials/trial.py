@@ -23,7 +23,7 @@ from pipebench.bench.score import (
     verdict_fields,
 )
 from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, smallest_fitting, timed_search
-from pipebench.bench.searches.request import Sample, Searcher, SearchReport, SearchRequest
+from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
@@ -184,23 +184,34 @@ class Searches:
 
 
 def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Outcome:
-    """Run one trial to its row. searches: of trials that ran before it."""
+    """Run one trial to its row. searches: of trials that ran before it.
+
+    A planner that does not plan for the regime of the trial is asked in its own, and its plan is adapted. So is a
+    file or a program that answers `unsupported`: it cannot declare its regimes.
+    """
     component = trial.planner.component
     assert isinstance(component, Planner)
-    regimes = component.capabilities.regimes
+    searches = searches or Searches()
     scoring = trial.workload.problem(trial.regime)
-    adapted = trial.regime not in regimes
-    common = {**_identity(trial, scoring, adapted), **_bounds(scoring)}
-    planning = trial.workload.problem(regimes[0]) if adapted else scoring
-    searcher = Searcher(
-        planner=trial.planner.label,
-        scheduler=None if adapted else trial.scheduler,
-        regime=planning.regime.mode,
-        seed=trial.seed,
-    )
-    request = SearchRequest(problem=planning, bound_memory_bytes=common["bound_memory_bytes"] or 0)
-    done = (searches or Searches()).find(host, trial, searcher, request)
-    common |= search_fields(done, planning.regime.mode if adapted else None)
+    bounds = _bounds(scoring)
+
+    def search(mode: RegimeMode) -> TimedSearch:
+        named = trial.scheduler if mode == trial.regime else None
+        searcher = Searcher(planner=trial.planner.label, scheduler=named, regime=mode, seed=trial.seed)
+        memory_bytes = bounds["bound_memory_bytes"] or 0
+        request = SearchRequest(problem=trial.workload.problem(mode), bound_memory_bytes=memory_bytes)
+        return searches.find(host, trial, searcher, request)
+
+    regimes = component.capabilities.regimes
+    planning = trial.regime if trial.regime in regimes else regimes[0]
+    done = search(planning)
+    if done.report.status == "unsupported" and not component.load and not trial.planner.here:
+        other: RegimeMode = "async" if planning == "sync" else "sync"
+        again = search(other)
+        if again.report.result is not None:
+            planning, done = other, again
+    adapted = planning != trial.regime
+    common = {**_identity(trial, scoring, adapted), **bounds, **search_fields(done, planning if adapted else None)}
     if done.report.result is None:
         return _failed_outcome(trial, scoring, done, common)
     try:
@@ -222,13 +233,22 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
             common |= verdict_fields(ordered.verdict)
         fitting = None
         if ordered.status == "infeasible" and not adapted:
-            limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
-            fitting = smallest_fitting(host, trial.planner, searcher, request, limits)
+            fitting = _smallest(host, trial, scoring, bounds)
         report = SearchReport(status=ordered.status, reason=ordered.reason, smallest=fitting)
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
     services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
     return _scored_outcome(services, trial, scoring, done, ordered, common)
+
+
+def _smallest(host: Host, trial: Trial, problem: Problem, bounds: dict[str, Any]) -> Fitting | None:
+    """The least memory with which the planner has a plan that a scheduler can order."""
+    searcher = Searcher(
+        planner=trial.planner.label, scheduler=trial.scheduler, regime=trial.regime, seed=trial.seed
+    )
+    request = SearchRequest(problem=problem, bound_memory_bytes=bounds["bound_memory_bytes"] or 0)
+    limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
+    return smallest_fitting(host, trial.planner, searcher, request, limits)
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:

@@ -1,20 +1,36 @@
 """Whatever a planner does, its trial ends in one row with a status from the closed list."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.bench.components import ready_planner
+from pipebench.bench.trials.trial import Searches, Trial, run_trial
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
 
 HOST = Host()
+SYNC_ONLY = """
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import Plan, Stage
+
+def plan(problem, context):
+    if problem.regime.mode != "sync":
+        raise UnsupportedProblem("sync only")
+    return Plan(stages=tuple(Stage(operators=(f"op{i}",), devices=(i,), micro_batch=1) for i in range(2)))
+"""
+NEVER = """
+def plan(problem, context):
+    raise UnsupportedProblem("not today")
+"""
 MEMORY = 1000
 PROBLEM = chain_problem(
     [10, 10],
@@ -156,3 +172,30 @@ def test_quality_is_the_same_from_run_to_run() -> None:
         second.plan_id,
         second.schedule_id,
     )
+
+
+def test_a_file_that_refuses_a_regime_is_adapted_from_the_other(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SYNC_ONLY)
+    ready = ready_planner(HOST, parse_reference(str(script)))
+    rows = [run_trial(HOST, Trial(workload(PROBLEM), regime, ready)).row for regime in ("sync", "async")]
+    assert [(row.status, row.adapted) for row in rows] == [("ok", False), ("ok", True)]
+    script.write_text("from pipebench.domain.errors import UnsupportedProblem\n" + NEVER)
+    never = ready_planner(HOST, parse_reference(str(script)))
+    row = run_trial(HOST, Trial(workload(PROBLEM), "async", never)).row
+    assert (row.status, row.adapted, row.reason) == ("unsupported", False, "not today")
+
+
+def test_a_planner_of_one_regime_is_asked_once_for_both() -> None:
+    asked = []
+
+    def once(problem: Any, context: Any) -> Plan:
+        asked.append(problem.regime.mode)
+        return TWO_STAGES
+
+    ready, searches = planner(once, regimes=("async",)), Searches()
+    trials = [Trial(workload(PROBLEM), regime, ready, repeat=0) for regime in ("sync", "async")]
+    first, second = (run_trial(HOST, trial, searches).row for trial in trials)
+    assert asked == ["async"]
+    assert (first.adapted, second.adapted) == (True, False)
+    assert first.search_cpu_s == second.search_cpu_s
