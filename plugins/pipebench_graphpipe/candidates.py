@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pipebench.algorithms.planning import mini_batch_ns
+from pipebench.check import check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -22,16 +25,24 @@ RIVALS = (
     "pipedream",
 )
 """Chains under true dependencies hold stages that mix parts of several branches, which the DP's space lacks."""
+WIDE_RIVALS = ("rannc", "alpa-inter", "gpipe-hybrid")
+"""They hold stages that recompute beside others that do not, copies of the pipeline, and other balances."""
+SCHEDULERS = ("1f1b", "greedy", "zb-h1", "gpipe")
+"""Those that finalists are ordered by: which partition is best depends on the order of its tasks."""
+FINALISTS = 6
+"""Plans of the search, the best ones under 1F1B, and all rivals are tried under each of these."""
 
 
-def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterator[tuple[Plan, int]]:
+def rival_plans(
+    problem: Problem, context: Context, memory_bytes: int, names: Sequence[str] = RIVALS
+) -> Iterator[tuple[Plan, int]]:
     """Plans of other planners that fit, with the ns of a mini-batch. Planners that are missing or find none are
     skipped.
     """
     if context.services is None:
         return
     seen: list[Plan] = []
-    for name in RIVALS:
+    for name in names:
         if context.out_of_time():
             return
         try:
@@ -95,18 +106,20 @@ def paper_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCand
 
 
 def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
-    """The best candidate by simulation.
+    """The best candidate by simulation; with `wide` under the scheduler that suits it best.
 
     The candidates are: the smallest bottleneck at each size; those of relaxed targets that look best by the closed
     form; others as good as the smallest; those of more replicas; other planners' plans; and the best of all with
     more in flight.
     """
     context = search.context
-    found = [
+    names = (*(RIVALS if search.options.rivals else ()), *(WIDE_RIVALS if search.options.wide else ()))
+    rivals = [
         PartitionCandidate(plan, time_ns, size, -(-time_ns * size // search.problem.mini_batch))
-        for plan, time_ns in (rival_plans(search.problem, context, memory_bytes) if search.options.rivals else ())
+        for plan, time_ns in rival_plans(search.problem, context, memory_bytes, names)
         for size in (plan.stages[0].micro_batch,)
     ]
+    found = list(rivals)
     relaxed: list[GraphPartition] = []
     own: list[PartitionCandidate] = []
     for partition in _by_size(search, memory_bytes, found):
@@ -132,7 +145,7 @@ def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandi
     found += _mixed_candidates(search, own, memory_bytes)
     for candidate in _foremost(found):
         found += _warm_up_candidates(search, candidate, memory_bytes)
-    return _best(found)
+    return _best_ordered(search, found, rivals) if search.options.wide else _best(found)
 
 
 def _foremost(found: Sequence[PartitionCandidate]) -> list[PartitionCandidate]:
@@ -150,6 +163,35 @@ def _foremost(found: Sequence[PartitionCandidate]) -> list[PartitionCandidate]:
 
 def _best(found: Sequence[PartitionCandidate]) -> PartitionCandidate | None:
     return min(found, key=lambda candidate: candidate.order, default=None)
+
+
+def _best_ordered(
+    search: GraphPipeSearch, found: Sequence[PartitionCandidate], rivals: Sequence[PartitionCandidate]
+) -> PartitionCandidate | None:
+    """Of the finalists the one of the shortest mini-batch under any of SCHEDULERS."""
+    ordered = sorted(found, key=lambda candidate: candidate.order)
+    finalists = {id(candidate): candidate for candidate in (*ordered[:FINALISTS], *rivals)}.values()
+    timed = [(_least_ns(search, candidate), *candidate.order, candidate) for candidate in finalists]
+    return min(timed, key=lambda each: each[:3])[3] if timed else None
+
+
+def _least_ns(search: GraphPipeSearch, candidate: PartitionCandidate) -> int:
+    """Of a mini-batch under the best of SCHEDULERS whose order fits, or as known already."""
+    problem, context, plan = search.problem, search.context, candidate.plan
+    least = candidate.time_ns
+    if len(plan.stages) == 1 or context.services is None:
+        return least
+    free = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+    for name in SCHEDULERS:
+        if context.out_of_time():
+            break
+        try:
+            schedule = context.schedule(name, problem, free)
+        except PipebenchError:
+            continue
+        if check_schedule(problem, free, schedule).status == "valid":
+            least = min(least, context.simulate(problem, free, schedule).total_ns)
+    return least
 
 
 def _mixed_candidates(

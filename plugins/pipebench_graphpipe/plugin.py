@@ -28,6 +28,8 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
       micro-batches;
       0: none.
     - rivals (best): whether other planners' plans compete.
+    - wide (best): whether the plans of rannc, alpa-inter and gpipe-hybrid compete too, and finalists under four
+      schedulers: never behind any of them, in five times the search time.
     - sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it),
       tried around the two best micro-batch sizes. It takes seconds.
     - k: largest kFkB of a stage, in powers of two. Tried as `sizes` is.
@@ -41,6 +43,7 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     targets: int = 9
     near: float = 0.04
     rivals: bool = True
+    wide: bool = False
     sizes: Literal["one", "each"] = "one"
     k: int = 1
     tolerance: float = 0.005
@@ -65,7 +68,17 @@ def pipebench_planners() -> Iterable[Planner]:
             name="graphpipe",
             summary="stage graphs that run branches side by side: series-parallel DP under a bisected target",
             load="pipebench_graphpipe.planner:plan",
-            calls=("1f1b", "data-parallel", "pipedream"),
+            calls=(
+                "1f1b",
+                "greedy",
+                "zb-h1",
+                "gpipe",
+                "data-parallel",
+                "pipedream",
+                "rannc",
+                "alpa-inter",
+                "gpipe-hybrid",
+            ),
             options=GraphPipeOptions,
             fidelity="reconstructed",
             reference=REFERENCE,
@@ -113,8 +126,12 @@ def pipebench_planners() -> Iterable[Planner]:
                 "but not parts of several; where devices do not divide among the branches a plan of such mixed "
                 "stages (PipeDream's with execution=graph) can be better",
                 "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, those "
-                "of two and of four replicas or more in every stage, plans of data-parallel and pipedream, and "
-                "warm-ups of two micro-batches a hop compete by simulated mini-batch",
+                "of two and of four replicas or more in every stage, plans of data-parallel and "
+                "pipedream, and warm-ups of two micro-batches a hop compete by simulated mini-batch; wide=true: "
+                "also plans of rannc, alpa-inter and gpipe-hybrid, finalists under the best of four schedulers",
+                "variant=best, its class: convex stages with replicas, all recomputed or none; wide=true: each "
+                "stage recomputed or not, copies of the pipeline. No operator is split. It is the best of its "
+                "candidates, and nothing is proven of the class",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),
         ),
