@@ -103,8 +103,8 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Wide sweeps of what the other tests hold in one place."""
-    session.install(*INSTALL)
+    """Wide sweeps of what the other tests hold in one place, and the kit on torch's executor."""
+    session.install("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[test,torch]")
     session.run("pytest", "-n", "auto", "--dist", "worksteal", "-m", "nightly", *session.posargs)
 
 

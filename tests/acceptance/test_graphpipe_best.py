@@ -59,8 +59,8 @@ FAMILIES = ("mmt", "dlrm", "candle-uno", "transformer")
 @pytest.mark.parametrize(
     ("model", "devices"),
     [
-        *product(FAMILIES, (4, 8, 16)),
-        *(pytest.param(model, 32, marks=pytest.mark.nightly) for model in FAMILIES),
+        *product(FAMILIES, (4, 8)),
+        *(pytest.param(model, count, marks=pytest.mark.nightly) for model in FAMILIES for count in (16, 32)),
         ("mmt", 6),
         ("transformer", 12),
         ("case-study", 8),

@@ -27,7 +27,7 @@ def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:
     assert report.count("passed") > report.count("waived")
 
 
-@pytest.mark.parametrize("slot", ["profilers", "executors"])
+@pytest.mark.parametrize("slot", ["profilers", pytest.param("executors", marks=pytest.mark.nightly)])
 def test_the_kit_finds_no_fault_in_torch(host: Host, slot: str) -> None:
     pytest.importorskip("torch", reason="it checks a plugin that needs the torch extra")
     targets = check_targets(host, "torch")
