@@ -144,9 +144,9 @@ def test_exact_choice_is_the_optimum(seed: int) -> None:
     expected = brute_force(problem)
     if expected == float("inf"):
         with pytest.raises(InfeasibleProblem):
-            piper(problem, context(PiperPlannerOptions()))
+            piper(problem, context(PiperPlannerOptions(memory="piper")))
         return
-    found = piper(problem, context(PiperPlannerOptions()))
+    found = piper(problem, context(PiperPlannerOptions(memory="piper")))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert check_plan(problem, found.plan).status == "valid"
 
@@ -159,9 +159,9 @@ def test_exact_choice_is_the_optimum_where_every_stage_holds_more(seed: int, wor
     with altered(world, state_bytes=30, live_bytes=20, update_ns=7_000_000_000):
         if expected == float("inf"):
             with pytest.raises(InfeasibleProblem):
-                piper(problem, context(PiperPlannerOptions()))
+                piper(problem, context(PiperPlannerOptions(memory="piper")))
             return
-        found = piper(problem, context(PiperPlannerOptions()))
+        found = piper(problem, context(PiperPlannerOptions(memory="piper")))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert found.claimed_native is not None
     update = 7.0 if world == "all" else 0.0
@@ -199,7 +199,7 @@ def wide(pins: Pins | None = None) -> Problem:
 
 def test_two_to_the_31_downsets() -> None:
     with pytest.raises(UnsupportedProblem, match="40001 counted so far") as caught:
-        piper(wide(), context(PiperPlannerOptions()))
+        piper(wide(), context(PiperPlannerOptions(memory="piper")))
     assert "piper[states=linear]" in str(caught.value)
     found = piper(wide(), context(PiperPlannerOptions(states="linear")))
     assert check_plan(wide(), found.plan).status == "valid"

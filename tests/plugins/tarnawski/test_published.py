@@ -48,7 +48,7 @@ def problem(name: str, accelerators: int, cpus: int = 1) -> Problem:
 @pytest.mark.parametrize(("name", "accelerators", "linearize", "printed"), ROWS)
 def test_largest_load(name: str, accelerators: int, linearize: bool, printed: str) -> None:
     asked = problem(name, accelerators)
-    ctx = context(TarnawskiPlannerOptions(linearize=linearize))
+    ctx = context(TarnawskiPlannerOptions(memory="released", linearize=linearize))
     found = tarnawski(asked, ctx)
     assert found.claimed_native is not None
     assert f"{found.claimed_native:.6g}" == printed
