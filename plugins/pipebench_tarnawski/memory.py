@@ -41,7 +41,8 @@ class OperatorBytes:
         used = np.zeros(len(self.held), np.bool_)
         for users, _ in self.shared:
             used[list(users)] = True
-        return (self.held == 0) & ~(self.live > 0).any(axis=0) & ~(self.scratch > 0).any(axis=0) & ~used
+        used |= (self.held > 0) | (self.live > 0).any(axis=0) | (self.scratch > 0).any(axis=0)
+        return ~used
 
     def most(self, live: int) -> FloatArray:
         """(2,) bytes that no load of at most so many micro-batches passes."""

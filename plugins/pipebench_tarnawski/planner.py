@@ -1,6 +1,6 @@
 """The planner `tarnawski`: loads of accelerators and CPUs as the stages of a pipeline."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -22,10 +22,10 @@ from pipebench_tarnawski.search import COUNTERS, LoadSearch, LoadSplit
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What loads may hold: bytes of a CPU and of an accelerator, and micro-batches in flight at most."""
+    """What loads may hold: bytes of a CPU and of an accelerator; one: a single micro-batch is in flight."""
 
     limits: tuple[float, float]
-    most_live: int
+    one: bool
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
@@ -38,12 +38,11 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     assert isinstance(options, TarnawskiPlannerOptions)
     refuse_unsupported(problem)
     tried: dict[int, _SizeSearch] = {}
-    for rooms in _rooms(problem, options):
+    for room in _rooms(problem, options):
         for size in _sizes(problem, options):
             context.check_deadline()
             if size not in tried:
                 tried[size] = _SizeSearch(problem, size, options, context)
-            room = rooms(size)
             split, exact = tried[size].best(room, context)
             if split is not None:
                 scope = _scope(room, options) if exact else ""
@@ -56,8 +55,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     )
 
 
-def _rooms(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[Callable[[int], _Room]]:
-    """What to plan for, by micro-batch; in the order to try: less the reserve, then the whole memory.
+def _rooms(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[_Room]:
+    """What to plan for, in the order to try: less the reserve, then the whole memory.
 
     async: with as many in flight as 1F1B holds, then with the one that 1F1B* needs at least.
     """
@@ -67,8 +66,7 @@ def _rooms(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[Calla
     released = options.memory == "released"
     for one in (False, True) if problem.regime.mode == "async" and not released else (released,):
         for limit, cpu_limit in zip(of_accelerators, of_cpus, strict=True):
-            limits = (inf if released else float(cpu_limit), float(limit))
-            yield lambda size, limits=limits, one=one: _Room(limits, 1 if one else problem.mini_batch // size)
+            yield _Room((inf if released else float(cpu_limit), float(limit)), one)
 
 
 class _SizeSearch:
@@ -77,10 +75,9 @@ class _SizeSearch:
     def __init__(self, problem: Problem, size: int, options: TarnawskiPlannerOptions, context: Context) -> None:
         self.problem, self.size, self.options = problem, size, options
         self.amounts = operator_bytes(problem, size, options.memory)
-        devices = min(problem.cluster.size, problem.mini_batch // size) if options.memory == "suite" else 1
-        needed = self.amounts.most(devices)
-        least = min(limits[0] for limits in (memory_limits(problem, each or None) for each in _kinds(problem)))
-        self.roomy = bool(needed.max() <= least)
+        needed = self.amounts.most(min(problem.cluster.size, problem.mini_batch // size))
+        room = next(_rooms(problem, options))
+        self.roomy = bool((needed <= room.limits).all())
         self.search = LoadSearch(
             node_costs(problem, size, self.amounts.nothing | self.roomy),
             options.linearize,
@@ -97,7 +94,8 @@ class _SizeSearch:
         difference, what fits is searched for with less memory.
         """
         problem, search = self.problem, self.search
-        memory = memory_tables(problem, search.figures, self.amounts, search.tables.rows, room.most_live)
+        most_live = 1 if room.one else problem.mini_batch // self.size
+        memory = memory_tables(problem, search.figures, self.amounts, search.tables.rows, most_live)
         if self.roomy:
             memory = memory._replace(plain=True)
         before = search.counters.copy()
@@ -117,7 +115,7 @@ class _SizeSearch:
                 return 0
             made = _plan(problem, split, self.size)
             limits = [int(room.limits[0 if load.cpu else 1]) for load in split.loads]
-            live = [1] * len(split.loads) if room.most_live == 1 else None
+            live = [1] * len(split.loads) if room.one else None
             return excess_bytes(problem, made, limits, live)
 
         found = search_within(room.limits[1], within, over)
@@ -129,7 +127,7 @@ class _SizeSearch:
 def _scope(room: _Room, options: TarnawskiPlannerOptions) -> str:
     if options.memory == "released":
         return "largest load in Tarnawski's model at this micro-batch"
-    flight = "one micro-batch" if room.most_live == 1 else "what 1F1B holds"
+    flight = "one micro-batch" if room.one else "what 1F1B holds"
     return f"largest load in Tarnawski's model, of splits that fit with {flight} in flight, at this micro-batch"
 
 
@@ -144,10 +142,6 @@ def _result(problem: Problem, split: LoadSplit, size: int, scope: str) -> PlanRe
         termination="limit" if split.stopped else "optimal" if scope else "heuristic",
         notices=idle_devices(problem, made),
     )
-
-
-def _kinds(problem: Problem) -> list[list[int]]:
-    return [kind for kind in (_accelerators(problem), _cpus(problem)) if kind]
 
 
 def _accelerators(problem: Problem) -> list[int]:
