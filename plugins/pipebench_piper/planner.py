@@ -103,7 +103,7 @@ def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...], si
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """whole: the best of all that Piper's memory allows, none was passed over because it does not fit."""
+    """whole: the best of all that the search counts as fitting; none was passed over because it does not fit."""
 
     plan: Plan
     partition: DownsetPartition
@@ -142,7 +142,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
             context.check_deadline()
             if size not in searches:
                 figures = CostTables(problem, size, problem.pins.micro_batch is None)
-                searches[size] = DownsetSearch(figures, rows, options.choice == "exact")
+                searches[size] = DownsetSearch(figures, rows, options.choice == "exact", options.memory == "suite")
             made = _solve(problem, searches[size], limit_bytes, options, context)
             if made is None:
                 continue
@@ -195,9 +195,11 @@ def _count(searches: dict[int, DownsetSearch], context: Context) -> None:
 
 
 def _result(problem: Problem, best: _DownsetCandidate, options: PiperPlannerOptions, tried: int) -> PlanResult:
-    """Proven is the best of what fits by Piper's count, and only where that fits by the suite's too."""
+    """With memory=suite the best is proven where the search counts no more than the suite and its plan fits."""
     partition, plan = best.found.partition, best.found.plan
     proven = partition.proven and options.choice == "exact" and best.found.whole
+    if options.memory == "suite":
+        proven &= not best.figures.shared_weights
     termination: Termination = "optimal" if proven and tried == 1 and options.states == "downsets" else "heuristic"
     if partition.stopped:
         termination = "limit"
