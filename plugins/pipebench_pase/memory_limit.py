@@ -13,6 +13,7 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import OperatorCosts
+from pipebench.hooks.context import DeadlineReached
 from pipebench_pase.elimination import Costs, find_best
 from pipebench_pase.ordering import EliminationOrder
 from pipebench_pase.space import ConfigurationSpace, FloatArray, IntArray
@@ -124,8 +125,9 @@ def find_best_within(
 ) -> LimitedStrategy:
     """The strategy of the least cost whose memory adds up to at most the limit.
 
-    memory: bytes of each configuration of each vertex. most: eliminations after which the search gives up, with
-    the best so far and the bound that is proven.
+    memory: bytes of each configuration of each vertex. most: eliminations after which the search ends, as it does
+    where `check` says that the time is over: with the best so far and the bound that is proven.
+    Raises what `check` raises where no strategy was found by then.
     """
     search = _BranchAndBound(costs, memory, limit_bytes, order, check)
     ticket = count()
@@ -133,20 +135,26 @@ def find_best_within(
     if sum(int(each.min()) for each in memory) > limit_bytes:
         return LimitedStrategy(None, np.inf, np.inf, 0, True)
     waiting: list[tuple[float, int, _SearchNode]] = []
-    root = search.node(whole)
-    if root is not None:
-        heappush(waiting, (root.bound, next(ticket), root))
-    while waiting:
-        bound, _, node = heappop(waiting)
-        if bound >= search.cost * (1 - 1e-12):
-            break
-        if search.solved >= most:
-            return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
-        for windows in search.branches(node):
-            child = search.node(windows)
-            if child is not None:
-                bound = max(child.bound, node.bound)
-                heappush(waiting, (bound, next(ticket), replace(child, bound=bound)))
+    bound = 0.0
+    try:
+        root = search.node(whole)
+        if root is not None:
+            heappush(waiting, (root.bound, next(ticket), root))
+        while waiting:
+            bound, _, node = heappop(waiting)
+            if bound >= search.cost * (1 - 1e-12):
+                break
+            if search.solved >= most:
+                return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
+            for windows in search.branches(node):
+                child = search.node(windows)
+                if child is not None:
+                    least = max(child.bound, node.bound)
+                    heappush(waiting, (least, next(ticket), replace(child, bound=least)))
+    except DeadlineReached:
+        if search.strategy is None:
+            raise
+        return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
     return LimitedStrategy(search.strategy, search.cost, search.cost, search.solved, True)
 
 

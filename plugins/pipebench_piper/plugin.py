@@ -58,7 +58,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 "the default choice=exact may find less than the released heuristic, which can overshoot",
                 "memory=suite (default), not in the paper: the search counts transfer buffers too, as for "
                 "neighbours of one replica, but no workspace. Where its best plan does not fit by the suite's "
-                "memory, it plans for less, by as much as was lacking, and for half as much less where that leaves "
+                "memory, it plans for less, by as much as was lacking, and half as much less where that leaves "
                 "nothing, 16 times at most for each micro-batch; the plan is then called heuristic. A plan that "
                 "fits is missed where at all of these a faster one is found that does not, and where it fits only "
                 "because a parameter of several operators counts once",

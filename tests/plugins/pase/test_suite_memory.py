@@ -1,9 +1,11 @@
 """memory=suite: every strategy of a small model tried, weighed by the suite; the walk keeps to what fits."""
 
 import random
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -13,6 +15,10 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Pins, Problem
+from pipebench.hooks.context import DeadlineReached
+from pipebench_pase.elimination import Costs
+from pipebench_pase.memory_limit import find_best_within
+from pipebench_pase.ordering import elimination_order
 from pipebench_pase.plugin import PaSEOptions
 from pipebench_pase.strategy_plan import strategy_plan
 from pipebench_pase.tables import price_problem
@@ -124,3 +130,29 @@ def test_the_reserve_is_kept_where_something_fits_beside_it() -> None:
     for make in (pase, by_walk):
         assert fullest(roomy, make(roomy).plan) == held[0]
         assert held[0] <= fullest(tight, make(tight).plan) < 2 * held[0]
+
+
+def test_out_of_time_the_best_so_far_counts() -> None:
+    costs = Costs([np.array([0.0, 1.0, 5.0])] * 6, {})
+    memory = [np.array([10, 7, 0])] * 6
+    order = elimination_order(costs.adjacency, "generate-seq")
+    whole = find_best_within(costs, memory, 38, order, 10_000)
+    assert whole.proven
+    ended = set()
+    for most in range(1, whole.solved + 1):
+        left = iter(range(most))
+
+        def check(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise DeadlineReached("the time limit was reached")
+
+        try:
+            found = find_best_within(costs, memory, 38, order, 10_000, check)
+        except DeadlineReached:
+            ended.add("nothing found")
+            continue
+        assert found.strategy is not None
+        assert sum(int(own[at]) for own, at in zip(memory, found.strategy, strict=True)) <= 38
+        assert found.bound <= whole.cost <= found.cost
+        ended.add("proven" if found.proven else "best so far")
+    assert ended == {"nothing found", "best so far", "proven"}
