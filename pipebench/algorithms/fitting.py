@@ -49,11 +49,12 @@ def search_within(
     """The first of the search's own answers that fits, at less and less memory; None where none was met.
 
     best: the search's answer within so many bytes. excess: by how many bytes the answer passes the limit.
-    Each answer that does not fit lowers what the search may plan for by its excess. Where the search then finds
-    nothing, half of that is given back, and so on. An answer is what the search likes best, so a plan that fits
-    is missed where at every limit tried another one is liked better that does not fit.
+    Each answer that does not fit lowers what the search may plan for by its excess, and by twice the last step at
+    least. Where the search then finds nothing, half of that is given back, and so on. An answer is what the
+    search likes best, so a plan that fits is missed where at every limit tried another one is liked better that
+    does not fit.
     """
-    too_much, too_little = float(limit_bytes), -1.0
+    too_much, too_little, step = float(limit_bytes), -1.0, 0.0
     planned = too_much
     for _ in range(MOST_TRIES):
         found = best(planned)
@@ -67,7 +68,8 @@ def search_within(
             if over <= 0:
                 return found
             too_much = planned
-            less = max(planned - over, 0.0)
+            step = max(over, 2 * step)
+            less = max(planned - step, 0.0)
             planned = less if less > too_little else (too_little + too_much) / 2
         if too_much - too_little < 1:
             return None

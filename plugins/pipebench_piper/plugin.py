@@ -58,10 +58,10 @@ def pipebench_planners() -> Iterable[Planner]:
                 "the default choice=exact may find less than the released heuristic, which can overshoot",
                 "memory=suite (default), not in the paper: the search counts transfer buffers too, as for "
                 "neighbours of one replica, but no workspace. Where its best plan does not fit by the suite's "
-                "memory, it plans for less, by as much as was lacking, and half as much less where that leaves "
-                "nothing, 16 times at most for each micro-batch; the plan is then called heuristic. A plan that "
-                "fits is missed where at all of these a faster one is found that does not, and where it fits only "
-                "because a parameter of several operators counts once",
+                "memory, it plans for less, by what was lacking or twice the last step, and half as much less "
+                "where that leaves nothing, 16 times at most for each micro-batch; the plan is then called "
+                "heuristic. A plan that fits is missed where at all of these a faster one is found that does not, "
+                "and where it fits only because a parameter of several operators counts once",
                 "the search bisects on the stage time and keeps the fewest samples in flight; the released code "
                 "tabulates every sum of data-parallel degrees",
                 "stage time as released: compute, cut tensors and weight synchronisation are added, a tensor is "
