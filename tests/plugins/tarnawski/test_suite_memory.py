@@ -171,6 +171,23 @@ def test_the_optimum_where_the_suites_memory_is_another(seed: int, world: str) -
     assert found.claimed_native == pytest.approx(expected * 1e3, rel=1e-7, abs=1e-15)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_reserve_is_kept_where_a_split_fits_beside_it(seed: int) -> None:
+    problem, gpus, cpus = instance(seed)
+    kinds = tuple(replace(kind, memory_bytes=kind.memory_bytes * 3 // 4) for kind in problem.cluster.types)
+    doubled = tuple(replace(kind, memory_bytes=2 * kind.memory_bytes) for kind in kinds)
+    beside = brute_force(replace(problem, cluster=replace(problem.cluster, types=kinds)), gpus, cpus)
+    whole = replace(problem, cluster=replace(problem.cluster, types=doubled))
+    expected = beside if beside < float("inf") else brute_force(whole, gpus, cpus)
+    asked = replace(whole, pins=replace(whole.pins, reserve=0.5))
+    if expected == float("inf"):
+        with pytest.raises(InfeasibleProblem):
+            tarnawski(asked, context(TarnawskiPlannerOptions()))
+        return
+    found = tarnawski(asked, context(TarnawskiPlannerOptions()))
+    assert found.claimed_native == pytest.approx(expected * 1e3, rel=1e-7, abs=1e-15)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_async_plans_can_be_scheduled(seed: int) -> None:
     problem, _, _ = instance(seed, "async", pinned=False)
