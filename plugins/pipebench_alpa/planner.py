@@ -124,7 +124,7 @@ def _solve(
     forward, backward = CostModel(problem).times.at(size)
     work = (forward + backward).astype(np.float64)
     layers = layers_of(problem.profile.graph, work, options.layers, options.imbalance)
-    seconds, deepest = interval_costs(problem, layers, offered, size, limit_bytes)
+    seconds, deepest = interval_costs(problem, layers, offered, size, limit_bytes, options.memory)
     devices = np.array([shape.devices for shape in offered], np.int64)
     cut, counters = best_cut(seconds, deepest, devices, problem.cluster.size, problem.mini_batch // size)
     for name, amount in counters.items():

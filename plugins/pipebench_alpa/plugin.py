@@ -8,6 +8,7 @@ from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
+MemoryCount = Literal["released", "suite"]
 
 
 class AlpaOptions(Value, frozen=True, kw_only=True):
@@ -16,11 +17,14 @@ class AlpaOptions(Value, frozen=True, kw_only=True):
     - layers: operators are clustered into at most so many layers.
     - imbalance: how much more work than the mean a layer may have.
     - submeshes: rows of whole hosts in powers of two, or `all` numbers of them.
+    - memory: `suite` counts all that the suite does of a stage; `released` leaves out workspace and transfer
+      buffers and counts a parameter with each of its operators.
     """
 
     layers: int = 48
     imbalance: float = 0.5
     submeshes: Literal["power_of_two", "all"] = "power_of_two"
+    memory: MemoryCount = "suite"
 
     def __post_init__(self) -> None:
         require_count("layers", self.layers)
@@ -49,9 +53,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "operator without alternative for q runs whole on each of the q devices",
                 "as released, stage times leave out transfers between stages and the all-reduce of weights, all "
                 "devices are used, and the whole cluster is a submesh for the whole model only",
-                "memory: weight state, fixed bytes and s sets of what is saved for the s-th stage "
-                "from the end; the "
-                "released measured peak holds one set more",
+                "memory=suite (default): the suite's memory of the s-th stage from the end with s micro-batches "
+                "live, as 1F1B holds, with its workspace and transfer buffers. memory=released: weight state, "
+                "fixed bytes and s sets of what is saved; the released measured peak holds one set more",
                 "layers are cut from one topological order where the fewest bytes cross, with work at most "
                 "1 + imbalance times the mean; the released rule counts FLOPs",
                 "the micro-batch is a profiled one that divides the mini-batch, the best by simulated mini-batch "

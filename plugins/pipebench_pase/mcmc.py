@@ -6,13 +6,15 @@ from math import exp
 
 import numpy as np
 
+from pipebench.algorithms.planning import memory_limits
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_pase.elimination import Costs
 from pipebench_pase.expert import expert_splits, strategy_of
+from pipebench_pase.memory_limit import besides_bytes, memory_tables, too_little_memory
 from pipebench_pase.plugin import MCMCOptions
-from pipebench_pase.space import ConfigurationSpace, FloatArray
+from pipebench_pase.space import ConfigurationSpace, FloatArray, IntArray
 from pipebench_pase.strategy_plan import refuse_unsupported, strategy_result
 from pipebench_pase.tables import price_problem
 
@@ -30,6 +32,68 @@ class WalkResult:
     stopped: str
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryBound:
+    """each: bytes of each configuration of each operator. limit_bytes: of all operators together."""
+
+    each: Sequence[IntArray]
+    limit_bytes: int
+
+    def held(self, strategy: Sequence[int]) -> int:
+        """Bytes of a strategy."""
+        return sum(int(own[number]) for own, number in zip(self.each, strategy, strict=True))
+
+
+def led_down(costs: Costs, start: Sequence[int], bound: MemoryBound) -> list[int]:
+    """The start, changed one operator at a time until it fits; each change costs the least for a byte it saves.
+
+    It fits where the least bytes of all operators do.
+    """
+    near = _neighbours(costs)
+    at = list(start)
+    held = bound.held(at)
+    while held > bound.limit_bytes:
+        best: tuple[float, int, int] | None = None
+        for vertex, (own, memory) in enumerate(zip(costs.vertices, bound.each, strict=True)):
+            saved = np.minimum(memory[at[vertex]] - memory, held - bound.limit_bytes)
+            if saved.max() <= 0:
+                continue
+            total = own + sum((both[:, at[other]] for other, both in near[vertex]), np.zeros(len(own)))
+            price = np.where(saved > 0, (total - total[at[vertex]]) / np.maximum(saved, 1), np.inf)
+            new = int(price.argmin())
+            if best is None or price[new] < best[0]:
+                best = float(price[new]), vertex, new
+        if best is None:
+            break
+        _, vertex, new = best
+        held += int(bound.each[vertex][new] - bound.each[vertex][at[vertex]])
+        at[vertex] = new
+    return at
+
+
+def memory_bound(problem: Problem, samples: int, spaces: Sequence[ConfigurationSpace]) -> MemoryBound:
+    """What operators may hold: memory less the reserve, or all of it where nothing fits into less.
+
+    Raises InfeasibleProblem where nothing fits at all.
+    """
+    memory = memory_tables(problem, samples, spaces)
+    besides = besides_bytes(problem)
+    least = sum(int(each.min()) for each in memory)
+    for limit_bytes in memory_limits(problem):
+        if least <= limit_bytes - besides:
+            return MemoryBound(memory, limit_bytes - besides)
+    raise too_little_memory("mcmc", problem, samples, memory)
+
+
+def _neighbours(costs: Costs) -> list[list[tuple[int, FloatArray]]]:
+    """For each vertex the others that it shares a cost with, and that cost, [its own, the other's]."""
+    near: list[list[tuple[int, FloatArray]]] = [[] for _ in costs.vertices]
+    for (u, v), both in costs.pairs.items():
+        near[u].append((v, both))
+        near[v].append((u, both.T))
+    return near
+
+
 def walk(
     costs: Costs,
     start: Sequence[int],
@@ -37,18 +101,19 @@ def walk(
     beta: float,
     seed: int,
     out_of_time: Callable[[], bool] = lambda: False,
+    bound: MemoryBound | None = None,
 ) -> WalkResult:
     """FlexFlow's search (Jia et al. 2019, section 6.2): Metropolis-Hastings with a symmetric proposal.
 
     A worse strategy is taken with probability exp(-beta x loss / cost of the start). Ends after `iterations`, or
-    when half of so many have not improved the best.
+    when half of so many have not improved the best. bound: a proposal that leaves it is not taken; the start
+    keeps to it.
     """
     rng = np.random.default_rng(seed)
-    near: list[list[tuple[int, FloatArray]]] = [[] for _ in costs.vertices]
-    for (u, v), both in costs.pairs.items():
-        near[u].append((v, both))
-        near[v].append((u, both.T))
+    near = _neighbours(costs)
     at = list(start)
+    memory = [own.tolist() for own in bound.each] if bound else []
+    room = bound.limit_bytes - bound.held(at) if bound else 0
     cost = best_cost = costs.of(at)
     scale = beta / cost if cost else 0.0
     best, found, accepted = tuple(at), 0, 0
@@ -64,26 +129,31 @@ def walk(
         slot = (step - 1) % BATCH
         vertex, new = vertices[slot], proposals[slot]
         old = at[vertex]
-        own = costs.vertices[vertex]
-        change = own[new] - own[old]
-        for other, both in near[vertex]:
-            column = at[other]
-            change += both[new, column] - both[old, column]
-        if change <= 0 or chances[slot] < exp(-scale * change):
-            accepted += 1
-            at[vertex] = new
-            cost += change
-            if cost < best_cost * (1 - 1e-12):
-                best, best_cost, found = tuple(at), cost, step
+        more = memory[vertex][new] - memory[vertex][old] if memory else 0
+        if more <= room:
+            own = costs.vertices[vertex]
+            change = own[new] - own[old]
+            for other, both in near[vertex]:
+                column = at[other]
+                change += both[new, column] - both[old, column]
+            if change <= 0 or chances[slot] < exp(-scale * change):
+                accepted += 1
+                at[vertex] = new
+                room -= more
+                cost += change
+                if cost < best_cost * (1 - 1e-12):
+                    best, best_cost, found = tuple(at), cost, step
         if 2 * (step - found) >= iterations:
-            return WalkResult(best, costs.of(best), step, accepted, "half the search without improvement")
-    return WalkResult(best, costs.of(best), iterations, accepted, "iterations")
+            break
+    stopped = "half the search without improvement" if 2 * (step - found) >= iterations else "iterations"
+    return WalkResult(best, costs.of(best), step, accepted, stopped)
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
     """The best strategy on the walk.
 
-    Raises UnsupportedProblem for regimes, pins and clusters that one stage of split operators cannot express.
+    Raises UnsupportedProblem for regimes, pins and clusters that one stage of split operators cannot express;
+    with memory=suite InfeasibleProblem when no strategy fits.
     """
     options = context.options
     assert isinstance(options, MCMCOptions)
@@ -94,16 +164,21 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     name = strategy_of(graph) if options.start == "auto" else options.start
     splits = expert_splits(graph, name, prices.samples, devices)
     start = [_nearest(space, splits[op.name]) for op, space in zip(graph.operators, tables.spaces, strict=True)]
-    walked = walk(tables.costs, start, options.iterations, options.beta, context.seed, context.out_of_time)
+    bound = memory_bound(problem, prices.samples, tables.spaces) if options.memory == "suite" else None
+    first = led_down(tables.costs, start, bound) if bound else start
+    walked = walk(tables.costs, first, options.iterations, options.beta, context.seed, context.out_of_time, bound)
     context.count("iterations", walked.iterations)
     context.count("accepted", walked.accepted)
     moved = sum(
         space.split(at) != splits[op.name]
         for op, space, at in zip(graph.operators, tables.spaces, start, strict=True)
     )
-    notices = (
+    notices: tuple[str, ...] = (
         (f"start: {name}, {moved} operators on fewer parts, as the cutoff asks",) if moved else (f"start: {name}",)
     )
+    if first != start:
+        changed = sum(own != other for own, other in zip(first, start, strict=True))
+        notices = (*notices, f"start: {changed} operators split otherwise, so that it fits in memory")
     return strategy_result(
         problem,
         prices,

@@ -7,11 +7,13 @@ from itertools import count
 
 import numpy as np
 
-from pipebench.costs.formula import Formula, Memory
+from pipebench.costs.formula import Formula
 from pipebench.costs.sharded_stage import ShardedStage
+from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import OperatorCosts
+from pipebench.hooks.context import DeadlineReached
 from pipebench_pase.elimination import Costs, find_best
 from pipebench_pase.ordering import EliminationOrder
 from pipebench_pase.space import ConfigurationSpace, FloatArray, IntArray
@@ -20,7 +22,7 @@ from pipebench_pase.space import ConfigurationSpace, FloatArray, IntArray
 def memory_tables(problem: Problem, samples: int, spaces: Sequence[ConfigurationSpace]) -> list[IntArray]:
     """For each operator: bytes of its weights' state and of what it saves of one micro-batch, by configuration.
 
-    They add to `every_stage`. Weights of several operators count with each of them. Operators of one space with
+    They add to `besides_bytes`. Weights of several operators count with each of them. Operators of one space with
     equal figures share an array.
     """
     graph = problem.profile.graph
@@ -43,11 +45,6 @@ def memory_tables(problem: Problem, samples: int, spaces: Sequence[Configuration
     return found
 
 
-def every_stage(problem: Problem) -> Memory[int]:
-    """The memory of a stage without any operator."""
-    return Formula(problem.regime, problem.mini_batch).every_stage()
-
-
 def _added_bytes(
     problem: Problem, samples: int, name: str, split: dict[str, int], costs: dict[str, OperatorCosts]
 ) -> int:
@@ -65,9 +62,29 @@ def _added_bytes(
     return state + formula.live_bytes(alone.saved_bytes(costs)) - formula.live_bytes(0)
 
 
-def workspace_bytes(problem: Problem) -> int:
-    """Scratch memory of the operator that needs the most."""
-    return max(each.workspace_bytes for each in problem.profile.on(problem.cluster.devices[0]).operators)
+def besides_bytes(problem: Problem) -> int:
+    """What the stage holds besides `memory_tables`: a stage without operators, and the largest scratch memory."""
+    operators = problem.profile.on(problem.cluster.devices[0]).operators
+    every = Formula(problem.regime, problem.mini_batch).every_stage()
+    return every.peak(1) + max(each.workspace_bytes for each in operators)
+
+
+def has_shared_weights(problem: Problem) -> bool:
+    """Whether several operators use one parameter: then `memory_tables` may count more than the suite does."""
+    used = [name for operator in problem.profile.graph.operators for name in operator.parameters]
+    return len(used) > len(set(used))
+
+
+def too_little_memory(
+    planner: str, problem: Problem, samples: int, memory: Sequence[IntArray]
+) -> InfeasibleProblem:
+    """What to raise where not even the strategy of least memory fits: says how many bytes are lacking."""
+    least, there = sum(int(each.min()) for each in memory) + besides_bytes(problem), problem.cluster.memory_bytes
+    return InfeasibleProblem(
+        f"{planner} needs {least} bytes on each device for {samples} samples at once, devices have "
+        f"{there}: {least - there} bytes are lacking",
+        "pin a smaller micro-batch, or use more devices",
+    )
 
 
 BISECTIONS = 24
@@ -108,8 +125,9 @@ def find_best_within(
 ) -> LimitedStrategy:
     """The strategy of the least cost whose memory adds up to at most the limit.
 
-    memory: bytes of each configuration of each vertex. most: eliminations after which the search gives up, with
-    the best so far and the bound that is proven.
+    memory: bytes of each configuration of each vertex. most: eliminations after which the search ends, as it does
+    where `check` says that the time is over: with the best so far and the bound that is proven.
+    Raises what `check` raises where no strategy was found by then.
     """
     search = _BranchAndBound(costs, memory, limit_bytes, order, check)
     ticket = count()
@@ -117,20 +135,26 @@ def find_best_within(
     if sum(int(each.min()) for each in memory) > limit_bytes:
         return LimitedStrategy(None, np.inf, np.inf, 0, True)
     waiting: list[tuple[float, int, _SearchNode]] = []
-    root = search.node(whole)
-    if root is not None:
-        heappush(waiting, (root.bound, next(ticket), root))
-    while waiting:
-        bound, _, node = heappop(waiting)
-        if bound >= search.cost * (1 - 1e-12):
-            break
-        if search.solved >= most:
-            return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
-        for windows in search.branches(node):
-            child = search.node(windows)
-            if child is not None:
-                bound = max(child.bound, node.bound)
-                heappush(waiting, (bound, next(ticket), replace(child, bound=bound)))
+    bound = 0.0
+    try:
+        root = search.node(whole)
+        if root is not None:
+            heappush(waiting, (root.bound, next(ticket), root))
+        while waiting:
+            bound, _, node = heappop(waiting)
+            if bound >= search.cost * (1 - 1e-12):
+                break
+            if search.solved >= most:
+                return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
+            for windows in search.branches(node):
+                child = search.node(windows)
+                if child is not None:
+                    least = max(child.bound, node.bound)
+                    heappush(waiting, (least, next(ticket), replace(child, bound=least)))
+    except DeadlineReached:
+        if search.strategy is None:
+            raise
+        return LimitedStrategy(search.strategy, search.cost, bound, search.solved, False)
     return LimitedStrategy(search.strategy, search.cost, search.cost, search.solved, True)
 
 

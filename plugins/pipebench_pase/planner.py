@@ -1,15 +1,24 @@
 """The planner `pase`: the best split of every operator."""
 
+from collections.abc import Mapping
+
+from pipebench.algorithms.fitting import excess_bytes
 from pipebench.algorithms.planning import memory_limits
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
-from pipebench_pase.elimination import BestStrategy, find_best
-from pipebench_pase.memory_limit import every_stage, find_best_within, memory_tables, workspace_bytes
+from pipebench_pase.elimination import find_best
+from pipebench_pase.memory_limit import (
+    besides_bytes,
+    find_best_within,
+    has_shared_weights,
+    memory_tables,
+    too_little_memory,
+)
 from pipebench_pase.ordering import EliminationOrder, elimination_order
 from pipebench_pase.plugin import PaSEOptions
-from pipebench_pase.strategy_plan import refuse_unsupported, strategy_result
+from pipebench_pase.strategy_plan import refuse_unsupported, strategy_plan, strategy_result
 from pipebench_pase.tables import PricedProblem, StrategyTables, price_problem
 
 ENTRY_BYTES = 8
@@ -20,7 +29,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     """The strategy of the least cost (PaSE, equation 1), as one stage on all devices.
 
     Raises UnsupportedProblem for regimes, pins and clusters that it cannot express, and for orderings whose
-    tables would be larger than table_gb; with memory=limit InfeasibleProblem when no strategy fits.
+    tables would be larger than table_gb; with memory=suite InfeasibleProblem when no strategy fits.
     """
     options = context.options
     assert isinstance(options, PaSEOptions)
@@ -31,43 +40,48 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     sizes = [len(space.configurations) for space in tables.spaces]
     _count(context, order, sizes, len(tables.costs.pairs))
     _refuse_large(order, sizes, options)
-    if options.memory == "limit":
-        return _within(problem, prices, tables, order, context)
     best = find_best(tables.costs, order, context.check_deadline)
     context.count("eliminations_reused", best.reused)
-    return strategy_result(problem, prices, tables.splits(best.strategy), best.cost, options.describe, "optimal")
+    splits = tables.splits(best.strategy)
+    if options.memory == "suite" and not _fits(problem, prices, splits):
+        return _within(problem, prices, tables, order, context)
+    return strategy_result(problem, prices, splits, best.cost, options.describe, "optimal")
+
+
+def _fits(problem: Problem, prices: PricedProblem, splits: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether a strategy fits in memory less the reserve."""
+    return excess_bytes(problem, strategy_plan(problem, prices.samples, splits), memory_limits(problem)[:1]) <= 0
 
 
 def _within(
     problem: Problem, prices: PricedProblem, tables: StrategyTables, order: EliminationOrder, context: Context
 ) -> PlanResult:
-    """The best strategy that fits: in memory less the reserve, else in all of it."""
+    """The best strategy that fits: in memory less the reserve, else in all of it.
+
+    Weights of several operators count for each. Where there are any, better strategies may fit: heuristic.
+    """
     options = context.options
     assert isinstance(options, PaSEOptions)
     memory = memory_tables(problem, prices.samples, tables.spaces)
-    besides = workspace_bytes(problem) + every_stage(problem).peak(1)
+    besides = besides_bytes(problem)
     for limit_bytes in memory_limits(problem):
         usable = limit_bytes - besides
         found = find_best_within(tables.costs, memory, usable, order, options.nodes, context.check_deadline)
         context.count("eliminations", found.solved)
         if found.strategy is not None:
-            best = BestStrategy(found.cost, found.strategy)
-            splits = tables.splits(best.strategy)
             ended: Termination = "optimal" if found.proven else "limit"
-            said = (
-                () if found.proven else (f"memory limit: no strategy that fits costs less than {found.bound:.6g}",)
-            )
-            return strategy_result(problem, prices, splits, best.cost, options.describe, ended, said)
+            said: tuple[str, ...] = ()
+            if not found.proven:
+                said = (f"memory: no strategy that fits costs less than {found.bound:.6g}",)
+            elif has_shared_weights(problem):
+                ended, said = "heuristic", ("memory: weights that several operators share count for each",)
+            splits = tables.splits(found.strategy)
+            return strategy_result(problem, prices, splits, found.cost, options.describe, ended, said)
         if not found.proven:
             raise InfeasibleProblem(
                 f"pase found no strategy that fits in {options.nodes} eliminations", "raise nodes"
             )
-    least = sum(int(each.min()) for each in memory) + besides
-    raise InfeasibleProblem(
-        f"pase needs {least} bytes on each device for {prices.samples} samples at once, devices have "
-        f"{problem.cluster.memory_bytes}",
-        "pin a smaller micro-batch, or use more devices",
-    )
+    raise too_little_memory("pase", problem, prices.samples, memory)
 
 
 def _count(context: Context, order: EliminationOrder, sizes: list[int], pairs: int) -> None:

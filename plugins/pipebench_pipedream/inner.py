@@ -67,9 +67,9 @@ def _devices(cluster: Cluster, devices: tuple[int, ...]) -> Cluster:
 def split_further(problem: Problem, found: PlanResult, inner: str, context: Context) -> PlanResult:
     """The plan with those of its stages split as `inner` says that make the mini-batch shorter and fit.
 
-    Stages are tried in their order; the simulated mini-batch decides. Stages that do not
-    gain stay replicated. Raises UnsupportedProblem where `inner` returns more than one stage, or where replicas
-    are pinned (a split stage has none).
+    Stages are tried in their order; the simulated mini-batch decides. Stages that do not gain, or whose memory
+    is too little for `inner`, stay replicated. Raises UnsupportedProblem where `inner` returns more than one
+    stage, or where replicas are pinned (a split stage has none).
     """
     if problem.pins.data_parallel is not None:
         raise UnsupportedProblem(
@@ -82,7 +82,10 @@ def split_further(problem: Problem, found: PlanResult, inner: str, context: Cont
         if len(stage.devices) == 1 or context.out_of_time():
             continue
         tried += 1
-        split = _inside(problem, stage, inner, context)
+        try:
+            split = _inside(problem, stage, inner, context)
+        except InfeasibleProblem:
+            continue
         stages = (*best.stages[:position], split, *best.stages[position + 1 :])
         candidate = replace(best, stages=stages)
         if not _fits(problem, candidate, context):

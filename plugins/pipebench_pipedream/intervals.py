@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench_pipedream.paper_costs import released_micro_batches
+from pipebench_pipedream.plugin import MemoryReading
 
 
 class IntervalCosts:
@@ -107,8 +107,6 @@ class IntervalCosts:
         reduced = self._formula.all_reduce_ns(level, self._intervals.parameter_bytes, replicas)
         return self._formula.update_ns(reduced)
 
-
-MemoryReading = Literal["p", "decreasing", "released"]
 
 MEANING: dict[MemoryReading, str] = {
     "p": "every stage holds as many micro-batches as there are devices (E0)",

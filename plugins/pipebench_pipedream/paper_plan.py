@@ -31,7 +31,7 @@ def plan(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -
         units = join_branches(units)
     charged = options.communication == "charged" or (options.communication is None and not released)
     sent: Sent = "free" if not charged else "antichain" if released else "cut"
-    states = states_of(units, options.states, _order(problem, options), sent)
+    states = states_of(units, options.cut_states, _order(problem, options), sent)
     context.report(0.5, f"{states.count} states")
     context.check_deadline()
     levels = nested_levels(problem.cluster) if options.levels == "nested" else [_flat(problem.cluster)]
@@ -47,7 +47,7 @@ def plan(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -
     if found is None:
         raise InfeasibleProblem(
             f"no partition of {states.count} states over {problem.cluster.size} devices keeps to "
-            f"cost={options.cost}, memory={options.memory}, replication={options.replication}"
+            f"cost={options.cost}, memory={options.memory_reading}, replication={options.replication}"
             + ("" if options.idle else "; every device must be used (idle=true lifts it)")
         )
     context.count("states", found.states)
@@ -92,14 +92,14 @@ def _refuse(problem: Problem, options: PipeDreamPlannerOptions) -> None:
     what = f"pipedream[cost={options.cost}]"
     if problem.pins.pipeline is not None:
         raise UnsupportedProblem(f"{what} chooses the number of stages, {problem.pins.pipeline} are pinned")
-    if options.branches == "joined" and options.states == "chain":
+    if options.branches == "joined" and options.cut_states == "chain":
         raise UnsupportedProblem(f"{what}: branches=joined is for states=antichain, a chain has an operator order")
     if options.form == "bs" and options.levels == "nested":
         raise UnsupportedProblem(f"{what}: form=bs knows one link level", "use levels=flat or form=k")
     if options.form == "bs" and options.idle:
         raise UnsupportedProblem(f"{what}: form=bs uses every device", "use form=k with idle=true")
-    if options.memory == "p" or (options.memory == "released" and options.cost == "paper"):
-        raise UnsupportedProblem(f"{what} has no memory={options.memory}")
+    if options.memory_reading == "p" or (options.memory_reading == "released" and options.cost == "paper"):
+        raise UnsupportedProblem(f"{what} has no memory={options.memory_reading}")
 
 
 def _micro_batch(problem: Problem) -> int:
@@ -111,7 +111,7 @@ def _micro_batch(problem: Problem) -> int:
 
 
 def _order(problem: Problem, options: PipeDreamPlannerOptions) -> tuple[int, ...]:
-    return linear_order(problem.profile.graph, options.order) if options.states == "chain" else ()
+    return linear_order(problem.profile.graph, options.order) if options.cut_states == "chain" else ()
 
 
 def _counts(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: int) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ def _counts(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: int
 
 def _limit(problem: Problem, options: PipeDreamPlannerOptions) -> float:
     """The released code checks memory only where it is asked to."""
-    if options.cost == "released" and options.memory != "released":
+    if options.cost == "released" and options.memory_reading != "released":
         return inf
     return float(int(problem.cluster.memory_bytes * (1 - problem.pins.reserve)))
 
@@ -195,6 +195,8 @@ def _notices(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: in
     notices: list[str] = []
     if problem.regime.mode == "sync" and micro_batch == problem.mini_batch:
         notices.append("one micro-batch a mini-batch: in sync nothing overlaps; async is PipeDream's own regime")
-    if options.cost == "released" and options.memory != "released":
-        notices.append("memory was not checked, as in the released optimizer (memory=released does)")
+    if options.cost == "released" and options.memory_reading != "released":
+        notices.append(
+            "memory was not checked, as the released optimizer does unless asked (memory=released does)"
+        )
     return tuple(notices)

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 
 from pipebench.costs.quantise import IntArray
-from pipebench_pipedream.intervals import IntervalCosts, MemoryReading, room
+from pipebench_pipedream.intervals import IntervalCosts, room
+from pipebench_pipedream.plugin import MemoryReading
 from pipebench_pipedream.suffix_dp import NONE, UNREACHED, smallest_bottleneck, within_target
 
 

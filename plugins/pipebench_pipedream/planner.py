@@ -28,13 +28,15 @@ from pipebench_pipedream.partition import IntervalPartition, IntervalSearch
 from pipebench_pipedream.plugin import PipeDreamPlannerOptions, Replication
 
 OWN_MODEL_ONLY = {
-    "states": "chain",
+    "states": None,
     "branches": "kept",
     "communication": None,
     "levels": "flat",
     "idle": False,
 }
 """Options that only cost=paper and cost=released have, with their defaults."""
+SUITES = {"states": "chain"}
+"""Those of their values that say what cost=suite does anyway."""
 
 
 def refuse_unsupported(problem: Problem, options: PipeDreamPlannerOptions) -> None:
@@ -44,7 +46,7 @@ def refuse_unsupported(problem: Problem, options: PipeDreamPlannerOptions) -> No
         raise UnsupportedProblem(f"pipedream[replication=none], but {pins.data_parallel} replicas are pinned")
     if options.cost == "suite":
         for name, plain in OWN_MODEL_ONLY.items():
-            if getattr(options, name) != plain:
+            if getattr(options, name) not in (plain, SUITES.get(name)):
                 raise UnsupportedProblem(
                     f"pipedream[{name}={getattr(options, name)}] is for PipeDream's own cost models",
                     "add cost=paper or cost=released",
@@ -147,7 +149,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
 
 def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -> PlanResult:
-    refuse_reading(problem, options.memory)
+    refuse_reading(problem, options.memory_reading)
     order = linear_order(problem.profile.graph, options.order)
     sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
     bounds = _bounds(problem, sizes, options.replication)
@@ -196,7 +198,7 @@ def _partition(
     problem = costs.problem
     options = context.options
     search = IntervalSearch(
-        costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline, options.memory
+        costs, micro_batch, limit_bytes, problem.cluster.size, problem.pins.pipeline, options.memory_reading
     )
     partition, states, transitions = search.run(options.form)
     context.count("states", states)
@@ -219,7 +221,7 @@ def _result(
         claimed_native=float(best.bottleneck_ns),
         claimed_unit="ns a micro-batch (bottleneck)",
         termination=termination,
-        notices=(*reading_notices(problem, options.memory), *notices),
+        notices=(*reading_notices(problem, options.memory_reading), *notices),
     )
 
 

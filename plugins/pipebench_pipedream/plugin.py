@@ -10,6 +10,8 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 Replication = Literal["any", "none"]
 
+CutStates = Literal["chain", "antichain", "first-source"]
+MemoryReading = Literal["p", "decreasing", "released"]
 DEVIATIONS = (
     "cost=suite is the default and what all lines without a cost are about; cost=paper and cost=released "
     "minimise PipeDream's own model, at the largest profiled micro-batch that divides the mini-batch (the "
@@ -22,14 +24,14 @@ DEVIATIONS = (
     "the replicas downstream, and the first stage's output only through the second",
     "cost=released: a cut's bytes are those of the augmented antichain, which counts a tensor that two of its "
     "members read even where nothing outside does; cost=paper counts what crosses",
-    "cost=released, memory=released: the stage's own micro-batch is not counted, so the last stage and every "
-    "single stage cost no memory; no gradients, no optimizer. Python 3's division (Python 2 floors it and "
-    "finds other plans)",
+    "cost=released, memory=released (its default; the code checks memory when asked): the stage's own "
+    "micro-batch is not counted, so the last stage and every single stage cost no memory; no gradients, no "
+    "optimizer. Python 3's division (Python 2 floors it and finds other plans)",
     "cost=released, levels=nested: the all-reduce of a single stage is divided by the machines of the level "
     "inside, that of later stages is not; inner levels take differences between states that do not lie in "
     "each other (no effect on any optimum seen); cost=paper does neither",
-    "states=first-source: cuts are enumerated from the first source in the order of the profile (as Python 3 "
-    "does in that of the file); states=antichain hangs all sources on a virtual root",
+    "states=first-source (cost=released's default): cuts are enumerated from the first source in the order of "
+    "the profile (as Python 3 does in that of the file); states=antichain hangs all sources on a virtual root",
     "corrected in both: memory with idle devices (the code fails), an infeasible straight pipeline (reported, "
     "not a crash in printing), the last stage's printed compute time, a tie is broken by the first split "
     "found (the code's sums change from run to run)",
@@ -80,21 +82,22 @@ class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
 
     - cost: whose cost model the search minimises: `suite` is the shared one, `paper` is PipeDream's, `released`
       that of the published optimizer.
-    - order (states=chain): the line of operators: `branch` finishes a branch before it starts the next, `level`
-      goes by the longest distance from the inputs.
+    - order (cost=suite, states=chain): the line of operators: `branch` finishes a branch before it starts the
+      next, `level` goes by the longest distance from the inputs.
     - form: the search: `k` is a dynamic program (suite: over stage counts), `bs` a bisection on the target (same
       bottleneck).
     - execution (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors.
     - replication: `none` gives every stage one device.
     - memory (async): how many micro-batches a stage is taken to hold: `p` as many as there are devices (E0),
       `decreasing` one for each device from its own to the last (E1), `released` as the released optimizer counts
-      (E2: not its own, no gradients, no buffers). cost=paper takes `decreasing`, times weights and activations;
-      cost=released checks memory with `released` only, as the optimizer does when asked.
+      (E2: not its own, no gradients, no buffers). None: as the cost has it, cost=released `released`, the others
+      `decreasing`. cost=paper takes `decreasing`, times weights and activations; cost=released checks memory with
+      `released` only, as the optimizer does when asked.
     - inner (cost=suite): a planner, such as pase, that splits the operators of a replicated stage over its
       devices. The split is kept where it makes the mini-batch shorter.
     - states (cost=paper, cost=released): where stages may be cut: in the line (`chain`), at every downset
       (`antichain`: several sources hang on a virtual root), or where the published walk comes from the first
-      source (`first-source`).
+      source (`first-source`). None: cost=released `first-source`, cost=paper `chain`.
     - branches (cost=paper, cost=released): `joined` makes one unit of the operators of a branch (published as a
       step before the optimizer).
     - communication (cost=paper, cost=released): whether cuts cost time; None: as the model has it (paper
@@ -108,13 +111,23 @@ class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
     form: Literal["k", "bs"] = "k"
     execution: Literal["sequential", "graph"] = "sequential"
     replication: Replication = "any"
-    states: Literal["chain", "antichain", "first-source"] = "chain"
+    states: CutStates | None = None
     branches: Literal["kept", "joined"] = "kept"
     communication: Literal["charged", "free"] | None = None
     levels: Literal["flat", "nested"] = "flat"
     idle: bool = False
-    memory: Literal["p", "decreasing", "released"] = "decreasing"
+    memory: MemoryReading | None = None
     inner: str = ""
+
+    @property
+    def cut_states(self) -> CutStates:
+        """Where stages may be cut, under these options."""
+        return self.states or ("first-source" if self.cost == "released" else "chain")
+
+    @property
+    def memory_reading(self) -> MemoryReading:
+        """How memory is counted, under these options."""
+        return self.memory or ("released" if self.cost == "released" else "decreasing")
 
 
 @hookimpl

@@ -67,6 +67,32 @@ class CostTables:
         self.bandwidth = problem.cluster.flat(problem.cluster.size).bandwidth_bytes_s
 
     @cached_property
+    def shared_weights(self) -> bool:
+        """Whether several operators use one parameter: each then counts it, and the suite only one of them."""
+        used = [name for operator in self.problem.profile.graph.operators for name in operator.parameters]
+        return len(used) > len(set(used))
+
+    @cached_property
+    def exchanged(self) -> dict[tuple[int, ...], float]:
+        """Bytes a sample that stages exchange each way, at least, by the operators that make or read them."""
+        graph = self.problem.profile.graph
+        found: dict[tuple[int, ...], float] = {}
+        for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
+            ends = tuple(sorted({producer, *readers}))
+            least = min(tensor.forward_bytes_per_sample, tensor.gradient_bytes_per_sample)
+            if producer >= 0 and len(ends) > 1 and least > 0:
+                found[ends] = found.get(ends, 0.0) + least
+        return found
+
+    def buffered_samples(self, way: StageWay) -> int:
+        """Samples of each tensor that crosses, and of its gradient, that a device has buffers for, at least.
+
+        One of the two has the size of the stage's own micro-batch, the other that of the neighbour's, which has
+        one replica at least.
+        """
+        return way.samples + (-(-self.micro_batch // way.data_parallel) if self.own else way.samples)
+
+    @cached_property
     def choices(self) -> dict[int, list[list[Alternative | None]]]:
         """For each tensor-parallel degree the ways to run each operator; None is the plain one.
 

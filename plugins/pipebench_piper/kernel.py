@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.algorithms.downset_table import Words, contains, cut_by_both
+from pipebench.algorithms.downset_table import Words, boundary, contains, cut_by_both
 from pipebench.algorithms.jit import assign, kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench_piper.knapsack import choose, greedy, lagrange_bounds
@@ -40,6 +40,8 @@ class DownsetTables(NamedTuple):
     edges: (edges, 2) producer, consumer.
     into_each, out_each: (ways, edges, alternatives) bytes at the consumer's and at the producer's end.
     uniform: by degree, whether those do not depend on the alternative.
+    ends, sent, sent_cut, sent_sums: of algorithms.downset_table.boundary, bytes a sample of tensors that cross.
+    buffered: (ways,) samples of each that a device of the stage has buffers for.
     """
 
     rows: Words
@@ -69,6 +71,11 @@ class DownsetTables(NamedTuple):
     into_each: FloatArray
     out_each: FloatArray
     uniform: NDArray[np.bool_]
+    ends: Words
+    sent: FloatArray
+    sent_cut: Words
+    sent_sums: FloatArray
+    buffered: FloatArray
 
 
 class StageTimeCache(NamedTuple):
@@ -86,9 +93,17 @@ def inside(rows: Words, row: int, node: int) -> bool:
 
 
 @kernel
-def room_for(tables: DownsetTables, way: int, live: int, limit: float) -> float:
+def crossing_bytes(tables: DownsetTables, large: int, small: int) -> float:
+    """Bytes a sample of what crosses into or out of a stage."""
+    sums = tables.sent_sums
+    return float(boundary(tables.rows, tables.sent_cut, tables.ends, tables.sent, sums, large, small))
+
+
+@kernel
+def room_for(tables: DownsetTables, way: int, live: int, crossing: float, limit: float) -> float:
     """Bytes that the operators of a stage may take with `live` units in flight."""
-    return float(limit - (tables.every_once[way] + live * tables.every_live[way]))
+    besides = tables.every_once[way] + live * tables.every_live[way] + crossing * tables.buffered[way]
+    return float(limit - besides)
 
 
 @kernel
@@ -133,14 +148,14 @@ def stage_time(
     small: int,
     way: int,
     live: int,
-    limit: float,
+    room: float,
     to_the_end: bool,
     target: float,
     counters: IntArray,
 ) -> float:
     """Seconds of a stage with `live` units in flight on a device; a bound above `target` where that is one.
 
-    Inf where it does not fit.
+    room: bytes that its operators may take. Inf where they do not fit.
     """
     sets, ways = tables.work.shape[0], tables.devices.shape[0]
     # Units in flight never exceed the number of devices, which is far below 2^14 (cost_tables.MOST_DEVICES).
@@ -156,7 +171,6 @@ def stage_time(
         for a in range(count[i]):
             saved[i, a] = saved[i, a] * live + fixed[i, a]
     counters[2] += 1
-    room = room_for(tables, way, live, limit)
     known, price, _ = greedy(time, saved, count, room)
     least = known
     if to_the_end and known < np.inf and price > 0.0:
@@ -240,6 +254,7 @@ def reach(
             counters[0] += 1
             inner = -1
             crossing = 0.0
+            exchanged = -1.0
             for way in range(ways):
                 degree = tables.degree[way]
                 used = tables.devices[way]
@@ -263,7 +278,9 @@ def reach(
                         continue
                     counters[1] += 1
                     live = (total + tables.share[way] - 1) // tables.share[way]
-                    free = room_for(tables, way, live, limit)
+                    if exchanged < 0:
+                        exchanged = crossing_bytes(tables, large, small)
+                    free = room_for(tables, way, live, exchanged, limit)
                     least = (tables.least_saved[way, large] - tables.least_saved[way, small]) * live
                     least += tables.least_fixed[way, large] - tables.least_fixed[way, small]
                     if least * (1 - SLACK) > free:
@@ -273,7 +290,7 @@ def reach(
                     sure = fastest * (1 + SLACK) <= target and held * (1 + SLACK) <= free
                     if not (sure and tables.uniform[degree]):
                         seconds = stage_time(
-                            tables, memory, large, small, way, live, limit, to_the_end, target, counters
+                            tables, memory, large, small, way, live, free, to_the_end, target, counters
                         )
                         if seconds > target:
                             continue

@@ -6,8 +6,8 @@ from itertools import pairwise
 from math import gcd
 
 from pipebench.algorithms.downset_table import downset_table
+from pipebench.algorithms.fitting import excess_bytes, search_within
 from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
-from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -101,14 +101,18 @@ def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...], si
     )
 
 
-MOST_TRIES = 12
-"""memory=suite: searches with less and less memory."""
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """whole: the best of all that the search counts as fitting; none was passed over because it does not fit."""
+
+    plan: Plan
+    partition: DownsetPartition
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _DownsetCandidate:
-    plan: Plan
-    partition: DownsetPartition
+    found: _Fitting
     figures: CostTables
     score: int
 
@@ -138,13 +142,13 @@ def plan(problem: Problem, context: Context) -> PlanResult:
             context.check_deadline()
             if size not in searches:
                 figures = CostTables(problem, size, problem.pins.micro_batch is None)
-                searches[size] = DownsetSearch(figures, rows, options.choice == "exact")
+                searches[size] = DownsetSearch(figures, rows, options.choice == "exact", options.memory == "suite")
             made = _solve(problem, searches[size], limit_bytes, options, context)
             if made is None:
                 continue
-            time_ns = mini_batch_ns(problem, made[0], context) if len(candidates) > 1 else 0
+            time_ns = mini_batch_ns(problem, made.plan, context) if len(candidates) > 1 else 0
             if time_ns is not None:
-                found.append(_DownsetCandidate(*made, searches[size].figures, time_ns))
+                found.append(_DownsetCandidate(made, searches[size].figures, time_ns))
         if found:
             _count(searches, context)
             return _result(problem, min(found, key=lambda candidate: candidate.score), options, len(candidates))
@@ -158,29 +162,20 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 
 def _solve(
     problem: Problem, search: DownsetSearch, limit_bytes: int, options: PiperPlannerOptions, context: Context
-) -> tuple[Plan, DownsetPartition] | None:
-    planned = float(limit_bytes)
-    for _ in range(MOST_TRIES):
+) -> _Fitting | None:
+    def best(planned: float) -> _Fitting | None:
+        context.count("searches")
         partition = search.best(planned, context.out_of_time, problem.pins.pipeline == 1)
-        if partition is None:
-            return None
-        made = plan_of(search.figures, partition)
-        excess = _excess(problem, made, limit_bytes) if options.memory == "suite" else 0
-        if excess <= 0:
-            return made, partition
-        planned -= excess
-        context.count("memory_retries")
-    return None
+        whole = planned == limit_bytes
+        return None if partition is None else _Fitting(plan_of(search.figures, partition), partition, whole)
+
+    if options.memory == "piper":
+        return best(limit_bytes)
+    return search_within(limit_bytes, best, lambda found: _excess(problem, found.plan, limit_bytes))
 
 
 def _excess(problem: Problem, plan: Plan, limit_bytes: int) -> int:
-    """Bytes by which the suite's memory of some stage passes the limit, as many in flight as the plan says."""
-    model = CostModel(problem)
-    edges = model.messages(plan)
-    return max(
-        model.stage_memory(plan, position, edges).peak(stage.in_flight // stage.micro_batch) - limit_bytes
-        for position, stage in enumerate(plan.stages)
-    )
+    return excess_bytes(problem, plan, [limit_bytes] * len(plan.stages))
 
 
 def _reverse_graph(graph: OperatorGraph, linear: bool) -> list[list[int]]:
@@ -200,12 +195,16 @@ def _count(searches: dict[int, DownsetSearch], context: Context) -> None:
 
 
 def _result(problem: Problem, best: _DownsetCandidate, options: PiperPlannerOptions, tried: int) -> PlanResult:
-    proven = best.partition.proven and options.choice == "exact" and options.memory == "piper"
+    """With memory=suite the best is proven where the search counts no more than the suite and its plan fits."""
+    partition, plan = best.found.partition, best.found.plan
+    proven = partition.proven and options.choice == "exact" and best.found.whole
+    if options.memory == "suite":
+        proven &= not best.figures.shared_weights
     termination: Termination = "optimal" if proven and tried == 1 and options.states == "downsets" else "heuristic"
-    if best.partition.stopped:
+    if partition.stopped:
         termination = "limit"
-    notices = list(idle_devices(problem, best.plan))
-    excess = _excess(problem, best.plan, problem.cluster.memory_bytes)
+    notices = list(idle_devices(problem, plan))
+    excess = _excess(problem, plan, problem.cluster.memory_bytes)
     if excess > 0:
         notices.append(
             f"with transfer buffers the plan needs {excess} bytes more than there are: Piper's memory model has "
@@ -213,11 +212,13 @@ def _result(problem: Problem, best: _DownsetCandidate, options: PiperPlannerOpti
         )
     update_s = best.figures.formula.update_ns(0) / NS_PER_S
     return PlanResult(
-        plan=best.plan,
-        claimed_s=best.partition.seconds * best.figures.micro_batches + update_s,
-        claimed_native=best.partition.seconds,
+        plan=plan,
+        claimed_s=partition.seconds * best.figures.micro_batches + update_s,
+        claimed_native=partition.seconds,
         claimed_unit="s a micro-batch (slowest stage)",
-        bound_scope="slowest stage in Piper's model at this micro-batch" if termination == "optimal" else "",
+        bound_scope="slowest stage of what fits in Piper's model, at this micro-batch"
+        if termination == "optimal"
+        else "",
         termination=termination,
         notices=tuple(notices),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
 from pipebench.costs.quantise import IntArray
 from pipebench_piper.cost_tables import CostTables, StageWay
-from pipebench_piper.kernel import DownsetTables, StageTimeCache, reach, room_for, stage_choice
+from pipebench_piper.kernel import DownsetTables, StageTimeCache, crossing_bytes, reach, room_for, stage_choice
 from pipebench_piper.knapsack import choose
 from pipebench_piper.released_costs import crossing_s_for_a_byte
 
@@ -16,10 +16,10 @@ REMEMBERED = 1 << 18
 """Stage times kept between targets (24 bytes each)."""
 
 
-def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
+def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
     """The tables of a problem over its sets closed under successors, sorted by the work in them.
 
-    rows: the sets by size (algorithms.downset_table of the reversed graph).
+    rows: the sets by size (algorithms.downset_table of the reversed graph). buffers: whether stages have any.
     """
     ways = figures.ways
     each = [figures.of_way(way) for way in ways]
@@ -61,6 +61,9 @@ def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
         into.append(crossing[0])
         out.append(crossing[1])
         both.append(cut.sum(axis=0))
+    sent = figures.exchanged if buffers else {}
+    ends_of, values = node_sets(list(sent), figures.nodes), np.array(list(sent.values()), np.float64)
+    sent_cut = cut_edges(rows, ends_of)
     where = [degrees.index(way.tensor_parallel) for way in ways]
     price = [crossing_s_for_a_byte(way.data_parallel, figures.bandwidth) for way in ways]
     return DownsetTables(
@@ -91,6 +94,11 @@ def tables_of(figures: CostTables, rows: Words) -> DownsetTables:
         into_each=np.stack([ends[position][0] for position in where]),
         out_each=np.stack([ends[position][1] for position in where]),
         uniform=np.array(uniform),
+        ends=ends_of,
+        sent=values,
+        sent_cut=sent_cut,
+        sent_sums=downset_sums(sent_cut, values[None, :])[0] if len(values) else np.zeros(len(rows)),
+        buffered=np.array([figures.buffered_samples(way) for way in ways], np.float64),
     )
 
 
@@ -158,12 +166,12 @@ class DownsetPartition:
 
 
 class DownsetSearch:
-    """One problem at one micro-batch size, over its downsets."""
+    """One problem at one micro-batch size, over its downsets. buffers: whether stages have transfer buffers."""
 
-    def __init__(self, figures: CostTables, rows: Words, exact: bool) -> None:
+    def __init__(self, figures: CostTables, rows: Words, exact: bool, buffers: bool) -> None:
         self.figures = figures
         self.exact = exact
-        self.tables: DownsetTables = tables_of(figures, rows)
+        self.tables: DownsetTables = tables_of(figures, rows, buffers)
         sets, devices = len(self.tables.work), figures.problem.cluster.size
         self._flight = np.empty((sets, devices + 1), np.int64)
         self._link = np.zeros((sets, devices + 1, 3), np.int64)
@@ -243,7 +251,7 @@ class DownsetSearch:
             way = figures.ways[number]
             members, time, saved, fixed, count = stage_choice(tables, at, behind, number)
             live = -(-total // way.share)
-            room = room_for(tables, number, live, limit_bytes)
+            room = room_for(tables, number, live, crossing_bytes(tables, at, behind), limit_bytes)
             seconds, _, choice = choose(time, saved * live + fixed, count, room, self.exact)
             parts.append(
                 DownsetStage(tuple(map(int, members)), way, tuple(map(int, choice)), total, float(seconds))

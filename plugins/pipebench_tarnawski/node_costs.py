@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 from pipebench_tarnawski.released_costs import latency_s, output_s
@@ -15,9 +14,8 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class NodeCosts:
-    """Nodes (sets of operators) with their latencies in s and bytes; outputs as node sets with seconds to send.
+    """Nodes (sets of operators) with their latencies in s; outputs as node sets with seconds to send.
 
-    size: what a node adds to `every_load_bytes`.
     foreign: 1 for nodes that no accelerator runs.
     successors: of each node, by colour class where the profile has them (the order in which the released program
         follows them).
@@ -26,7 +24,6 @@ class NodeCosts:
     members: tuple[tuple[int, ...], ...]
     latency: FloatArray
     cpu_latency: FloatArray
-    size: FloatArray
     foreign: FloatArray
     successors: list[list[int]]
     outputs: dict[tuple[int, ...], float]
@@ -37,33 +34,18 @@ def accelerator_type(problem: Problem) -> str:
     return next((name for name in problem.cluster.devices if name != CPU), problem.cluster.devices[0])
 
 
-def every_load_bytes(problem: Problem) -> int:
-    """What every accelerator with a load holds, whatever the load: with one micro-batch, as sizes count."""
-    return Formula(problem.regime, problem.mini_batch).every_stage().peak(1)
-
-
-def node_costs(problem: Problem, micro_batch: int, limit_bytes: int) -> NodeCosts:
+def node_costs(problem: Problem, micro_batch: int, weightless: NDArray[np.bool_]) -> NodeCosts:
     """Figures of one micro-batch; operators that cost nothing and hang on one other are merged with it.
 
-    Where memory may bind, only those without bytes are merged.
-
-    The bytes of an operator: state of its weights and what it saves of one micro-batch. limit_bytes: of the
-    operators on one accelerator.
+    weightless: operators that may be merged, those whose place never matters to memory.
     """
     graph = problem.profile.graph
     name = accelerator_type(problem)
     latency = latency_s(problem, name, micro_batch)
     cpu = latency_s(problem, CPU, micro_batch) if CPU in problem.cluster.devices else latency * 0 + np.inf
-    operators = problem.profile.on(name).operators
-    formula = Formula(problem.regime, problem.mini_batch)
-    weights = np.array([sum(graph.parameter_bytes[p] for p in op.parameters) for op in graph.operators], np.int64)
-    saved: FloatArray = np.array([costs.saved_bytes_per_sample for costs in operators]) * micro_batch
-    state = formula.state_bytes(weights, 1) - formula.state_bytes(0, 1)
-    size: FloatArray = state + (formula.live_bytes(saved) - formula.live_bytes(0))
     foreign = np.array([float(operator.attributes.get("cpu_only", 0)) for operator in graph.operators])
     outputs = output_s(problem, micro_batch)
-    light = (size == 0) | (size.sum() <= limit_bytes)
-    light &= (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
+    light = weightless & (latency < 1e-9) & ((cpu < 1e-9) | ~np.isfinite(cpu))
     home = _merge_targets(graph.successors, light, outputs)
     roots = sorted(set(home))
     node_of = {root: node for node, root in enumerate(roots)}
@@ -85,7 +67,6 @@ def node_costs(problem: Problem, micro_batch: int, limit_bytes: int) -> NodeCost
         members=members,
         latency=total(latency),
         cpu_latency=total(cpu),
-        size=total(size),
         foreign=total(foreign),
         successors=[sorted(later - {node}, key=rank.__getitem__) for node, later in enumerate(after)],
         outputs=merged,

@@ -1,5 +1,11 @@
 """The planner `tarnawski`: loads of accelerators and CPUs as the stages of a pipeline."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from pipebench.algorithms.fitting import excess_bytes, search_within
+from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S
@@ -8,13 +14,22 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_tarnawski.node_costs import CPU, every_load_bytes, node_costs
+from pipebench_tarnawski.memory import memory_tables, operator_bytes
+from pipebench_tarnawski.node_costs import CPU, node_costs
 from pipebench_tarnawski.plugin import TarnawskiPlannerOptions
 from pipebench_tarnawski.search import COUNTERS, LoadSearch, LoadSplit
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What loads may hold: bytes of a CPU and of an accelerator; one: a single micro-batch is in flight."""
+
+    limits: tuple[float, float]
+    one: bool
+
+
 def plan(problem: Problem, context: Context) -> PlanResult:
-    """The split of the smallest largest load.
+    """The split of the smallest largest load among those that fit, at the largest micro-batch that has one.
 
     Raises UnsupportedProblem for pins that it cannot honour and for too many downsets, InfeasibleProblem when
     nothing fits.
@@ -22,43 +37,127 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     options = context.options
     assert isinstance(options, TarnawskiPlannerOptions)
     refuse_unsupported(problem)
-    kinds = problem.cluster.devices
-    accelerators = [device for device, kind in enumerate(kinds) if kind != CPU]
-    cpus = [device for device, kind in enumerate(kinds) if kind == CPU]
-    size = micro_batch(problem)
-    every = every_load_bytes(problem)
-    limits = [limit_bytes - every for limit_bytes in memory_limits(problem, accelerators or None)]
-    search = LoadSearch(
-        node_costs(problem, size, limits[0]),
-        options.linearize,
-        options.max_downsets,
-        "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the search "
-        "grows with its square)",
+    tried: dict[int, _SizeSearch] = {}
+    for room in _rooms(problem, options):
+        for size in _sizes(problem, options):
+            context.check_deadline()
+            if size not in tried:
+                tried[size] = _SizeSearch(problem, size, options, context)
+            split, exact = tried[size].best(room, context)
+            if split is not None:
+                scope = _scope(room, options) if exact else ""
+                return _result(problem, split, size, scope)
+    raise InfeasibleProblem(
+        f"tarnawski finds no split of the operators over {len(_accelerators(problem))} accelerators and "
+        f"{len(_cpus(problem))} CPUs that fits (memory={options.memory}, "
+        f"micro-batch {', '.join(map(str, tried))})",
+        "use more devices or memory",
     )
-    context.count("downsets", search.downsets)
-    split = None
-    for limit_bytes in limits:
-        split = split or search.best(len(accelerators), len(cpus), limit_bytes, context.out_of_time)
-    for name, amount in zip(COUNTERS, search.counters, strict=True):
-        context.count(name, int(amount))
-    if split is None:
-        raise InfeasibleProblem(
-            f"tarnawski finds no split of the operators over {len(accelerators)} accelerators and "
-            f"{len(cpus)} CPUs "
-            f"whose sizes fit (micro-batch {size})",
-            "use more devices or memory",
+
+
+def _rooms(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[_Room]:
+    """What to plan for, in the order to try: less the reserve, then the whole memory.
+
+    async: with as many in flight as 1F1B holds, then with the one that 1F1B* needs at least.
+    """
+    accelerators, cpus = _accelerators(problem), _cpus(problem)
+    of_accelerators = memory_limits(problem, accelerators or None)
+    of_cpus = memory_limits(problem, cpus or None)
+    released = options.memory == "released"
+    for one in (False, True) if problem.regime.mode == "async" and not released else (released,):
+        for limit, cpu_limit in zip(of_accelerators, of_cpus, strict=True):
+            yield _Room((inf if released else float(cpu_limit), float(limit)), one)
+
+
+class _SizeSearch:
+    """The search at one micro-batch."""
+
+    def __init__(self, problem: Problem, size: int, options: TarnawskiPlannerOptions, context: Context) -> None:
+        self.problem, self.size, self.options = problem, size, options
+        self.amounts = operator_bytes(problem, size, options.memory)
+        needed = self.amounts.most(min(problem.cluster.size, problem.mini_batch // size))
+        room = next(_rooms(problem, options))
+        self.roomy = bool((needed <= room.limits).all())
+        self.search = LoadSearch(
+            node_costs(problem, size, self.amounts.nothing | self.roomy),
+            options.linearize,
+            options.max_downsets,
+            "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the "
+            "search grows with its square)",
         )
-    made = _plan(problem, split, size, accelerators, cpus)
-    proven = not options.linearize and not split.stopped
+        context.count("downsets", self.search.downsets)
+
+    def best(self, room: _Room, context: Context) -> tuple[LoadSplit | None, bool]:
+        """The split of the smallest largest load that fits (None where none does), and whether it is that.
+
+        Bytes of weights are rounded for each parameter here and for each load by the suite. Where that makes a
+        difference, what fits is searched for with less memory.
+        """
+        problem, search = self.problem, self.search
+        most_live = 1 if room.one else problem.mini_batch // self.size
+        memory = memory_tables(problem, search.figures, self.amounts, search.tables.rows, most_live)
+        if self.roomy:
+            memory = memory._replace(plain=True)
+        before = search.counters.copy()
+        exact = not self.options.linearize
+
+        def within(limit_bytes: float) -> LoadSplit | None:
+            nonlocal exact
+            less = room.limits[1] - limit_bytes
+            exact &= less == 0
+            limits = (room.limits[0] - less, limit_bytes)
+            return search.best(
+                len(_accelerators(problem)), len(_cpus(problem)), memory, limits, context.out_of_time
+            )
+
+        def over(split: LoadSplit) -> int:
+            if self.options.memory == "released":
+                return 0
+            made = _plan(problem, split, self.size)
+            limits = [int(room.limits[0 if load.cpu else 1]) for load in split.loads]
+            live = [1] * len(split.loads) if room.one else None
+            return excess_bytes(problem, made, limits, live)
+
+        found = search_within(room.limits[1], within, over)
+        for name, amount in zip(COUNTERS, search.counters - before, strict=True):
+            context.count(name, int(amount))
+        return found, exact and found is not None and not found.stopped
+
+
+def _scope(room: _Room, options: TarnawskiPlannerOptions) -> str:
+    if options.memory == "released":
+        return "largest load in Tarnawski's model at this micro-batch"
+    flight = "one micro-batch" if room.one else "what 1F1B holds"
+    return f"largest load in Tarnawski's model, of splits that fit with {flight} in flight, at this micro-batch"
+
+
+def _result(problem: Problem, split: LoadSplit, size: int, scope: str) -> PlanResult:
+    made = _plan(problem, split, size)
     return PlanResult(
         plan=made,
         claimed_s=split.seconds * (problem.mini_batch // size) + _update_s(problem, size),
         claimed_native=split.seconds * 1e3,
         claimed_unit="ms a micro-batch (largest load)",
-        bound_scope="largest load in Tarnawski's model at this micro-batch" if proven else "",
-        termination="limit" if split.stopped else "optimal" if proven else "heuristic",
+        bound_scope=scope,
+        termination="limit" if split.stopped else "optimal" if scope else "heuristic",
         notices=idle_devices(problem, made),
     )
+
+
+def _accelerators(problem: Problem) -> list[int]:
+    return [device for device, kind in enumerate(problem.cluster.devices) if kind != CPU]
+
+
+def _cpus(problem: Problem) -> list[int]:
+    return [device for device, kind in enumerate(problem.cluster.devices) if kind == CPU]
+
+
+def _sizes(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[int]:
+    """The largest micro-batch first; smaller ones for memory=suite alone, those whose times are known."""
+    first = micro_batch(problem)
+    yield first
+    if options.memory == "suite" and problem.pins.micro_batch is None:
+        yield from (size for size in reversed(micro_batch_candidates(problem)) if size < first)
 
 
 def refuse_unsupported(problem: Problem) -> None:
@@ -95,8 +194,8 @@ def _update_s(problem: Problem, size: int) -> float:
     return update_ns / NS_PER_S
 
 
-def _plan(problem: Problem, split: LoadSplit, size: int, accelerators: list[int], cpus: list[int]) -> Plan:
-    free, idle = iter(accelerators), iter(cpus)
+def _plan(problem: Problem, split: LoadSplit, size: int) -> Plan:
+    free, idle = iter(_accelerators(problem)), iter(_cpus(problem))
     operators = problem.profile.graph.operators
     stages = tuple(
         Stage(

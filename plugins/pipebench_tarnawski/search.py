@@ -8,7 +8,7 @@ import numpy as np
 
 from pipebench.algorithms.downset_table import cut_edges, downset_sums, downset_table, node_sets
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_tarnawski.kernel import LoadTables, load_between, reach
+from pipebench_tarnawski.kernel import ON_ACCELERATOR, ON_CPU, LoadTables, MemoryTables, load_between, reach
 from pipebench_tarnawski.node_costs import NodeCosts
 
 PRECISION = 1e-9
@@ -35,15 +35,15 @@ class LoadSplit:
 
 
 class LoadSearch:
-    """The downsets of one problem. order: cut this order of the nodes only.
+    """The downsets of one problem. linear: cut one order of the nodes only.
 
     Raises UnsupportedProblem, with `hint`, when there are more than `most` downsets.
     """
 
     def __init__(self, figures: NodeCosts, linear: bool, most: int, hint: str) -> None:
         self.figures = figures
-        successors = _chain(figures.successors) if linear else figures.successors
-        rows = downset_table(successors, most, hint)
+        before = _reverse(_chain(figures.successors) if linear else figures.successors)
+        rows = downset_table(before, most, hint)
         sums = downset_sums(
             rows,
             np.stack(
@@ -51,13 +51,12 @@ class LoadSearch:
                     figures.latency,
                     figures.cpu_latency,
                     np.minimum(figures.latency, figures.cpu_latency),
-                    figures.size,
                     figures.foreign,
                     np.ones(len(figures.members)),
                 ]
             ),
         )
-        order = np.lexsort((sums[5], sums[0]))
+        order = np.lexsort((sums[4], sums[0]))
         rows = np.ascontiguousarray(rows[order])
         sums = np.ascontiguousarray(sums[:, order])
         edges = node_sets(list(figures.outputs), len(figures.members))
@@ -74,22 +73,26 @@ class LoadSearch:
             load=sums[0],
             cpu_load=sums[1],
             least=sums[2],
-            size=sums[3],
-            foreign=sums[4],
-            by_cpu=np.lexsort((sums[5], sums[1])),
+            foreign=sums[3],
+            by_cpu=np.lexsort((sums[4], sums[1])),
         )
 
     def best(
-        self, accelerators: int, cpus: int, limit_bytes: float, out_of_time: Callable[[], bool]
+        self,
+        accelerators: int,
+        cpus: int,
+        memory: MemoryTables,
+        limits: tuple[float, float],
+        out_of_time: Callable[[], bool],
     ) -> LoadSplit | None:
-        """The split of the smallest largest load; None where none fits in memory."""
+        """The split of the smallest largest load; None where none fits. limits: of a CPU, of an accelerator."""
         used = np.empty((cpus + 1, self.downsets), np.int64)
         link = np.zeros((cpus + 1, self.downsets, 2), np.int64)
+        bytes_each: FloatArray = np.array(limits, np.float64)
 
         def below(target: float) -> tuple[Load, ...] | None:
-            used[0, -1] = accelerators
-            found = reach(self.tables, target, limit_bytes, used, link, self.counters)
-            return self._loads(link, cpus) if found else None
+            here = reach(self.tables, memory, target, bytes_each, accelerators, used, link, self.counters)
+            return self._loads(link, int(here)) if here >= 0 else None
 
         figures = self.figures
         fastest: FloatArray = np.where(figures.foreign > 0, np.inf, figures.latency)
@@ -118,22 +121,20 @@ class LoadSearch:
                 descend = high - low < high / 50
         return LoadSplit(loads, _largest(loads), False)
 
-    def _loads(self, link: IntArray, cpus: int) -> tuple[Load, ...]:
-        at, here = self.downsets - 1, cpus
+    def _loads(self, link: IntArray, here: int) -> tuple[Load, ...]:
+        at = self.downsets - 1
         loads = []
         while at > 0:
             behind, kind = (int(value) for value in link[here, at])
-            if kind != 2:
-                seconds = (
-                    load_between(self.tables, at, behind)
-                    if kind == 1
-                    else self.tables.cpu_load[at] - self.tables.cpu_load[behind]
-                )
-                loads.append(Load(self._between(at, behind), kind == 0, float(seconds)))
-            if kind != 1:
-                here -= 1
+            seconds = (
+                load_between(self.tables, at, behind)
+                if kind == ON_ACCELERATOR
+                else self.tables.cpu_load[at] - self.tables.cpu_load[behind]
+            )
+            loads.append(Load(self._between(at, behind), kind == ON_CPU, float(seconds)))
+            here -= kind == ON_CPU
             at = behind
-        return tuple(reversed(loads))
+        return tuple(loads)
 
     def _between(self, large: int, small: int) -> tuple[int, ...]:
         rows = self.tables.rows
@@ -147,6 +148,14 @@ class LoadSearch:
 
 def _largest(loads: tuple[Load, ...]) -> float:
     return max(load.seconds for load in loads)
+
+
+def _reverse(successors: list[list[int]]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in successors]
+    for node, after in enumerate(successors):
+        for each in after:
+            before[each].append(node)
+    return before
 
 
 def _chain(successors: list[list[int]]) -> list[list[int]]:

@@ -14,14 +14,16 @@ from tests.plugins.tarnawski.test_published import problem
 @pytest.mark.parametrize("choice", ["greedy", "exact"])
 def test_piper_bert_on_64(benchmark, choice) -> None:  # type: ignore[no-untyped-def]
     asked = on_cluster(published("bert32a100"), 64, 8 * GIB, 1920)
-    benchmark(lambda: piper(asked, context(PiperPlannerOptions(choice=choice))))
+    benchmark(lambda: piper(asked, context(PiperPlannerOptions(memory="piper", choice=choice))))
 
 
 def test_piper_gnmt_on_4(benchmark) -> None:  # type: ignore[no-untyped-def]
     asked = on_cluster(published("gnmt"), 4, 2.5 * GIB, 256)
-    benchmark.pedantic(lambda: piper(asked, context(PiperPlannerOptions())), warmup_rounds=1, rounds=2)
+    benchmark.pedantic(
+        lambda: piper(asked, context(PiperPlannerOptions(memory="piper"))), warmup_rounds=1, rounds=2
+    )
 
 
 def test_tarnawski_bert_training(benchmark) -> None:  # type: ignore[no-untyped-def]
     asked = problem("OperatorGraphs/bert_l-3_training", 3)
-    benchmark(lambda: tarnawski(asked, context(TarnawskiPlannerOptions())))
+    benchmark(lambda: tarnawski(asked, context(TarnawskiPlannerOptions(memory="released"))))

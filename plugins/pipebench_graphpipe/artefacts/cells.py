@@ -15,7 +15,7 @@ BY_TARGET = Contender("bs", "PipeDream bs", "pipedream[form=bs]", 5, "PD bs")
 LEVELS = Contender("level", "PipeDream k, level order", "pipedream[order=level]", 7, "level")
 GRAPH = Contender("graph", "PipeDream+graph", "pipedream[execution=graph]", 3, "PD+G")
 DATA = Contender("data", "data parallel", "data-parallel", 4, "DP")
-PIPER = Contender("piper", "Piper", "piper", 7, "Piper")
+PIPER = Contender("piper", "Piper", "piper[memory=piper]", 7, "Piper")
 
 GRAPHPIPES = (PAPER, BEST)
 SEQUENTIAL = (BY_COUNT, BY_TARGET)

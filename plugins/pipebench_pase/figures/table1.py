@@ -9,9 +9,9 @@ from pipebench.domain.artefact import Cell, Claim, Curve, Figure, Finding, Panel
 from pipebench.domain.row import Row
 from pipebench_pase.figures.cells import DEVICES, FEW, MODELS, Grid, Place, cells, lost_lines, no_cells, read_grid
 
-BREADTH = Contender("breadth-first", "breadth-first", "pase[ordering=breadth-first]", 0)
-WALK = Contender("mcmc", "FlexFlow-like walk", "mcmc", 1)
-OURS = Contender("pase", "GenerateSeq", "pase", 2)
+BREADTH = Contender("breadth-first", "breadth-first", "pase[memory=ignored,ordering=breadth-first]", 0)
+WALK = Contender("mcmc", "FlexFlow-like walk", "mcmc[memory=ignored]", 1)
+OURS = Contender("pase", "GenerateSeq", "pase[memory=ignored]", 2)
 CONTENDERS = (BREADTH, WALK, OURS)
 PATHS, DENSE = ("alexnet", "rnnlm"), ("inception_v3", "transformer")
 PAPER_S: dict[str, dict[int, float]] = {

@@ -8,7 +8,7 @@ from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Result
 from pipebench.domain.row import Row
 from pipebench_pase.figures.cells import Grid, Place, cells, lost_lines, no_cells, read_grid
 
-OURS = Contender("pase", "PaSE", "pase[describe=true]", 0)
+OURS = Contender("pase", "PaSE", "pase[describe=true,memory=ignored]", 0)
 DEVICES = 32
 WHERE = "section IV-C, table II"
 Splits = Mapping[str, Mapping[str, int]]

@@ -106,22 +106,22 @@ def test_the_limit_is_the_suites_memory_whatever_that_is(world: str) -> None:
 
 def test_the_limit_is_the_suites_memory() -> None:
     given = problem("alexnet", 4)
-    free = pase(given)
+    free = pase(given, memory="ignored")
     needed = fullest(given, free.plan)
 
     def with_memory(bytes_each: int) -> Problem:
         kind = DeviceType(name="gpu", memory_bytes=bytes_each)
         return msgspec.structs.replace(given, cluster=msgspec.structs.replace(given.cluster, types=(kind,)))
 
-    roomy = pase(with_memory(needed), memory="limit")
+    roomy = pase(with_memory(needed))
     assert roomy.claimed_native == free.claimed_native
     tight = with_memory(needed - 1)
-    limited = pase(tight, memory="limit")
+    limited = pase(tight)
     assert fullest(tight, limited.plan) < needed
     assert limited.claimed_native > free.claimed_native  # type: ignore[operator]
     assert limited.termination == "optimal"
     with pytest.raises(InfeasibleProblem, match="bytes on each device for 128 samples at once"):
-        pase(with_memory(1000), memory="limit")
+        pase(with_memory(1000))
 
 
 def test_a_pinned_micro_batch_is_run_as_often_as_it_takes() -> None:

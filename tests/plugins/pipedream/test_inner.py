@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pipebench.check import check_schedule
-from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
@@ -58,6 +58,18 @@ def test_without_gain_the_plan_stays() -> None:
     inside = plan(given, context(PipeDreamPlannerOptions(inner="pase")))
     assert inside.plan == plain.plan
     assert inside.notices[-1].startswith("0 of 0")
+
+
+def test_a_stage_that_the_inner_planner_cannot_fit_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Stage:
+        raise InfeasibleProblem("too little memory")
+
+    given = language_model(4)
+    plain = plan(given, context(PipeDreamPlannerOptions()))
+    monkeypatch.setattr("pipebench_pipedream.inner._inside", refuse)
+    inside = plan(given, context(PipeDreamPlannerOptions(inner="pase")))
+    assert inside.plan == plain.plan
+    assert inside.notices[-1].startswith("0 of 2 replicated stages")
 
 
 def test_a_stage_is_a_problem_of_its_own() -> None:

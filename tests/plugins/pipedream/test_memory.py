@@ -11,11 +11,11 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.formats.clusters import load_cluster
 from pipebench.formats.profiles.files import read_profile
-from pipebench_pipedream.intervals import IntervalCosts, MemoryReading
+from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.planner import replica_choices
-from pipebench_pipedream.plugin import PipeDreamPlannerOptions, pipebench_planners
+from pipebench_pipedream.plugin import MemoryReading, PipeDreamPlannerOptions, pipebench_planners
 from tests.builders import chain_problem, cluster
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
 from tests.plugins.running import context, scheduled

@@ -51,6 +51,18 @@ def test_table(model: str, devices: int, mode: str, seconds: str, replicas: str)
         assert "-".join(str(stage.data_parallel) for stage in result.plan.stages) == replicas
 
 
+PLAIN = [row for row in ROWS if "(" not in row[0] and (row[2] == "default" or row[2].startswith("mem"))]
+
+
+@pytest.mark.parametrize(("model", "devices", "mode", "seconds", "replicas"), PLAIN)
+def test_no_other_option_is_needed(model: str, devices: int, mode: str, seconds: str, replicas: str) -> None:
+    problem = shared_problem(model, devices, memory_of(mode))
+    result = pipedream(problem, context(PipeDreamPlannerOptions(cost="released")))
+    assert f"{result.claimed_native:.6f}" == seconds
+    assert "-".join(str(stage.data_parallel) for stage in result.plan.stages) == replicas
+    assert not any("memory was not checked" in notice for notice in result.notices)
+
+
 @pytest.mark.parametrize(("model", "machines", "bandwidths", "mode", "seconds"), NESTED)
 def test_levels(
     model: str, machines: tuple[int, ...], bandwidths: tuple[float, ...], mode: str, seconds: str

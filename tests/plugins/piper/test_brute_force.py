@@ -92,33 +92,42 @@ def partitions(problem: Problem) -> Iterator[list[list[int]]]:
                 yield [[node for node in range(nodes) if home[node] == stage] for stage in range(stages)]
 
 
+def stage_seconds(problem: Problem, stage: list[int], ways: tuple[Alternative, ...], d: int) -> float:
+    """Seconds of a micro-batch of a stage of d replicas under these choices."""
+    graph, batch = problem.profile.graph, problem.mini_batch
+    bandwidth = problem.cluster.levels[0].bandwidth_bytes_s
+    seconds = 0.0
+    for node, way in zip(stage, ways, strict=True):
+        sent = 0.0
+        for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
+            crossing = 2 * tensor.forward_bytes_per_sample + 2 * sum(way.boundary_bytes.get(tensor.name, ()))
+            if node == producer:
+                sent += crossing * sum(reader not in stage for reader in readers)
+            elif node in readers and producer not in stage:
+                sent += crossing
+        seconds += (way.forward_s[0] + way.backward_s[0]) / d + sent / d / bandwidth
+        seconds += 4 * (d - 1) * way.parameter_bytes / d / batch / bandwidth
+    return seconds
+
+
+def offered_at(problem: Problem, stage: list[int], t: int) -> Iterator[tuple[Alternative, ...]]:
+    """All choices of a stage at a degree of tensor parallelism."""
+    operators = problem.profile.costs[0].operators
+    return product(*([a for a in operators[node].alternatives if a.tensor_parallel == t] for node in stage))
+
+
 def best_stage(problem: Problem, stage: list[int], t: int, d: int, total: int, every: Amounts) -> float:
     """The least seconds of one stage over all choices; total: sum of the degrees from it on.
 
     every: bytes that each stage holds, once and for each unit in flight.
     """
-    graph, batch = problem.profile.graph, problem.mini_batch
-    bandwidth = problem.cluster.levels[0].bandwidth_bytes_s
-    offered = [
-        [a for a in problem.profile.costs[0].operators[node].alternatives if a.tensor_parallel == t]
-        for node in stage
-    ]
     best = float("inf")
-    for ways in product(*offered):
-        seconds, held = 0.0, float(every[0] + every[1] * -(-total // d))
-        for node, way in zip(stage, ways, strict=True):
-            sent = 0.0
-            for tensor, producer, readers in zip(graph.tensors, graph.producers, graph.consumers, strict=True):
-                crossing = 2 * tensor.forward_bytes_per_sample + 2 * sum(way.boundary_bytes.get(tensor.name, ()))
-                if node == producer:
-                    sent += crossing * sum(reader not in stage for reader in readers)
-                elif node in readers and producer not in stage:
-                    sent += crossing
-            seconds += (way.forward_s[0] + way.backward_s[0]) / d + sent / d / bandwidth
-            seconds += 4 * (d - 1) * way.parameter_bytes / d / batch / bandwidth
+    for ways in offered_at(problem, stage, t):
+        held = float(every[0] + every[1] * -(-total // d))
+        for way in ways:
             held += way.saved_bytes_per_sample * -(-total // d) + 2 * way.parameter_bytes + way.fixed_bytes
         if held <= problem.cluster.memory_bytes:
-            best = min(best, seconds)
+            best = min(best, stage_seconds(problem, stage, ways, d))
     return best
 
 
@@ -144,9 +153,9 @@ def test_exact_choice_is_the_optimum(seed: int) -> None:
     expected = brute_force(problem)
     if expected == float("inf"):
         with pytest.raises(InfeasibleProblem):
-            piper(problem, context(PiperPlannerOptions()))
+            piper(problem, context(PiperPlannerOptions(memory="piper")))
         return
-    found = piper(problem, context(PiperPlannerOptions()))
+    found = piper(problem, context(PiperPlannerOptions(memory="piper")))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert check_plan(problem, found.plan).status == "valid"
 
@@ -159,9 +168,9 @@ def test_exact_choice_is_the_optimum_where_every_stage_holds_more(seed: int, wor
     with altered(world, state_bytes=30, live_bytes=20, update_ns=7_000_000_000):
         if expected == float("inf"):
             with pytest.raises(InfeasibleProblem):
-                piper(problem, context(PiperPlannerOptions()))
+                piper(problem, context(PiperPlannerOptions(memory="piper")))
             return
-        found = piper(problem, context(PiperPlannerOptions()))
+        found = piper(problem, context(PiperPlannerOptions(memory="piper")))
     assert found.claimed_native == pytest.approx(expected, rel=1e-8)
     assert found.claimed_native is not None
     update = 7.0 if world == "all" else 0.0
@@ -199,7 +208,7 @@ def wide(pins: Pins | None = None) -> Problem:
 
 def test_two_to_the_31_downsets() -> None:
     with pytest.raises(UnsupportedProblem, match="40001 counted so far") as caught:
-        piper(wide(), context(PiperPlannerOptions()))
+        piper(wide(), context(PiperPlannerOptions(memory="piper")))
     assert "piper[states=linear]" in str(caught.value)
     found = piper(wide(), context(PiperPlannerOptions(states="linear")))
     assert check_plan(wide(), found.plan).status == "valid"

@@ -19,7 +19,7 @@ def test_a_plan_of_unequal_replicas_does_not_wait_for_itself() -> None:
     problem = chain_problem(
         [10, 40, 10], [20, 80, 20], cluster(6), weights=[10**6, 0, 10**6], mode="sync", mini_batch=48
     )
-    made = plan(problem, context(PiperPlannerOptions())).plan
+    made = plan(problem, context(PiperPlannerOptions(memory="piper"))).plan
     assert [stage.data_parallel for stage in made.stages] == [1, 4, 1]
     assert [stage.in_flight for stage in made.stages] == [8, 8, 1]
     assert check_schedule(problem, made, scheduled(problem, made)).status == "valid"

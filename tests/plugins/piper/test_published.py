@@ -36,7 +36,7 @@ def test_bert(
     devices: int, memory: float, batch: int, bandwidth: float, pins: dict[str, Any], printed: str, choice: Any
 ) -> None:
     problem = on_cluster(published("bert32a100"), devices, memory, batch, bandwidth, **pins)
-    found = piper(problem, context(PiperPlannerOptions(choice=choice)))
+    found = piper(problem, context(PiperPlannerOptions(memory="piper", choice=choice)))
     assert found.claimed_native is not None
     assert f"{found.claimed_native:.6g}" == printed
     assert found.claimed_s == pytest.approx(found.claimed_native * batch)
@@ -45,14 +45,14 @@ def test_bert(
 
 def test_bert_does_not_fit() -> None:
     with pytest.raises(InfeasibleProblem, match="no stages on 8 devices"):
-        piper(on_cluster(published("bert32a100"), 8, 2 * GIB, 1920), context(PiperPlannerOptions()))
+        piper(on_cluster(published("bert32a100"), 8, 2 * GIB, 1920), context(PiperPlannerOptions(memory="piper")))
 
 
 def test_gnmt_that_the_released_program_does_not_finish() -> None:
     # 17914 downsets. Without a memory limit four replicas of everything win: the times are summed in
     # milliseconds, the bandwidth is in bytes a second.
     problem = on_cluster(published("gnmt"), 4, 80 * GIB, 256)
-    ctx = context(PiperPlannerOptions(choice="greedy"))
+    ctx = context(PiperPlannerOptions(memory="piper", choice="greedy"))
     found = piper(problem, ctx)
     assert ctx.counters["downsets"] == 17914
     assert found.claimed_native is not None
@@ -92,7 +92,7 @@ def longer(layers: int) -> bytes:
 @pytest.mark.parametrize("choice", ["greedy", "exact"])
 def test_bert_of_64_layers(choice: Any) -> None:
     profile = read(longer(64), "bert64.json", PiperOptions())
-    ctx = context(PiperPlannerOptions(choice=choice))
+    ctx = context(PiperPlannerOptions(memory="piper", choice=choice))
     found = piper(on_cluster(profile, 64, 8 * GIB, 1920), ctx)
     assert ctx.counters["downsets"] == 75
     assert f"{found.claimed_native:.6g}" == "0.0435713"

@@ -106,9 +106,9 @@ def test_the_optimum(seed: int) -> None:
     expected = brute_force(problem, gpus, cpus)
     if expected == float("inf"):
         with pytest.raises(InfeasibleProblem):
-            tarnawski(problem, context(TarnawskiPlannerOptions()))
+            tarnawski(problem, context(TarnawskiPlannerOptions(memory="released")))
         return
-    found = tarnawski(problem, context(TarnawskiPlannerOptions()))
+    found = tarnawski(problem, context(TarnawskiPlannerOptions(memory="released")))
     assert found.claimed_native == pytest.approx(expected * 1e3, rel=1e-7, abs=1e-15)
     assert check_plan(problem, found.plan).status == "valid"
     verdict = check_schedule(problem, found.plan, scheduled(problem, found.plan))
@@ -124,9 +124,9 @@ def test_the_optimum_where_every_stage_holds_more(seed: int, world: str) -> None
     with altered(world, state_bytes=25, live_bytes=10, update_ns=9_000):
         if expected == float("inf"):
             with pytest.raises(InfeasibleProblem):
-                tarnawski(problem, context(TarnawskiPlannerOptions()))
+                tarnawski(problem, context(TarnawskiPlannerOptions(memory="released")))
             return
-        found = tarnawski(problem, context(TarnawskiPlannerOptions()))
+        found = tarnawski(problem, context(TarnawskiPlannerOptions(memory="released")))
     assert found.claimed_native == pytest.approx(expected * 1e3, rel=1e-7, abs=1e-15)
     update_s = 9e-6 if world in ("update", "all") else 0.0
     assert found.claimed_s == pytest.approx(expected * 4 + update_s, rel=1e-7, abs=1e-15)
@@ -135,7 +135,7 @@ def test_the_optimum_where_every_stage_holds_more(seed: int, world: str) -> None
 def test_too_many_downsets() -> None:
     problem = dag_problem([1] * 31, [1] * 31, [], cluster(4))
     with pytest.raises(UnsupportedProblem, match="60001 counted so far") as caught:
-        tarnawski(problem, context(TarnawskiPlannerOptions()))
+        tarnawski(problem, context(TarnawskiPlannerOptions(memory="released")))
     assert "tarnawski[linearize=true]" in str(caught.value)
-    found = tarnawski(problem, context(TarnawskiPlannerOptions(linearize=True)))
+    found = tarnawski(problem, context(TarnawskiPlannerOptions(memory="released", linearize=True)))
     assert check_plan(problem, found.plan).status == "valid"

@@ -66,7 +66,12 @@ def test_search_times_are_of_warm_searches() -> None:
         "pipedream[execution=graph]"
     }
     planners = {cell.planner for cell in SearchTimes().suite(full=False)}
-    assert {"pipedream", "pipedream[form=bs]", "graphpipe[variant=paper,memo=false]", "piper"} <= planners
+    assert {
+        "pipedream",
+        "pipedream[form=bs]",
+        "graphpipe[variant=paper,memo=false]",
+        "piper[memory=piper]",
+    } <= planners
 
 
 def test_the_case_study_draws_both_schedules() -> None:
