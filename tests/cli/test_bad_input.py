@@ -61,7 +61,7 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["compare"], 4, "no planner was named"),
         (["compare", "--planers", "madpipe"], 2, "--planers"),
         (["comparr"], 2, "did you mean 'compare'"),
-        (["plan", "madpipe"], 2, "2 workloads are selected"),
+        (["plan", "madpipe"], 2, "3 workloads are selected"),
         (["draw", "gpip"], 2, "did you mean 'gpipe'"),
         (["draw", "gpipe", "--stages", "0"], 2, "--stages"),
         (["info", "madpip"], 2, "did you mean 'madpipe'"),

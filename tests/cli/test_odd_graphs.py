@@ -42,8 +42,7 @@ def test_disconnected_graphs_and_several_sources_and_sinks(
         "compare", "--planners", PLANNERS, *given, "--devices", devices, "--mini-batch", "7", "--regime", "sync"
     )
     assert done.code == 0
-    assert done.out.count(" ok ") == 2
-    assert done.out.count(" fits ") == 2
+    assert done.out.count(" ok ") == done.out.count(" fits ") == 3  # two planners, and the best of them
 
 
 def test_a_part_that_is_put_in_a_line_is_named(pipebench: CommandLine, tmp_path: Path) -> None:

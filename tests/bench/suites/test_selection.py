@@ -16,6 +16,12 @@ from pipebench.formats.documents import write_document
 from pipebench.hooks.manager import Host
 from tests.bench.suite_files import HEAD, selected, workload, write
 
+QUICK = [
+    "transformer[ffn=8192,heads=32,hidden=2048]",
+    "mmt",
+    "llm[ffn=11008,heads=32,hidden=4096,layers=32,sequence=2048]",
+]
+
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
@@ -46,8 +52,8 @@ def test_wrong_numbers_are_the_users_and_no_suite_is_blamed(
 
 def test_each_option_replaces_its_own_key_in_every_workload() -> None:
     found = selected("quick", devices=4, memory="20GB", bandwidth="1GB/s", link_mode="full")
-    assert [w.cluster.name for w in found] == ["madpipe", "summit"]
-    assert [w.mini_batch for w in found] == [64, 128]
+    assert [w.cluster.name for w in found] == ["madpipe", "summit", "dgx-h100"]
+    assert [w.mini_batch for w in found] == [64, 128, 64]
     for each in found:
         assert each.cluster.size == 4
         assert each.cluster.memory_bytes == 20 * 10**9
@@ -64,17 +70,15 @@ def test_a_cluster_document_has_the_devices_that_it_has(tmp_path: Path) -> None:
     """Unless fewer are asked for."""
     file = tmp_path / "links.json"
     write_document(file, "cluster", load_cluster("summit", devices=4))
-    assert [w.cluster.size for w in selected("quick", cluster=str(file))] == [4, 4]
+    assert [w.cluster.size for w in selected("quick", cluster=str(file))] == [4, 4, 4]
     assert {w.cluster.size for w in selected("quick", cluster=str(file), devices=2)} == {2}
     with pytest.raises(PipebenchError, match="has 4 devices, not 8"):
         selected("quick", cluster=str(file), devices=8)
 
 
-def test_a_pin_that_is_not_said_stays_the_suites() -> None:
-    assert [w.pins for w in selected("quick", dp=1)] == [
-        Pins(micro_batch=8, data_parallel=1),
-        Pins(data_parallel=1),
-    ]
+def test_a_pin_that_is_not_said_stays_the_suites(tmp_path: Path) -> None:
+    file = write(tmp_path, HEAD + workload(micro_batch=8) + workload(name="plain"))
+    assert [w.pins for w in selected(file, dp=1)] == [Pins(micro_batch=8, data_parallel=1), Pins(data_parallel=1)]
 
 
 def test_a_said_value_takes_the_place_of_a_list() -> None:
@@ -93,9 +97,9 @@ def test_workloads_that_a_said_value_makes_equal_run_once(tmp_path: Path) -> Non
 def test_suites_come_first_and_nothing_named_is_quick() -> None:
     asked = Selection(suites=("quick",), profiles=("transformer",), models=("mmt[branches=2,layers=1]",))
     found = select(Host(), asked)
-    assert [w.model for w in found] == ["resnet50", "mmt", "transformer", "mmt[branches=2,layers=1]"]
-    assert [w.name for w in found] == ["resnet50", "mmt", "", ""]
-    assert [w.model for w in select(Host(), Selection())] == ["resnet50", "mmt"]
+    assert [w.model for w in found] == [*QUICK, "transformer", "mmt[branches=2,layers=1]"]
+    assert [w.name for w in found] == [*QUICK, "", ""]
+    assert [w.model for w in select(Host(), Selection())] == QUICK
     assert [w.model for w in select(Host(), Selection(profiles=("mmt",)))] == ["mmt"]
 
 
@@ -108,7 +112,7 @@ def test_the_options_of_the_command_line_are_the_fields(tmp_path: Path) -> None:
         click.echo(" ".join(f"{w.model}/{w.cluster.size}" for w in chosen_workloads(Host(), choice)))
 
     done = CliRunner().invoke(command, ["--suite", "quick", "--suite", file])
-    assert done.output.split() == ["resnet50/8", "mmt/8", "resnet50/2", "resnet50/4"]
+    assert done.output.split() == [*(f"{name}/8" for name in QUICK), "resnet50/2", "resnet50/4"]
     done = CliRunner().invoke(command, ["--devices", "0"])
     assert isinstance(done.exception, PipebenchError)
     assert "0 devices" in str(done.exception)

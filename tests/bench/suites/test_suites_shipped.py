@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from pipebench.api import compare
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import load_suite, suite_names
 from pipebench.domain.problem import Pins, Problem, Regime
@@ -18,26 +19,40 @@ from tests.bench.suite_files import selected
 GB = 10**9
 
 
-def test_quick_is_one_tight_chain_and_one_graph() -> None:
-    chain, graph = load_profile("resnet50"), load_profile("mmt")
-    expected = [
-        Problem(
-            profile=chain,
-            cluster=load_cluster("madpipe", 8, memory="12GB", device_type="V100-SXM2-16GB"),
-            mini_batch=64,
-            regime=Regime(mode="async"),
-            pins=Pins(micro_batch=8),
-        ),
-        Problem(
-            profile=graph,
-            cluster=load_cluster("summit", 8),
-            mini_batch=128,
-            regime=Regime(mode="async", optimizer="adam"),
-        ),
-    ]
-    assert [w.problem("async") for w in selected()] == expected
-    assert [w.problem("async") for w in selected("quick")] == expected
-    assert [w.model for w in selected()] == ["resnet50", "mmt"]
+def test_quick_is_a_chain_branches_and_a_language_model() -> None:
+    chain, branches, language = selected()
+    assert selected("quick") == [chain, branches, language]
+    assert branches.problem("async") == Problem(
+        profile=load_profile("mmt"),
+        cluster=load_cluster("summit", 8),
+        mini_batch=128,
+        regime=Regime(mode="async", optimizer="adam"),
+    )
+    assert chain.cluster == load_cluster("madpipe", 8, memory="11GB", device_type="V100-SXM2-16GB")
+    assert (chain.mini_batch, chain.regime.optimizer, chain.pins) == (64, "adam", Pins())
+    assert language.cluster == load_cluster("dgx-h100", 8)
+    assert (language.regime.precision, language.regime.gradient_precision) == ("fp16", "fp32")
+    weights = [sum(each.profile.graph.parameter_bytes.values()) for each in (chain, language)]
+    assert weights[0] / 4 == pytest.approx(1.6e9, rel=0.01)
+    assert weights[1] / 2 == pytest.approx(6.7e9, rel=0.01)
+
+
+def test_on_quick_data_parallelism_does_not_fit_or_does_not_win() -> None:
+    planners = ["data-parallel", "madpipe", "graphpipe[variant=paper]"]
+    rows = compare(planners, suites="quick")
+    for regime in ("sync", "async"):
+        times = {
+            (row.model, row.planner): row.simulated_s
+            for row in rows
+            if row.regime == regime and row.status == "ok"
+        }
+        for model in {row.model for row in rows}:
+            own, *others = (times.get((model, planner)) for planner in planners)
+            assert own is None or any(other is not None and other < 0.97 * own for other in others), model
+    branches = {(row.planner, row.regime): row.simulated_s or 0.0 for row in rows if row.model == "mmt"}
+    assert branches["graphpipe[variant=paper]", "sync"] < 0.95 * branches["madpipe", "sync"]
+    memory = {(row.planner, row.regime): row.simulated_s or 0.0 for row in rows if row.model.startswith("trans")}
+    assert memory["madpipe", "async"] < 0.99 * memory["graphpipe[variant=paper]", "async"]
 
 
 def test_chains_is_the_grid_of_madpipe() -> None:
