@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.costs.estimate import estimate
 from pipebench.domain.errors import PipebenchError
@@ -24,11 +25,27 @@ RIVALS = (
 """Chains under true dependencies hold stages that mix parts of several branches, which the DP's space lacks."""
 
 
+MOST_RIVAL_WORK = 4e9
+"""Beyond it each of them takes 10 s or longer: that of 1,000 operators on 64 devices is 4.1e9."""
+
+
+def rival_work(problem: Problem) -> float:
+    """What pipedream's search grows with: intervals of operators, devices, and stages behind one another."""
+    operators, devices = len(problem.profile.graph.operators), problem.cluster.size
+    return float(operators) ** 2 * devices * min(devices, operators)
+
+
 def rival_plans(problem: Problem, context: Context, memory_bytes: int) -> Iterator[tuple[Plan, int]]:
     """Plans of other planners that fit, with the ns of a mini-batch. Planners that are missing or find none are
     skipped.
     """
     if context.services is None:
+        return
+    if rival_work(problem) > MOST_RIVAL_WORK:
+        context.note(
+            f"other planners' plans do not compete: they take long for {len(problem.profile.graph.operators)} "
+            f"operators on {problem.cluster.size} devices ({COARSER})"
+        )
         return
     seen: list[Plan] = []
     for name in RIVALS:

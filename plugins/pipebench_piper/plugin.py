@@ -16,7 +16,8 @@ class PiperPlannerOptions(Value, frozen=True, kw_only=True):
     - choice: how the ways to run the operators of a stage are chosen: `greedy` as the released code does, `exact`
       the best.
     - states: `downsets` of the graph, or `linear`, the prefixes of one topological order.
-    - max_downsets: a graph with more of them is refused.
+    - max_downsets: a graph with more of them is refused; beyond 512 operators or 64 devices also one whose
+      downsets take long to compare.
     - memory: `piper` counts weights, fixed bytes and what live micro-batches save; `suite` searches on with less
       memory until the plan fits with transfer buffers too.
     """

@@ -1,5 +1,6 @@
 """The planner `tarnawski`: loads of accelerators and CPUs as the stages of a pipeline."""
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S
@@ -32,8 +33,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         node_costs(problem, size, limits[0]),
         options.linearize,
         options.max_downsets,
-        "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the search "
-        "grows with its square)",
+        f"{COARSER}; or use tarnawski[linearize=true], which cuts one order of the operators, or raise "
+        "max_downsets (the search grows with its square)",
     )
     context.count("downsets", search.downsets)
     split = None

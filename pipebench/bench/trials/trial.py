@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec.structs import replace as replace_request
+
+from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
@@ -27,6 +30,7 @@ from pipebench.bench.searches.request import Sample, Searcher, SearchReport, Sea
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
+from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
 from pipebench.documents.units import readable_bytes
 from pipebench.domain.plan import Plan
@@ -125,6 +129,7 @@ class Trial:
     timeout_s: limit of the search; the whole process group is killed when it passes.
     memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
     parallel: whether other trials run at the same time.
+    coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     """
 
@@ -140,6 +145,7 @@ class Trial:
     seed: int = 0
     repetition: int = 0
     parallel: bool = False
+    coarsen: int = 0
     trusted: frozenset[str] = frozenset()
 
 
@@ -170,6 +176,14 @@ class Searches:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, TimedSearch] = {}
+        self._coarse: dict[tuple[str, int], CoarseProblem] = {}
+
+    def coarse(self, problem: Problem, blocks: int) -> CoarseProblem:
+        """The problem in blocks, made where the last one was another."""
+        key = problem.problem_id, blocks
+        if key not in self._coarse:
+            self._coarse = {key: coarsen(problem, blocks)}
+        return self._coarse[key]
 
     def find(self, host: Host, trial: Trial, searcher: Searcher, request: SearchRequest) -> TimedSearch:
         """The search of a trial, run where it has not been."""
@@ -192,6 +206,7 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     adapted = trial.regime not in regimes
     common = {**_identity(trial, scoring, adapted), **_bounds(scoring)}
     planning = trial.workload.problem(regimes[0]) if adapted else scoring
+    searches = searches or Searches()
     searcher = Searcher(
         planner=trial.planner.label,
         scheduler=None if adapted else trial.scheduler,
@@ -199,7 +214,11 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
         seed=trial.seed,
     )
     request = SearchRequest(problem=planning, bound_memory_bytes=common["bound_memory_bytes"] or 0)
-    done = (searches or Searches()).find(host, trial, searcher, request)
+    coarse = None
+    if trial.coarsen:
+        request, coarse, done = _search_in_blocks(host, trial, searches, searcher, request)
+    else:
+        done = searches.find(host, trial, searcher, request)
     common |= search_fields(done, planning.regime.mode if adapted else None)
     if done.report.result is None:
         return _failed_outcome(trial, scoring, done, common)
@@ -224,11 +243,32 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
         if ordered.status == "infeasible" and not adapted:
             limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
             fitting = smallest_fitting(host, trial.planner, searcher, request, limits)
+            if fitting is not None and coarse is not None:
+                fitting = fitting_in_operators(fitting, coarse)
         report = SearchReport(status=ordered.status, reason=ordered.reason, smallest=fitting)
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
     services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
     return _scored_outcome(services, trial, scoring, done, ordered, common)
+
+
+def _search_in_blocks(
+    host: Host, trial: Trial, searches: Searches, searcher: Searcher, request: SearchRequest
+) -> tuple[SearchRequest, CoarseProblem, TimedSearch]:
+    """The search on at most `trial.coarsen` blocks; on half as many as long as the planner finds them too many.
+
+    Returns the last request, its blocks, and what came of it, in operators.
+    """
+    blocks, refused = trial.coarsen, ""
+    while True:
+        coarse = searches.coarse(request.problem, blocks)
+        asked = replace_request(request, problem=coarse.problem)
+        done = searches.find(host, trial, searcher, asked)
+        too_many = done.report.status == "unsupported" and COARSER in done.report.reason
+        if not too_many or blocks == 1:
+            return asked, coarse, in_operators(done, request.problem, coarse, refused)
+        refused = refused or f"{blocks} blocks are too many for it: {done.report.reason.split(' (' + COARSER)[0]}"
+        blocks //= 2
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
@@ -251,6 +291,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "version": provider.version,
         "named_scheduler": trial.scheduler or "",
         "adapted": adapted,
+        "coarsen": trial.coarsen,
         "repetition": trial.repetition,
         "parallel": trial.parallel,
         "environment": with_load(trial.seed),
