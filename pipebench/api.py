@@ -34,6 +34,7 @@ def compare(
     timeout_s: float | None = None,
     memory_bytes: int | None = None,
     seed: int | None = None,
+    coarsen: int | None = None,
     plans: Sequence[str] = (),
     store: str | Path | None = None,
     fresh: bool = False,
@@ -46,6 +47,7 @@ def compare(
     """One row for each planner, workload, scheduler and round, as `pipebench compare` gives them.
 
     workload: models=, profiles=, suites=, devices=, memory=, … (`SelectionKeywords` lists them).
+    coarsen: planners see at most so many blocks of operators; plans are scored in operators.
     plans: files whose plans are scored beside.
     store: a folder in which rows are kept and from which a comparison resumes.
     jobs, dask_address: run side by side.
@@ -63,6 +65,7 @@ def compare(
         memory_bytes=memory_bytes,
         repeat=repeat,
         seed=seed,
+        coarsen=coarsen,
     )
     trusting = Trust(trust, lambda line: warnings.warn(line, stacklevel=2))
     settings = settle(chosen_suites(asked), said, trusting)
@@ -80,16 +83,20 @@ def plan(
     regime: RegimeMode | None = None,
     timeout_s: float = 300.0,
     seed: int = 0,
+    coarsen: int = 0,
     **workload: Unpack[SelectionKeywords],
 ) -> NotebookOutcome:
-    """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all."""
+    """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all.
+
+    coarsen: the planner sees at most so many blocks of operators (0: the operators).
+    """
     host = installed_host()
     workloads = select(host, Selection(**workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
     if planner == "best":
         return NotebookOutcome.of(
-            best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed).winner
+            best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed, coarsen=coarsen).winner
         )
     ready = ready_planner(host, parse_reference(planner))
     trial = Trial(
@@ -98,6 +105,7 @@ def plan(
         planner=ready,
         timeout_s=timeout_s,
         seed=seed,
+        coarsen=coarsen,
     )
     return NotebookOutcome.of(run_trial(host, trial))
 

@@ -55,7 +55,8 @@ def grouped_problem(model: CostModel, groups: Sequence[Iterable[int]], samples: 
         for group in range(count)
     )
     on = DeviceCosts(device_type=problem.cluster.devices[0], micro_batches=sizes, operators=operators)
-    made = _graph(graph, group_of, count)
+    shells = [Operator(name=group_name(group), kind="group") for group in range(count)]
+    made = replace(joined_graph(graph, shells, of.tolist()), name="groups")
     profile = Profile(name="groups", graph=made, precision=problem.profile.precision, costs=(on,))
     return replace(problem, profile=profile)
 
@@ -72,28 +73,31 @@ def ungrouped_plan(plan: Plan, names: Sequence[Sequence[str]]) -> Plan:
     )
 
 
-def _graph(graph: OperatorGraph, group_of: dict[int, int], count: int) -> OperatorGraph:
+def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Sequence[int]) -> OperatorGraph:
+    """The graph with groups for operators. A tensor that is read within its group alone is gone.
+
+    groups: how each is called and what it is; what it reads is filled in, each tensor and parameter once.
+    group_of: for each operator its group.
+    """
     kept: list[Tensor] = []
-    inputs: list[dict[str, None]] = [{} for _ in range(count)]
+    inputs: list[dict[str, None]] = [{} for _ in groups]
     for tensor, (producer, readers) in enumerate(zip(graph.producers, graph.consumers, strict=True)):
         maker = group_of[producer] if producer >= 0 else -1
         outside = {group_of[reader] for reader in readers} - {maker}
-        if outside:
+        if outside or not readers:
             described = graph.tensors[tensor]
-            kept.append(replace(described, producer=group_name(maker) if maker >= 0 else None))
+            kept.append(replace(described, producer=groups[maker].name if maker >= 0 else None))
             for group in outside:
                 inputs[group][described.name] = None
-    weights: list[dict[str, None]] = [{} for _ in range(count)]
+    weights: list[dict[str, None]] = [{} for _ in groups]
     for op, operator in enumerate(graph.operators):
         weights[group_of[op]].update(dict.fromkeys(operator.parameters))
     used = dict.fromkeys(name for each in weights for name in each)
     return OperatorGraph(
-        name="groups",
+        name=graph.name,
         operators=tuple(
-            Operator(
-                name=group_name(group), kind="group", inputs=tuple(inputs[group]), parameters=tuple(weights[group])
-            )
-            for group in range(count)
+            replace(shell, inputs=tuple(reads), parameters=tuple(needs))
+            for shell, reads, needs in zip(groups, inputs, weights, strict=True)
         ),
         tensors=tuple(kept),
         parameters=tuple(Parameter(name=name, bytes=graph.parameter_bytes[name]) for name in used),

@@ -62,12 +62,14 @@ def best(
     target: Target | None = None,
     scheduler: str | None = None,
     seed: int = 0,
+    coarsen: int = 0,
     told: Told = lambda _: None,
 ) -> Best:
     """Run every capable planner, each with a part of the time that is left, and rank their plans.
 
     Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
     with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
+    coarsen: they see at most so many blocks of operators (0: the operators).
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
@@ -104,6 +106,7 @@ def best(
             memory_bytes=SEARCH_MEMORY_BYTES,
             seed=seed,
             parallel=True,
+            coarsen=coarsen,
         )
         outcome = run_trial(host, trial)
         entries.append(Candidate(ready.label, outcome, _unfit(outcome, target)))

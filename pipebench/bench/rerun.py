@@ -118,6 +118,7 @@ def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, so
         repeat=inputs.repeat,
         timeout_s=inputs.timeout_s,
         memory_bytes=inputs.memory_bytes,
+        coarsen=inputs.coarsen,
         seed=inputs.seed,
         repetition=stored.row.repetition,
         trusted=_models(stored, problem, trust, source),

@@ -21,6 +21,7 @@ class Row(Value, frozen=True, kw_only=True):
     scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
     named, empty where the suite chose; None in rows of older stores.
     adapted: the planner plans for the other regime only; a plan of it was made for that.
+    coarsen: the most blocks of operators that the planner was shown; 0: it saw the operators.
     claimed_s: for an infeasible row, what the planner expected of a partition that could not be scheduled.
     bound_s: the suite's proven bound.
     gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
@@ -58,6 +59,7 @@ class Row(Value, frozen=True, kw_only=True):
     distribution: str = ""
     version: str = ""
     adapted: bool = False
+    coarsen: int = 0
     repetition: int = 0
     key: str = ""
     status: Status
@@ -112,6 +114,11 @@ class Row(Value, frozen=True, kw_only=True):
         return f"{self.devices} x {self.hardware or self.cluster}"
 
     @property
+    def planned_by(self) -> str:
+        """The planner as tables name it."""
+        return planner_name(self.planner, self.adapted, self.coarsen)
+
+    @property
     def entered_scheduler(self) -> str:
         """The scheduler that tells entrants apart: the one that the user named. In rows of older stores, where
         that is not known, the one that ordered the plan.
@@ -119,10 +126,26 @@ class Row(Value, frozen=True, kw_only=True):
         return self.scheduler if self.named_scheduler is None else self.named_scheduler
 
 
+def planner_name(planner: str, adapted: bool = False, coarsen: int = 0) -> str:
+    """A planner as tables name it, with what tells its rows from others: `piper (32 blocks)`."""
+    said = [*(["adapted"] if adapted else []), *([f"{coarsen} blocks"] if coarsen else [])]
+    return f"{planner} ({', '.join(said)})" if said else planner
+
+
 _TIMES = tuple(name for name in Row.__struct_fields__ if name.endswith("_s"))
 _AMOUNTS = tuple(name for name in Row.__struct_fields__ if name.endswith("memory_bytes") or "throughput" in name)
 _RATIOS = ("gap", "measured_error", "bubble", "claimed_native")
-_COUNTS = ("devices", "mini_batch", "repetition", "stages", "depth", "micro_batch", "replicas", "in_flight")
+_COUNTS = (
+    "devices",
+    "mini_batch",
+    "coarsen",
+    "repetition",
+    "stages",
+    "depth",
+    "micro_batch",
+    "replicas",
+    "in_flight",
+)
 
 
 def require_possible(row: Row) -> None:

@@ -47,7 +47,7 @@ def cells(row: Row) -> list[RowCell]:
     """One for each of COLUMNS."""
     claimed = row.mini_batch / row.claimed_s if row.claimed_s else None
     return [
-        RowCell(f"{row.planner} (adapted)" if row.adapted else row.planner),
+        RowCell(row.planned_by),
         RowCell(row.scheduler),
         RowCell(row.regime),
         RowCell(problem_of(row)),

@@ -1,5 +1,6 @@
 """The planners `data-parallel` and `tensor-parallel`: the whole model in one stage on every device."""
 
+from pipebench.algorithms.coarse import require_whole_operators
 from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
@@ -53,6 +54,7 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
     Degrees are those of the profile's alternatives that divide the devices; an operator without an alternative of
     the degree is computed whole by every device. Raises UnsupportedProblem, InfeasibleProblem when nothing fits.
     """
+    require_whole_operators(problem, "tensor-parallel")
     pins, devices = problem.pins, problem.cluster.size
     if (pins.pipeline or 1) > 1 or (pins.virtual_stages or 1) > 1:
         raise UnsupportedProblem("tensor-parallel has one stage, more are pinned")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.check import check_schedule
 from pipebench.costs.estimate import estimate
@@ -33,6 +34,16 @@ FINALISTS = 6
 """Plans of the search, the best ones under 1F1B, and all rivals are tried under each of these."""
 
 
+MOST_RIVAL_WORK = 4e9
+"""Beyond it each of them takes 10 s or longer: that of 1,000 operators on 64 devices is 4.1e9."""
+
+
+def rival_work(problem: Problem) -> float:
+    """What pipedream's search grows with: intervals of operators, devices, and stages behind one another."""
+    operators, devices = len(problem.profile.graph.operators), problem.cluster.size
+    return float(operators) ** 2 * devices * min(devices, operators)
+
+
 def rival_plans(
     problem: Problem, context: Context, memory_bytes: int, names: Sequence[str] = RIVALS
 ) -> Iterator[tuple[Plan, int]]:
@@ -40,6 +51,12 @@ def rival_plans(
     skipped.
     """
     if context.services is None:
+        return
+    if rival_work(problem) > MOST_RIVAL_WORK:
+        context.note(
+            f"other planners' plans do not compete: they take long for {len(problem.profile.graph.operators)} "
+            f"operators on {problem.cluster.size} devices ({COARSER})"
+        )
         return
     seen: list[Plan] = []
     for name in names:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.micro_batches import (
     least_period_ns,
     micro_batch_candidates,
@@ -87,7 +88,7 @@ class GraphPipeSearch:
             raise UnsupportedProblem(
                 f"graphpipe would have to choose from {self.slots} stages of {len(graph.operators)} operators, "
                 f"it does at most {MOST_STAGES}",
-                "group operators into larger ones",
+                COARSER,
             )
         self._model = model
         self._program, self._arrays = compiler.program.arrays(), graph_arrays(graph)

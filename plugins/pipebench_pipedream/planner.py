@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.micro_batches import (
     least_period_ns,
     micro_batch_candidates,
@@ -152,6 +153,7 @@ def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context:
     refuse_reading(problem, options.memory_reading)
     order = linear_order(problem.profile.graph, options.order)
     sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
+    _refuse_large(problem, len(order), sizes, options.replication)
     bounds = _bounds(problem, sizes, options.replication)
     costs: dict[int, IntervalCosts] = {}
     unscheduled: list[int] = []
@@ -180,6 +182,22 @@ def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context:
         if best is not None:
             return _result(problem, best, "heuristic", options)
     raise _infeasible(problem, sizes, unscheduled)
+
+
+MOST_INTERVALS = 2**25
+"""Intervals of the order times numbers of replicas: tables of about 230 bytes for each."""
+
+
+def _refuse_large(problem: Problem, places: int, sizes: Sequence[int], replication: Replication) -> None:
+    """Raise UnsupportedProblem where the tables of all intervals would not fit in memory."""
+    most = max((len(replica_choices(problem, size, replication)) for size in sizes), default=0)
+    intervals = most * (places + 1) ** 2
+    if intervals > MOST_INTERVALS:
+        raise UnsupportedProblem(
+            f"pipedream would keep {intervals:.3g} intervals of {places} operators, it keeps at most "
+            f"{MOST_INTERVALS:.3g}",
+            COARSER,
+        )
 
 
 def _bounds(problem: Problem, sizes: Sequence[int], replication: Replication) -> list[tuple[int, int]]:

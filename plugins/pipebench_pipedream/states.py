@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.graph_orders import descendants
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
@@ -134,7 +135,9 @@ def states_of(
         try:
             downsets = list_downsets(units.successors, MOST_STATES)[1:]
         except UnsupportedProblem as error:
-            raise UnsupportedProblem(error.message, "use states=chain, or branches=joined") from None
+            raise UnsupportedProblem(
+                error.message, f"use states=chain, or branches=joined; or {COARSER}"
+            ) from None
     else:
         downsets, related = reached_downsets(units.successors, MOST_STATES)
     holds = _matrix(downsets, units.count)

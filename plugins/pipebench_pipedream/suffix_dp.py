@@ -35,6 +35,8 @@ def smallest_bottleneck(
     end = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
     chosen = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
     dp[0, n, 0] = 0
+    least = np.full((stages + 1, n + 1), devices + 1)  # devices of the suffixes that are reached
+    least[0, n] = 0
     best = UNREACHED
     transitions = 0
     for k in range(min(1, stages), stages + 1):
@@ -56,13 +58,17 @@ def smallest_bottleneck(
                             continue
                     else:
                         most = min(devices, room[c, i, j] * d)
-                    for q in range(d, most + 1):
+                    transitions += max(0, most + 1 - d)
+                    for q in range(d + least[before, j], most + 1):
                         value = max(stage, dp[before, j, q - d])
-                        transitions += 1
                         if value < dp[k, i, q]:
                             dp[k, i, q] = value
                             end[k, i, q] = j
                             chosen[k, i, q] = c
+            for q in range(devices + 1):
+                if dp[k, i, q] < UNREACHED:
+                    least[k, i] = q
+                    break
         if k >= fewest:
             for q in range(devices + 1):
                 best = min(best, dp[k, 0, q])

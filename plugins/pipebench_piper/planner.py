@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.downset_table import downset_table
 from pipebench.algorithms.fitting import excess_bytes, search_within
 from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
@@ -85,6 +86,28 @@ def without_deadlock(micro_batch: Sequence[int], in_flight: Sequence[int]) -> li
     return kept
 
 
+SMALL = 512, 64
+"""Operators and devices up to which max_downsets is the only limit on the search."""
+MOST_COMPARED = 1.5e11
+"""Of larger problems: pairs of downsets times devices, ways of a stage and micro-batches; 10 to 20 s of work."""
+
+
+def _refuse_large(problem: Problem, downsets: int, words: int, sizes: int) -> None:
+    """Raise UnsupportedProblem for a large problem whose downsets take long to compare.
+
+    words: of 64 operators, of a downset.
+    """
+    operators, devices = len(problem.profile.graph.operators), problem.cluster.size
+    if operators <= SMALL[0] and devices <= SMALL[1]:
+        return
+    compared = downsets**2 * devices * devices.bit_length() * sizes * (1 + words / 8)
+    if compared > MOST_COMPARED:
+        raise UnsupportedProblem(
+            f"piper would take long to compare {downsets} downsets of {operators} operators on {devices} devices",
+            f"{COARSER}; or use piper[states=linear]",
+        )
+
+
 def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...], size: int, in_flight: int) -> Stage:
     operators = figures.problem.profile.graph.operators
     offered = figures.choices[part.way.tensor_parallel]
@@ -129,11 +152,12 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     rows = downset_table(
         _reverse_graph(problem.profile.graph, options.states == "linear"),
         options.max_downsets,
-        "use piper[states=linear], which cuts one topological order, or raise max_downsets (the search grows "
-        "with its square)",
+        f"{COARSER}; or use piper[states=linear], which cuts one topological order, or raise max_downsets (the "
+        "search grows with its square)",
     )
     context.count("downsets", len(rows))
     candidates = sizes(problem)
+    _refuse_large(problem, len(rows), rows.shape[1], len(candidates))
     searches: dict[int, DownsetSearch] = {}
     for limit_bytes in memory_limits(problem):
         found = []

@@ -16,7 +16,8 @@ class PiperPlannerOptions(Value, frozen=True, kw_only=True):
     - choice: how the ways to run the operators of a stage are chosen: `greedy` as the released code does, `exact`
       the best.
     - states: `downsets` of the graph, or `linear`, the prefixes of one topological order.
-    - max_downsets: a graph with more of them is refused.
+    - max_downsets: a graph with more of them is refused; beyond 512 operators or 64 devices also one whose
+      downsets take long to compare.
     - memory: `suite`: the plan fits by the suite's memory, with transfer buffers and workspace; the search goes on
       with less memory until it does. `piper`: weights, fixed bytes and what live micro-batches save, as in the
       paper and the released code.

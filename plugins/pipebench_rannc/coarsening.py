@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from pipebench.algorithms.graph_orders import bit_set
+from pipebench.algorithms.quotient import Quotient, Tensors
 from pipebench_rannc.atoms import AtomGroup, Atoms, GroupCosts
-from pipebench_rannc.quotient import Quotient, Tensors
 
 UNPROFILED = 200
 """released: while there are more groups than this, unions are taken to cost nothing."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
+from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.fitting import excess_bytes, search_within
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import idle_devices, memory_limits
@@ -82,8 +83,8 @@ class _SizeSearch:
             node_costs(problem, size, self.amounts.nothing | self.roomy),
             options.linearize,
             options.max_downsets,
-            "use tarnawski[linearize=true], which cuts one order of the operators, or raise max_downsets (the "
-            "search grows with its square)",
+            f"{COARSER}; or use tarnawski[linearize=true], which cuts one order of the operators, or raise "
+            "max_downsets (the search grows with its square)",
         )
         context.count("downsets", self.search.downsets)
 

@@ -9,7 +9,7 @@ from pipebench.bench.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.bench.standings.statistics import shifted_geometric_mean
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, planner_name
 from pipebench.domain.value import Value
 
 Outcome = Literal["same", "better", "worse", "changed"]
@@ -53,6 +53,12 @@ class RowLabel(Value, frozen=True, kw_only=True):
     adapted: bool
     repetition: int
     problem_id: str
+    coarsen: int = 0
+
+    @property
+    def planned_by(self) -> str:
+        """The planner as tables name it."""
+        return planner_name(self.planner, self.adapted, self.coarsen)
 
 
 class RowChange(Value, frozen=True, kw_only=True):
@@ -142,7 +148,14 @@ def _match_rows(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple
 
 
 def _key(row: Row, named: bool) -> Hashable:
-    return row.problem_id, row.planner, row.adapted, row.repetition, row.entered_scheduler if named else None
+    return (
+        row.problem_id,
+        row.planner,
+        row.adapted,
+        row.coarsen,
+        row.repetition,
+        row.entered_scheduler if named else None,
+    )
 
 
 def _row_change(before: Row, after: Row, compared: bool) -> RowChange:

@@ -43,7 +43,7 @@ def nanoseconds(seconds: float) -> int:
 
 def entrant_of(row: Row) -> Entrant:
     """Who made a row."""
-    return Entrant(planner=row.planner, scheduler=row.entered_scheduler, adapted=row.adapted)
+    return Entrant(planner=row.planner, scheduler=row.entered_scheduler, adapted=row.adapted, coarsen=row.coarsen)
 
 
 def grid(rows: Iterable[Row]) -> Grid:
@@ -82,7 +82,7 @@ def _rows_by_entrant(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]
         takers = [
             entrant
             for entrant in named
-            if (entrant.planner, entrant.adapted) == (row.planner, row.adapted)
+            if (entrant.planner, entrant.adapted, entrant.coarsen) == (row.planner, row.adapted, row.coarsen)
             and (entrant, row.problem_id, row.repetition) not in took
         ]
         for entrant in takers or [entrant_of(row)]:

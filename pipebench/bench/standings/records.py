@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pipebench.domain.problem import RegimeMode
+from pipebench.domain.row import planner_name
 from pipebench.domain.value import Value
 
 Rung = Literal["claimed", "estimated", "simulated", "measured"]
@@ -11,15 +12,23 @@ RUNGS: tuple[Rung, ...] = ("claimed", "estimated", "simulated", "measured")
 
 
 class Entrant(Value, frozen=True, kw_only=True):
-    """Who is compared: a planner with its options under one scheduler."""
+    """Who is compared: a planner with its options under one scheduler.
+
+    coarsen: the most blocks of operators that it was shown; 0: the operators.
+    """
 
     planner: str
     scheduler: str = ""
     adapted: bool = False
+    coarsen: int = 0
+
+    @property
+    def planned_by(self) -> str:
+        """The planner as tables name it."""
+        return planner_name(self.planner, self.adapted, self.coarsen)
 
     def __str__(self) -> str:
-        name = f"{self.planner} (adapted)" if self.adapted else self.planner
-        return f"{name} x {self.scheduler}" if self.scheduler else name
+        return f"{self.planned_by} x {self.scheduler}" if self.scheduler else self.planned_by
 
 
 class BestKnown(Value, frozen=True, kw_only=True):

@@ -47,6 +47,7 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     offered: the schedulers to choose from; empty for all that the suite tries.
     called: slot/name to the digest of the code, for each other component that takes part: declared in `calls`,
     named in an option, or a scheduler that the suite tries.
+    coarsen: the most blocks of operators that the planner sees; 0: it sees the operators.
     model: costs.version.MODEL_VERSION; 0 in rows older than that version.
     versions: versions of Python and of the packages that the components import.
     timeout_s: seconds.
@@ -67,15 +68,18 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     repetition: int = 0
     timeout_s: float
     memory_bytes: int = 0
+    coarsen: int = 0
     model: int = 0
     versions: dict[str, str] = {}
     host: str = ""
 
     def identity_content(self) -> Any:
-        """As in stores from before a choice could be limited, where there is no limit."""
+        """As in stores from before a choice could be limited or a graph coarsened, where neither is done."""
         content = super().identity_content()
         if not self.offered:
             del content["offered"]
+        if not self.coarsen:
+            del content["coarsen"]
         return content
 
 
@@ -165,6 +169,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         repetition=trial.repetition,
         timeout_s=trial.timeout_s,
         memory_bytes=trial.memory_bytes,
+        coarsen=trial.coarsen,
         model=MODEL_VERSION,
         versions=python_version() | versions_of(gathered.imports),
         host=host_source(),

@@ -89,7 +89,7 @@ def _question_key(stored: StoredRow) -> Hashable:
     inputs = stored.inputs
     limits = inputs.repeat, inputs.timeout_s, inputs.memory_bytes
     components = stored.planner, stored.scheduler, stored.executors
-    return inputs.problem_id, components, inputs.seed, inputs.repetition, limits
+    return inputs.problem_id, components, inputs.seed, inputs.repetition, inputs.coarsen, limits
 
 
 def _from_document(source: str, file: Path) -> Results:

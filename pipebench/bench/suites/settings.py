@@ -22,7 +22,7 @@ class Settings:
     """Components as on the command line, one a text. Empty and None: not said.
 
     regimes: every planner is scored in each; not said: both. memory_bytes: of the process of a
-    planner. repeat: warm searches to time.
+    planner. repeat: warm searches to time. coarsen: the most blocks of operators that planners see.
     """
 
     planners: tuple[str, ...] = ()
@@ -33,6 +33,7 @@ class Settings:
     memory_bytes: int | None = None
     repeat: int | None = None
     seed: int | None = None
+    coarsen: int | None = None
 
 
 COMPONENTS = ("planners", "schedulers", "executors")
@@ -83,6 +84,7 @@ def _settings(chosen: ChosenSuite) -> Settings:
         memory_bytes=None if limits.memory is None else parse_bytes(limits.memory),
         repeat=limits.repeat,
         seed=suite.seed,
+        coarsen=suite.coarsen,
     )
 
 

@@ -85,7 +85,8 @@ class Suite(Value, frozen=True, kw_only=True):
     """A named list of workloads, and what a comparison runs on them where the command line does not say it.
 
     planners, schedulers, executors: as on the command line; Python files are relative to the suite file. regimes:
-    every planner is scored in each of them; empty: each planner in its own.
+    every planner is scored in each of them; empty: each planner in its own. coarsen: planners see at most so many
+    blocks of operators; left out: the operators.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Suite(Value, frozen=True, kw_only=True):
     executors: tuple[str, ...] = ()
     limits: Limits = Limits()
     seed: Seed | None = None
+    coarsen: Count | None = None
 
     def __post_init__(self) -> None:
         require_name("a suite", self.name)

@@ -39,6 +39,7 @@ class TrialAssignment(Value, frozen=True, kw_only=True):
     repeat: int
     timeout_s: float
     memory_bytes: int
+    coarsen: int
     seed: int
     repetition: int
     folder: str
@@ -70,6 +71,7 @@ def encode_assignment(trial: Trial, sources: str) -> bytes:
         repeat=trial.repeat,
         timeout_s=trial.timeout_s,
         memory_bytes=trial.memory_bytes,
+        coarsen=trial.coarsen,
         seed=trial.seed,
         repetition=trial.repetition,
         folder=os.getcwd(),
@@ -127,6 +129,7 @@ def _run(payload: bytes) -> Outcome:
         repeat=given.repeat,
         timeout_s=given.timeout_s,
         memory_bytes=given.memory_bytes,
+        coarsen=given.coarsen,
         seed=given.seed,
         repetition=given.repetition,
         parallel=True,

@@ -33,6 +33,7 @@ class Request:
     which regime each of them is.
     repeat: warm searches in one trial.
     rounds: how often each trial is run.
+    coarsen: the most blocks of operators that planners see; 0: they see the operators.
     trusted: import paths out of files that executors may import.
     """
 
@@ -48,6 +49,7 @@ class Request:
     timeout_s: float = 300.0
     memory_bytes: int = SEARCH_MEMORY_BYTES
     seed: int = 0
+    coarsen: int = 0
     trusted: frozenset[str] = frozenset()
 
 
@@ -63,6 +65,7 @@ def trials(request: Request) -> list[Trial]:
             repeat=request.repeat,
             timeout_s=request.timeout_s,
             memory_bytes=request.memory_bytes,
+            coarsen=0 if planner.here else request.coarsen,
             seed=request.seed,
             repetition=repetition,
             trusted=request.trusted,
@@ -156,6 +159,7 @@ def comparison_request(
         timeout_s=TIMEOUT_S if settings.timeout_s is None else settings.timeout_s,
         memory_bytes=SEARCH_MEMORY_BYTES if settings.memory_bytes is None else settings.memory_bytes,
         seed=settings.seed or 0,
+        coarsen=settings.coarsen or 0,
         trusted=_trusted_models(workloads, executors, trust or Trust()),
     )
 

@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec.structs import replace as replace_request
+
+from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
 from pipebench.bench.environment import with_load
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
@@ -27,6 +30,7 @@ from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchRe
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
+from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
 from pipebench.documents.units import hardware, readable_bytes
 from pipebench.domain.plan import Plan
@@ -125,6 +129,7 @@ class Trial:
     timeout_s: limit of the search; the whole process group is killed when it passes.
     memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
     parallel: whether other trials run at the same time.
+    coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     """
 
@@ -140,6 +145,7 @@ class Trial:
     seed: int = 0
     repetition: int = 0
     parallel: bool = False
+    coarsen: int = 0
     trusted: frozenset[str] = frozenset()
 
 
@@ -170,6 +176,14 @@ class Searches:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, TimedSearch] = {}
+        self._coarse: dict[tuple[str, int], CoarseProblem] = {}
+
+    def coarse(self, problem: Problem, blocks: int) -> CoarseProblem:
+        """The problem in blocks, made where the last one was another."""
+        key = problem.problem_id, blocks
+        if key not in self._coarse:
+            self._coarse = {key: coarsen(problem, blocks)}
+        return self._coarse[key]
 
     def find(self, host: Host, trial: Trial, searcher: Searcher, request: SearchRequest) -> TimedSearch:
         """The search of a trial, run where it has not been."""
@@ -195,22 +209,18 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     scoring = trial.workload.problem(trial.regime)
     bounds = _bounds(scoring)
 
-    def search(mode: RegimeMode) -> TimedSearch:
-        named = trial.scheduler if mode == trial.regime else None
-        searcher = Searcher(planner=trial.planner.label, scheduler=named, regime=mode, seed=trial.seed)
-        memory_bytes = bounds["bound_memory_bytes"] or 0
-        request = SearchRequest(problem=trial.workload.problem(mode), bound_memory_bytes=memory_bytes)
-        return searches.find(host, trial, searcher, request)
+    def ask(mode: RegimeMode) -> _Asked:
+        return _ask(host, trial, searches, mode, bounds["bound_memory_bytes"] or 0)
 
     regimes = component.capabilities.regimes
     planning = trial.regime if trial.regime in regimes else regimes[0]
-    done = search(planning)
-    if done.report.status == "unsupported" and not component.load and not trial.planner.here:
+    asked = ask(planning)
+    if asked.done.report.status == "unsupported" and not component.load and not trial.planner.here:
         other: RegimeMode = "async" if planning == "sync" else "sync"
-        again = search(other)
-        if again.report.result is not None:
-            planning, done = other, again
-    adapted = planning != trial.regime
+        again = ask(other)
+        if again.done.report.result is not None:
+            planning, asked = other, again
+    adapted, done = planning != trial.regime, asked.done
     common = {**_identity(trial, scoring, adapted), **bounds, **search_fields(done, planning if adapted else None)}
     if done.report.result is None:
         return _failed_outcome(trial, scoring, done, common)
@@ -233,7 +243,7 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
             common |= verdict_fields(ordered.verdict)
         fitting = None
         if ordered.status == "infeasible" and not adapted:
-            fitting = _smallest(host, trial, scoring, bounds)
+            fitting = _smallest(host, trial, asked)
         report = SearchReport(status=ordered.status, reason=ordered.reason, smallest=fitting)
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
@@ -241,14 +251,43 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     return _scored_outcome(services, trial, scoring, done, ordered, common)
 
 
-def _smallest(host: Host, trial: Trial, problem: Problem, bounds: dict[str, Any]) -> Fitting | None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a planner was asked, in blocks where the trial asks for them, and what came of it, in operators."""
+
+    searcher: Searcher
+    request: SearchRequest
+    done: TimedSearch
+    coarse: CoarseProblem | None = None
+
+
+def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_memory_bytes: int) -> _Asked:
+    """Ask the planner for a plan in that regime.
+
+    On blocks: on half as many as long as it finds them too many.
+    """
+    named = trial.scheduler if mode == trial.regime else None
+    searcher = Searcher(planner=trial.planner.label, scheduler=named, regime=mode, seed=trial.seed)
+    request = SearchRequest(problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes)
+    if not trial.coarsen:
+        return _Asked(searcher, request, searches.find(host, trial, searcher, request))
+    blocks, refused = trial.coarsen, ""
+    while True:
+        coarse = searches.coarse(request.problem, blocks)
+        in_blocks = replace_request(request, problem=coarse.problem)
+        done = searches.find(host, trial, searcher, in_blocks)
+        too_many = done.report.status == "unsupported" and COARSER in done.report.reason
+        if not too_many or blocks == 1:
+            return _Asked(searcher, in_blocks, in_operators(done, request.problem, coarse, refused), coarse)
+        refused = refused or f"{blocks} blocks are too many for it: {done.report.reason.split(' (' + COARSER)[0]}"
+        blocks //= 2
+
+
+def _smallest(host: Host, trial: Trial, asked: _Asked) -> Fitting | None:
     """The least memory with which the planner has a plan that a scheduler can order."""
-    searcher = Searcher(
-        planner=trial.planner.label, scheduler=trial.scheduler, regime=trial.regime, seed=trial.seed
-    )
-    request = SearchRequest(problem=problem, bound_memory_bytes=bounds["bound_memory_bytes"] or 0)
     limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
-    return smallest_fitting(host, trial.planner, searcher, request, limits)
+    fitting = smallest_fitting(host, trial.planner, asked.searcher, asked.request, limits)
+    return fitting if fitting is None or asked.coarse is None else fitting_in_operators(fitting, asked.coarse)
 
 
 def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
@@ -272,6 +311,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "version": provider.version,
         "named_scheduler": trial.scheduler or "",
         "adapted": adapted,
+        "coarsen": trial.coarsen,
         "repetition": trial.repetition,
         "parallel": trial.parallel,
         "environment": with_load(trial.seed),

@@ -130,6 +130,7 @@ FAILURES = {
 @click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
 @click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
+@click.option("--coarsen", type=WholeFrom(1), help="Planners see at most so many blocks of operators.")
 @click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
 @click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
 @click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
@@ -228,6 +229,7 @@ def _settings(choice: dict[str, Any]) -> Any:
         memory_bytes=choice.pop("search_memory"),
         repeat=choice.pop("repeat"),
         seed=choice.pop("seed"),
+        coarsen=choice.pop("coarsen"),
     )
 
 

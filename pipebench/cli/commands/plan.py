@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import FORMATS
-from pipebench.cli.parameters import REAL, finite_seconds
+from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -28,6 +28,7 @@ BEST = "best"
 @click.option("--scheduler", help="A scheduler in place of the planner's default.")
 @click.option("--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
 @click.option("--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
+@click.option("--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
 @click.option("--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
 @click.option("--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
@@ -38,6 +39,7 @@ def command(
     scheduler: str | None,
     timeout: float,
     seed: int,
+    coarsen: int | None,
     output: Path | None,
     exported: str | None,
     as_json: bool,
@@ -76,9 +78,9 @@ def command(
         prepare_file(output)
     show_new_warnings(host)
     if ready is None:
-        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, exported)
+        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, coarsen or 0, exported)
     else:
-        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed)
+        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0)
     row = outcome.row
     planned = None
     if outcome.plan is not None:
@@ -118,6 +120,7 @@ def _one(
     timeout: float,
     scheduler: str | None,
     seed: int,
+    coarsen: int,
 ) -> "Outcome":
     from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.sweeps.sweep import Where, run_trials
@@ -132,6 +135,7 @@ def _one(
         scheduler=scheduler,
         timeout_s=timeout,
         seed=seed,
+        coarsen=coarsen,
     )
     agenda = RunPlan([trial], [0])
     with Progress(agenda) as progress:
@@ -147,6 +151,7 @@ def _best(
     timeout: float,
     scheduler: str | None,
     seed: int,
+    coarsen: int,
     exported: str | None,
 ) -> "Outcome":
     """The winner; how it won goes to stderr."""
@@ -161,6 +166,7 @@ def _best(
         target=None if exported is None else target_named(exported),
         scheduler=scheduler,
         seed=seed,
+        coarsen=coarsen,
         told=lambda name: say(f"planning with {name}", err=True),
     )
     for line in found.why:

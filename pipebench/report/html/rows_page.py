@@ -219,7 +219,7 @@ def _standings(rows: Sequence[Row]) -> Iterable[dict[str, Any]]:
             "columns": ("planner", "scheduler", *STANDING_COLUMNS),
             "lines": [
                 (
-                    f"{each.entrant.planner}{' (adapted)' if each.entrant.adapted else ''}",
+                    each.entrant.planned_by,
                     each.entrant.scheduler,
                     *figures(regime, each),
                 )

@@ -12,7 +12,7 @@ from rich.text import Text
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import best_rows, fastest_rows
 from pipebench.bench.standings.statistics import tau_b
-from pipebench.domain.row import Row
+from pipebench.domain.row import Row, planner_name
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import full_width, percent, rate, seconds, with_readable_bytes
 
@@ -69,7 +69,8 @@ def merged_rounds(rows: Iterable[Row]) -> tuple[Row, ...]:
     """
     rounds: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        key = row.problem_id, row.planner, row.entered_scheduler, row.adapted, row.status == "ok" or row.repetition
+        entrant = row.planner, row.entered_scheduler, row.adapted, row.coarsen
+        key = row.problem_id, *entrant, row.status == "ok" or row.repetition
         rounds.setdefault(key, []).append(row)
     return tuple(_merge_rounds(same) if len(same) > 1 else same[0] for same in rounds.values())
 
@@ -186,7 +187,7 @@ def table(rows: Sequence[Row], notes: Notes, *, claimed: bool = True) -> Table:
     for row, marks in zip(rows, noted, strict=True):
         style = STATUS_STYLE.get(row.status, "red")
         made.add_row(
-            escape(row.planner),
+            escape(planner_name(row.planner, coarsen=row.coarsen)),
             escape(row.scheduler),
             *([rate(row.mini_batch / row.claimed_s if row.claimed_s else None)] if claimed else []),
             rate(row.throughput),

@@ -290,7 +290,7 @@ def changes_table(rows: list[RowChange]) -> Table:
     made = plain_table("planner", "scheduler", "", "before", "after", "change", names=2)
     for change in rows:
         made.add_row(
-            escape(f"{change.row.planner} (adapted)" if change.row.adapted else change.row.planner),
+            escape(change.row.planned_by),
             escape(change.row.scheduler or "-"),
             Text(change.outcome, style=STYLE[change.outcome]),
             seconds(change.value_before_s),

@@ -125,7 +125,7 @@ def agreement_line(agreements: tuple[Agreement, ...]) -> str:
 
 
 def _names(entrant: Entrant) -> tuple[str, str]:
-    planner = f"{entrant.planner} (adapted)" if entrant.adapted else entrant.planner
+    planner = entrant.planned_by
     return escape(planner), escape(entrant.scheduler or "-")
 
 

@@ -1,4 +1,4 @@
-"""The acyclic graph of groups of atoms, kept acyclic while groups are joined."""
+"""The acyclic graph of groups of nodes, kept acyclic while groups are joined."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ Tensors = frozenset[int]
 
 
 class Quotient:
-    """Groups 0, 1, … of atoms; a union goes by the number of its first group. Every group stays convex.
+    """Groups 0, 1, … of nodes; a union goes by the number of its first group. Every group stays convex.
 
     after, before: for each group its neighbours, and the tensors between them.
     place: positions in a topological order. A join moves only the groups between the two.
@@ -39,7 +39,7 @@ class Quotient:
         """Descendants of `first` placed before `second`; None when one of them leads to `second`.
 
         `first` and `second`, in topological order, can be joined unless the answer is None: then no path leaves
-        their union and comes back (convexity, section III-B).
+        their union and comes back (convexity: RaNNC, section III-B).
         """
         last = self.place[second]
         found: set[int] = set()
