@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-KILLS = 12
+import pytest
+
+KILLS = [6, pytest.param(24, marks=pytest.mark.nightly)]
 SUITE = """
 name = "killed"
 summary = "thirty-two quick trials"
@@ -69,12 +71,13 @@ def size(store: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def test_a_store_survives_twelve_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_store_survives_kills(tmp_path: Path, kills: int) -> None:
     (tmp_path / "killed.toml").write_text(SUITE)
     assert sweep(tmp_path, "alone").wait(300) in (0, 5)
     draw = random.Random(0)
-    killed = sum(kill(sweep(tmp_path, "killed"), tmp_path / "killed", draw) for _ in range(KILLS))
-    assert killed == KILLS
+    killed = sum(kill(sweep(tmp_path, "killed"), tmp_path / "killed", draw) for _ in range(kills))
+    assert killed == kills
     assert sweep(tmp_path, "killed").wait(300) in (0, 5)
     disturbed, alone = rows(tmp_path / "killed"), rows(tmp_path / "alone")
     assert len(alone) == 32

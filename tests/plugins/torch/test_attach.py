@@ -41,7 +41,7 @@ def store(pipebench: CommandLine, tmp_path: Path) -> str:
     """A row of a plan with two stages."""
     out = str(tmp_path / "results")
     asked = ("--devices", "2", "--mini-batch", "4", "--micro-batch", "1", "--planners", "uniform", "--out", out)
-    made = pipebench("compare", "--models", "tiny-mmt[layers=1]", *asked)
+    made = pipebench("compare", "--models", "tiny-mmt[layers=1]", "--schedulers", "1f1b", *asked)
     assert made.code == 0, made.err
     return out
 

@@ -34,6 +34,7 @@ def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -
 
 def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
     models = ("--models", "tiny-mmt[layers=1]", "--devices", "2", "--mini-batch", "4", "--planners", "uniform")
+    models = (*models, "--regime", "sync")
     good = pipebench("compare", *models, "--executors", f"simulate,{QUICK}", "--json")
     row = json.loads(good.out)["rows"][0]
     assert row["measured_s"] > 0
@@ -43,7 +44,7 @@ def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
     row = json.loads(bad.out)["rows"][0]
     assert (row["status"], row["measured_s"]) == ("ok", None)
     assert row["simulated_s"] > 0
-    assert "finds no CUDA device" in row["notices"][0]
+    assert any("finds no CUDA device" in notice for notice in row["notices"])
 
 
 @pytest.mark.parametrize(
