@@ -18,6 +18,11 @@ class LimitReached(PipebenchError):
     """Something of the command's own took too long."""
 
 
+def scoring_limit() -> contextlib.AbstractContextManager[None]:
+    """The limit of checking, simulating and bounding one plan."""
+    return time_limit(SCORE_S, "scoring", "this limit is apart from --timeout; take fewer micro-batches")
+
+
 @contextlib.contextmanager
 def time_limit(limit_s: float, what: str, hint: str) -> Iterator[None]:
     """Raise LimitReached inside when the limit passes. Outside the main thread, and inside another limit, there is

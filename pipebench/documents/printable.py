@@ -14,6 +14,11 @@ def printable(text: str) -> str:
     return CONTROL.sub(_picture, text)
 
 
+def one_line(text: str) -> str:
+    """One line that can be written: a stranger's message may hold anything, half characters too."""
+    return " ".join(text.encode(errors="replace").decode().split())
+
+
 def printable_json(text: str) -> str:
     """JSON with such characters escaped, so that it means what it meant. Only strings of JSON can hold them."""
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import Recompute
@@ -142,6 +144,10 @@ class Plan(Value, frozen=True, kw_only=True):
     def all_pipelines(self) -> int:
         """Number of pipelines in all copies; they share the mini-batch."""
         return self.copies * self.pipelines
+
+    def without_in_flight(self) -> "Plan":
+        """The same stages; how many micro-batches are in flight is left to the scheduler."""
+        return replace(self, stages=tuple(replace(stage, in_flight=0) for stage in self.stages))
 
     def pipeline_of(self, position: int) -> range:
         """The positions of all stages in the pipeline of the stage at `position`."""

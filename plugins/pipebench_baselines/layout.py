@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 
-from msgspec.structs import replace
-
 from pipebench.algorithms.level_cuts import (
     Bounds,
     Homes,
@@ -270,7 +268,7 @@ class _LayoutSearch:
         busiest = busiest_ns(costs, bounds, shape.homes)
         plan = plan_of(self._problem, self._items, shape, bounds)
         if self._context.scheduler not in ("", "1f1b"):
-            plan = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+            plan = plan.without_in_flight()
         update = shape.sharers * costs.every_update_ns
         return LayoutCandidate(busiest * rounds / shape.pipelines + ahead + update, shape, bounds, plan)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.fitting import excess_bytes
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
-from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Recompute
@@ -39,14 +39,7 @@ def with_in_flight(problem: Problem, plan: Plan, hop: int = 1) -> Plan:
 
 def fits(problem: Problem, plan: Plan, memory_bytes: int) -> bool:
     """Whether every stage holds what it keeps in flight (by the rule where it does not say)."""
-    model = CostModel(problem)
-    messages = model.messages(plan)
-    ruled = with_in_flight(problem, plan)
-    for position, stage in enumerate(plan.stages):
-        live = (stage.in_flight or ruled.stages[position].in_flight) // stage.micro_batch
-        if model.stage_memory(plan, position, messages).peak(live) > memory_bytes:
-            return False
-    return True
+    return excess_bytes(problem, plan, [memory_bytes] * len(plan.stages)) <= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.check import check_schedule
@@ -198,7 +196,7 @@ def _least_ns(search: GraphPipeSearch, candidate: PartitionCandidate) -> int:
     least = candidate.time_ns
     if len(plan.stages) == 1 or context.services is None:
         return least
-    free = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+    free = plan.without_in_flight()
     for name in SCHEDULERS:
         if context.out_of_time():
             break

@@ -151,7 +151,7 @@ class _Run:
             WEIGHT_GRADIENT: tables.weight,
         }
         self._done = {kind: [0] * len(stages) for kind in self._kinds}
-        self._ends = {kind: [[] for _ in stages] for kind in (FORWARD, self._back)}  # type: dict[str, list[list[int]]]
+        self._ends: dict[str, list[list[int]]] = {kind: [[] for _ in stages] for kind in (FORWARD, self._back)}
         self._releases = self._kinds[-1] if split else self._back
         self._free = [0] * len(tables.held)
         self._bytes, self._peak = list(tables.held), list(tables.held)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipebench.bench import time_limits
 from pipebench.bench.ordering import choice
 from pipebench.bench.searches.isolation.client import isolation
 from pipebench.bench.time_limits import LimitReached, time_limit
@@ -45,9 +46,21 @@ def test_there_is_none_in_other_threads() -> None:
     assert ended == [True]
 
 
-def test_a_plan_that_cannot_be_scored_in_time_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OWN_ORDER = HONEST.replace(
+    "return Plan(stages=tuple(stage))",
+    "plan = Plan(stages=tuple(stage))\n"
+    '    return PlanResult(plan=plan, schedule=context.schedule("1f1b", problem, plan))',
+).replace(
+    "from pipebench.domain.plan", "from pipebench.domain.result import PlanResult\nfrom pipebench.domain.plan"
+)
+
+
+@pytest.mark.parametrize("source", [HONEST, OWN_ORDER], ids=["ordered by the suite", "in its own order"])
+def test_a_plan_that_cannot_be_scored_in_time_is_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
     isolation()
-    monkeypatch.setattr(choice, "SCORE_S", 0.2)
+    monkeypatch.setattr(time_limits, "SCORE_S", 0.2)
     monkeypatch.setattr(choice, "judge", lambda *_: time.sleep(20))
-    row = run(tmp_path, HONEST).row
+    row = run(tmp_path, source).row
     assert (row.status, row.reason.partition(" (")[0]) == ("timeout", "scoring took more than 0.2 s")

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.quantise import NS_PER_S
@@ -42,7 +40,7 @@ def predict(
     services: HostServices, problem: Problem, plan: Plan, scheduler: str, schedule: Schedule | None = None
 ) -> Prediction:
     """schedule None: made by the scheduler. Raises PipebenchError where there is none or the plan is not valid."""
-    plan = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
+    plan = plan.without_in_flight()
     ordered = services.schedule(scheduler, problem, plan) if schedule is None else schedule
     verdict = judge(problem, plan, ordered)
     if not verdict.peak_bytes:

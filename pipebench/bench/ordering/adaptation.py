@@ -19,7 +19,7 @@ def adapted_plans(problem: Problem, plan: Plan) -> tuple[Plan, ...]:
     sizes = {stage.micro_batch for stage in plan.stages}
     mixed = len(sizes) > 1 or any(stage.k > 1 for stage in plan.stages)
     if mixed and problem.regime.mode == "sync":
-        return (_at(plan, None),)
+        return (plan.without_in_flight(),)
     replicas = max(stage.data_parallel for stage in plan.stages)
     counts = sorted({stage.data_parallel for stage in plan.stages})
     if problem.pins.micro_batch is None:
@@ -41,13 +41,10 @@ def _divides(problem: Problem, plan: Plan, size: int) -> bool:
     return problem.mini_batch % (size * plan.all_pipelines) == 0
 
 
-def _at(plan: Plan, micro_batch: int | None) -> Plan:
-    """The plan with that micro-batch; None: with its own."""
-    if micro_batch is None:
-        stages = tuple(replace(stage, in_flight=0) for stage in plan.stages)
-    else:
-        stages = tuple(replace(stage, in_flight=0, k=1, micro_batch=micro_batch) for stage in plan.stages)
-    return replace(plan, stages=stages)
+def _at(plan: Plan, micro_batch: int) -> Plan:
+    """The plan with that micro-batch at every stage."""
+    stages = (replace(stage, in_flight=0, k=1, micro_batch=micro_batch) for stage in plan.stages)
+    return replace(plan, stages=tuple(stages))
 
 
 def changes(before: Plan, after: Plan) -> tuple[str, ...]:

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from msgspec.structs import replace
-
 from pipebench.bench.ordering.adaptation import adapted_plans, changes
 from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
-from pipebench.bench.time_limits import SCORE_S, time_limit
+from pipebench.bench.time_limits import scoring_limit
 from pipebench.check import check_plan
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -89,7 +87,8 @@ def order_plan(
     Raises LimitReached where scoring takes too long.
     """
     if result.schedule is not None and not named and not adapted:
-        verdict = judge(problem, result.plan, result.schedule)
+        with scoring_limit():
+            verdict = judge(problem, result.plan, result.schedule)
         return OrderedPlan(result.plan, result.schedule, result.scheduler or OWN, verdict)
     own = planner.default_scheduler.get(problem.regime.mode, "")
     names = [named] if named else list(offered) or candidates(host, planner, problem.regime.mode, result.plan)
@@ -113,10 +112,7 @@ def order_plan(
 
 
 def _attempt(plan: Plan, name: str, own: str) -> Attempt:
-    if name == own:
-        return Attempt(plan=plan, scheduler=name)
-    free = replace(plan, stages=tuple(replace(stage, in_flight=0) for stage in plan.stages))
-    return Attempt(plan=free, scheduler=name)
+    return Attempt(plan=plan if name == own else plan.without_in_flight(), scheduler=name)
 
 
 class _Search:
@@ -145,7 +141,7 @@ class _Search:
         if key in self._known:
             known = self._known[key]
             return _Scored(tried, schedule, known.verdict, known.seconds)
-        with time_limit(SCORE_S, "scoring", "this limit is apart from --timeout; take fewer micro-batches"):
+        with scoring_limit():
             verdict = judge(self._problem, tried.plan, schedule)
             seconds = None
             if verdict.status != "invalid":

@@ -12,6 +12,7 @@ from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import DEVICES, OPERATORS, toy_alarm, toys
 from pipebench.bench.services import HostServices
+from pipebench.documents.printable import one_line
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, RegimeMode
@@ -84,26 +85,22 @@ def order(services: HostServices, problem: Problem, tried: Attempt) -> OrderRepl
     try:
         schedule = exact_schedule(tried.scheduler, services.call_scheduler(tried.scheduler, problem, tried.plan))
     except InfeasibleProblem as error:
-        return OrderReply(ending="infeasible", reason=_line(error.message))
+        return OrderReply(ending="infeasible", reason=one_line(error.message))
     except UnsupportedProblem as error:
-        return OrderReply(ending="unsupported", reason=_line(str(error)))
+        return OrderReply(ending="unsupported", reason=one_line(str(error)))
     except DeadlineReached:
         return out_of_time()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a scheduler may raise anything; it costs its own attempt only
         text = str(error) if isinstance(error, PipebenchError) else f"{type(error).__name__}: {first_line(error)}"
-        return OrderReply(ending="failed", reason=_line(text))
+        return OrderReply(ending="failed", reason=one_line(text))
     return OrderReply(ending="made", schedule=schedule)
 
 
 def out_of_time() -> OrderReply:
     """The reply of an attempt that was ended."""
     return OrderReply(ending="timeout", reason=f"no schedule within {ORDER_S:g} s")
-
-
-def _line(text: str) -> str:
-    return " ".join(text.encode(errors="replace").decode().split())
 
 
 def _play(services: HostServices, errand: OrderErrand) -> None:

@@ -101,21 +101,24 @@ class _Child:
         """One for each attempt. Where a process ends early, the attempt that ended it failed; others go on."""
         found: list[OrderReply] = []
         while left := self._attempts[len(found) :]:
+            self._compile(tuple(dict.fromkeys(tried.scheduler for tried in left)))
             began_s = time.monotonic()
             ended = self._run(left)
             try:
-                sent = [msgspec.msgpack.decode(message, type=OrderReply) for message in ended.messages]
+                sent = [
+                    msgspec.msgpack.decode(message, type=OrderReply) for message in ended.messages[: len(left)]
+                ]
             except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-                sent = [OrderReply(ending="failed", reason=f"its process sent what is no reply: {error}")]
-            found += sent[: len(left)]
+                found.append(OrderReply(ending="failed", reason=f"its process sent what is no reply: {error}"))
+                continue
+            found += sent
             if len(sent) < len(left):
-                late = ended.stopped or time.monotonic() - began_s > ORDER_S
+                waited_s = time.monotonic() - began_s - ended.prepare_s - ended.wall_s
                 lost = OrderReply(ending="failed", reason=f"its process {exit_text(ended.code)}")
-                found.append(out_of_time() if late else lost)
+                found.append(out_of_time() if ended.stopped or waited_s > ORDER_S else lost)
         return found
 
     def _run(self, attempts: Sequence[Attempt]) -> ChildExit:
-        self._compile(tuple(dict.fromkeys(tried.scheduler for tried in attempts)))
         payload = msgspec.msgpack.encode(OrderRequest(problem=self._problem, attempts=tuple(attempts)))
         limit_s = (ORDER_S + LATE_S) * len(attempts)
         return self._errand(self._plain, Handover(payload=lambda _: payload, limit_s=limit_s))

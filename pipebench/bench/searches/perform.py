@@ -20,6 +20,7 @@ from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import toy_alarm, toys
 from pipebench.bench.services import HostServices
+from pipebench.documents.printable import one_line
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.hooks.context import DeadlineReached
@@ -116,7 +117,7 @@ def _report(
     try:
         found, _ = search_once(services, planner, request.problem, scheduler)
     except InfeasibleProblem as error:
-        return SearchReport(status="infeasible", reason=_line(error.message), claimed_s=_claim(error.claimed_s))
+        return SearchReport(status="infeasible", reason=one_line(error.message), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only
@@ -129,12 +130,7 @@ def _report(
 def failure(error: BaseException) -> SearchReport:
     """The report of a search that ended in an error."""
     status, reason = _verdict(error)
-    return SearchReport(status=status, reason=_line(reason))
-
-
-def _line(text: str) -> str:
-    """One line that can be written: a stranger's message may hold anything, half characters too."""
-    return " ".join(text.encode(errors="replace").decode().split())
+    return SearchReport(status=status, reason=one_line(reason))
 
 
 def _claim(seconds: object) -> float | None:

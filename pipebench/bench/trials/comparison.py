@@ -27,8 +27,8 @@ from pipebench.hooks.trust import Trust
 class Request:
     """What to compare.
 
-    regimes: empty for both, or, with a scheduler that is named, for the one that it is for; a plan or layout that
-    was made elsewhere stays in its own. own_regime: each planner in its first one.
+    regimes: empty for both, or, with a scheduler that is named, for the one that it is for; else a plan or layout
+    that was made elsewhere stays in its own. own_regime: each planner in its first one.
     schedulers: empty for the plan's own schedule, else the best that any scheduler makes. scheduler_regimes: for
     which regime each of them is.
     repeat: warm searches in one trial.
@@ -87,6 +87,8 @@ def _regimes(request: Request, planner: Ready) -> tuple[RegimeMode, ...]:
     assert isinstance(planner.component, Planner)
     if request.own_regime:
         return (home_regime(planner),)
+    if named := set(request.scheduler_regimes.values()):
+        return tuple(regime for regime in BOTH if regime in named)
     return planner.component.capabilities.regimes if planner.here else BOTH
 
 

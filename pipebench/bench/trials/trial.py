@@ -4,7 +4,6 @@ import statistics
 import sys
 import time
 from collections.abc import Hashable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, smalles
 from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
-from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
+from pipebench.bench.time_limits import LimitReached, scoring_limit
 from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
 from pipebench.documents.units import hardware, readable_bytes
@@ -241,6 +240,10 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
         common["scheduler"] = ordered.scheduler
         if ordered.verdict is not None:
             common |= verdict_fields(ordered.verdict)
+        if ordered.status == "timeout":  # of schedulers; the search ended in time
+            return Outcome(
+                Row(**common, status="timeout", reason=ordered.reason), scoring, done.report.result.plan
+            )
         fitting = None
         if ordered.status == "infeasible" and not adapted:
             fitting = _smallest(host, trial, asked)
@@ -331,14 +334,10 @@ def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: d
     return Outcome(row, problem, compile_s=done.compile_s)
 
 
-def _scoring() -> AbstractContextManager[None]:
-    return time_limit(SCORE_S, "scoring", "this limit is apart from --timeout; take fewer micro-batches")
-
-
 def _bounds(problem: Problem, split: bool = False) -> dict[str, Any]:
     """The proven bounds; none where they take too long."""
     try:
-        with _scoring():
+        with scoring_limit():
             return bound_fields(problem, split)
     except LimitReached:
         return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))

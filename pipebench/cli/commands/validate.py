@@ -62,7 +62,6 @@ def _print_verdict(verdict: "Verdict", scheduled: bool, as_json: bool) -> int:
 
 def _schedule(file: str, plan: str | None, as_json: bool) -> int:
     """A schedule by itself, or with the plan whose stages it orders."""
-    from msgspec.structs import replace
 
     from pipebench.bench.score import judge
     from pipebench.formats.documents import read_plan
@@ -75,8 +74,7 @@ def _schedule(file: str, plan: str | None, as_json: bool) -> int:
     if plan is not None:
         planned = read_plan(plan)
         # What the plan keeps in flight goes with its own order; this one says by itself what it keeps.
-        free = tuple(replace(stage, in_flight=0) for stage in planned.plan.stages)
-        ordered = replace(planned.plan, stages=free)
+        ordered = planned.plan.without_in_flight()
         schedule = as_schedule(planned.problem, ordered, found, file)
         return _print_verdict(judge(planned.problem, ordered, schedule), True, as_json)
     if as_json:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from pipebench.bench.components import ready_planner
+from pipebench.bench.ordering.choice import Unordered
+from pipebench.bench.trials import trial as trial_module
 from pipebench.bench.trials.trial import Searches, Trial, run_trial
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
@@ -199,3 +201,11 @@ def test_a_planner_of_one_regime_is_asked_once_for_both() -> None:
     assert asked == ["async"]
     assert (first.adapted, second.adapted) == (True, False)
     assert first.search_cpu_s == second.search_cpu_s
+
+
+def test_a_plan_that_no_scheduler_orders_in_time_says_whose_time_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Unordered("timeout", "no schedule within 10 s", "slow")
+    monkeypatch.setattr(trial_module, "order_plan", lambda *_, **__: late)
+    row = outcome(lambda problem, context: TWO_STAGES).row
+    assert (row.status, row.reason, row.scheduler) == ("timeout", "no schedule within 10 s", "slow")
+    assert row.search_cpu_s is not None

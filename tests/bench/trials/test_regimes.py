@@ -1,0 +1,43 @@
+"""In which regimes a comparison runs whom."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipebench.bench.trials.comparison import Request, trials
+from pipebench.domain.problem import RegimeMode
+from tests.bench.ready import planner, workload
+from tests.bench.searches.isolation.scripts import PROBLEM
+
+ASYNC_ONLY: tuple[RegimeMode, ...] = ("async",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "plugin", "elsewhere"),
+    [
+        ({}, ["sync", "async"], ["async"]),
+        ({"regimes": ("sync",)}, ["sync"], ["sync"]),
+        ({"own_regime": True}, ["async"], ["async"]),
+        ({"schedulers": ("a",), "scheduler_regimes": {"a": "sync"}}, ["sync"], ["sync"]),
+        (
+            {"schedulers": ("a", "b"), "scheduler_regimes": {"a": "async", "b": "sync"}},
+            ["sync", "async"],
+            ["sync", "async"],
+        ),
+        (
+            {"regimes": ("async",), "schedulers": ("b",), "scheduler_regimes": {"b": "sync"}},
+            ["async"],
+            ["async"],
+        ),
+    ],
+)
+def test_nobody_is_left_out(asked: dict[str, Any], plugin: list[str], elsewhere: list[str]) -> None:
+    """A plugin's planner of one regime, and a plan that was made elsewhere for that one."""
+    made = planner(lambda problem, context: None, regimes=ASYNC_ONLY)
+    for ready, expected in ((replace(made, here=False), plugin), (made, elsewhere)):
+        listed = trials(Request(workloads=[workload(PROBLEM)], planners=[ready], **asked))
+        assert [trial.regime for trial in listed] == expected
+        named = asked.get("scheduler_regimes", {})
+        if not asked.get("regimes"):
+            assert all(trial.scheduler is None or named[trial.scheduler] == trial.regime for trial in listed)
