@@ -14,8 +14,7 @@ from pipebench.domain.errors import PipebenchError
 
 SUFFIXES = (".py", ".so", ".pyd", ".dylib", ".dll")
 """Python, and modules that were compiled from something else."""
-MOST_FILES, DEEPEST = 20_000, 32
-"""Deep enough for any package; Linux follows no more than 40 links in a path."""
+MOST_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +43,33 @@ def files_below(folder: str, prefix: str = "") -> list[CodeFile]:
 
     Raises PipebenchError when there are more than MOST_FILES or the folder cannot be read.
     """
-    found: list[CodeFile] = []
     try:
-        _walk(folder, prefix, found, 0)
+        found = _walk(folder, prefix)
     except OSError as error:
         raise PipebenchError(f"cannot read {folder!r}: {(error.strerror or str(error)).lower()}") from None
     return sorted(found, key=lambda file: file.name)
 
 
-def _walk(folder: str, prefix: str, found: list[CodeFile], depth: int) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(SUFFIXES):
-                if entry.is_file():
-                    found.append(CodeFile(prefix + entry.name, entry.path, _stamp(entry.stat())))
-            elif entry.name[0] != "." and entry.name != "__pycache__" and depth < DEEPEST and entry.is_dir():
-                _walk(entry.path, f"{prefix}{entry.name}/", found, depth + 1)
-            if len(found) > MOST_FILES:
-                raise PipebenchError(f"{folder!r} has more than {MOST_FILES} files of code")
+def _walk(top: str, prefix: str) -> list[CodeFile]:
+    found: list[CodeFile] = []
+    seen: set[tuple[int, int]] = set()
+    waiting = [(top, prefix)]
+    while waiting:
+        folder, prefix = waiting.pop()
+        status = os.stat(folder)
+        if (status.st_dev, status.st_ino) in seen:  # a second link to it, or a loop
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name.endswith(SUFFIXES):
+                    if entry.is_file():
+                        found.append(CodeFile(prefix + entry.name, entry.path, _stamp(entry.stat())))
+                elif entry.name[0] != "." and entry.name != "__pycache__" and entry.is_dir():
+                    waiting.append((entry.path, f"{prefix}{entry.name}/"))
+        if len(found) > MOST_FILES:
+            raise PipebenchError(f"{top!r} has more than {MOST_FILES} files of code")
+    return found
 
 
 def hash_of(files: Iterable[CodeFile]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.bench.store import code_files, reach
-from pipebench.bench.store.code_files import package_of
+from pipebench.bench.store.code_files import files_below, package_of
 from pipebench.bench.store.reach import component_code, program_code, script_code
 from pipebench.bench.store.sources import HOST_PACKAGES, host_source, program_files
 from pipebench.domain.errors import PipebenchError
@@ -80,6 +80,8 @@ def test_a_link_to_a_folder_is_followed_and_a_loop_ends(made: Plugins) -> None:
     before = source("linking.planner:plan")
     made.write("elsewhere/kernel.py", "x = 1")
     assert source("linking.planner:plan") != before
+    files = files_below(str(made.folder / "linking"))
+    assert [file.name for file in files] == ["__init__.py", "kernels/kernel.py", "planner.py"]
 
 
 @pytest.mark.parametrize("load", ["nowhere_at_all.planner:plan", "sys:exit", "marshal:loads", ":plan"])
