@@ -54,7 +54,7 @@ def finite_memory(
         here = {
             position: of_stage[position]
             for position, stage in enumerate(plan.stages)
-            if sorted(stage.devices) == sorted(lane.devices)
+            if sorted(lane.devices) in [sorted(devices) for devices in stage.device_sets]
         }
         peak, task = lane_peak(tasks, number, here)
         for device in devices_of_copies(plan, lane.devices):
@@ -123,7 +123,8 @@ def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pat
     for devices in dict.fromkeys(stage.devices for stage in plan.stages):
         stages = [p for p, stage in enumerate(plan.stages) if stage.devices == devices]
         starts = [operation for p in stages for operation in (pattern.forward[p], pattern.backward[p])]
-        held = {o.name: bytes_at(o, stages, of_stage, pattern) for o in starts}
+        every = pattern.period * plan.stages[stages[0]].turns
+        held = {o.name: bytes_at(o, stages, of_stage, pattern, every) for o in starts}
         worst = max(starts, key=lambda o: held[o.name])
         for device in devices_of_copies(plan, devices):
             peaks[device], peak_operation[device] = held[worst.name], worst
@@ -149,11 +150,15 @@ def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pat
     return Verdict(status="invalid", witness=witness, fit=fit, peak_bytes=peaks)
 
 
-def bytes_at(running: Operation, stages: Sequence[int], of_stage: Sequence[StageMemory], pattern: Pattern) -> int:
-    """Bytes on a device of `stages` just after `running` has started."""
+def bytes_at(
+    running: Operation, stages: Sequence[int], of_stage: Sequence[StageMemory], pattern: Pattern, every_ns: int
+) -> int:
+    """Bytes on a device of `stages` just after `running` has started. every_ns: from one of its micro-batches to
+    the next, the period or as many periods as replicas take turns.
+    """
     total = of_stage[running.stage].workspace
     for stage in stages:
-        live = live_at(pattern.forward[stage].start, pattern.backward[stage].end, running.start, pattern.period)
+        live = live_at(pattern.forward[stage].start, pattern.backward[stage].end, running.start, every_ns)
         if stage == running.stage:
             # A stage whose F and B take no time is still live while it runs.
             live = max(live, 1)
@@ -161,15 +166,16 @@ def bytes_at(running: Operation, stages: Sequence[int], of_stage: Sequence[Stage
     return total
 
 
-def live_at(start: int, end: int, instant: int, period: int) -> int:
-    """How many micro-batches i have start + i * period <= instant < end + i * period."""
-    return (instant - start) // period - (instant - end) // period
+def live_at(start: int, end: int, instant: int, every_ns: int) -> int:
+    """How many i have start + i * every_ns <= instant < end + i * every_ns."""
+    return (instant - start) // every_ns - (instant - end) // every_ns
 
 
 def finite_excess(plan: Plan, tasks: IndexedTasks) -> Witness | None:
     """The first stage that keeps more in flight than it declares; the witness names the F that is one too many.
 
-    tasks: a valid order. A micro-batch is in flight from its F to its B (to its W where B is split).
+    tasks: a valid order. A micro-batch is in flight from its F to its B (to its W where B is split). Lanes follow
+    one another and end with nothing in flight, so replicas in turn are counted one by one.
     """
     for position in _declaring(plan):
         stage = plan.stages[position]
@@ -188,7 +194,8 @@ def periodic_excess(plan: Plan, pattern: Pattern) -> Witness | None:
     for position in _declaring(plan):
         forward, backward = pattern.forward[position], pattern.backward[position]
         # Only the start of F adds one. A stage whose F and B take no time still runs one.
-        live = max(1, live_at(forward.start, backward.end, forward.start, pattern.period))
+        every_ns = pattern.period * plan.stages[position].turns
+        live = max(1, live_at(forward.start, backward.end, forward.start, every_ns))
         if live * plan.stages[position].micro_batch > plan.stages[position].in_flight:
             return _witness(plan, position, live, None)
     return None

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import turns_between
 from pipebench.documents.units import exact_ns
 from pipebench.domain.cluster import LinkMode
 from pipebench.domain.plan import Plan
@@ -22,7 +24,7 @@ class Operation:
     """An operation of micro-batch 0. Micro-batch i runs it i periods later.
 
     start: may exceed the period (start_ns + shift * period_ns).
-    duration: in ns.
+    duration: in ns; the longest of a transfer between replicas that take micro-batches in turn.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Pattern:
 def read_pattern(problem: Problem, model: CostModel, plan: Plan, schedule: PeriodicSchedule) -> Pattern | Witness:
     """The operations of a schedule with the durations of the cost model, or the first wrong operation.
 
-    A transfer lasts as long as all messages between its two stages together.
+    A transfer lasts as long as all messages between its two stages together, in the turn where that takes longest.
     """
     if problem.regime.mode == "sync":
         return Witness(rule="shape", message="a periodic schedule never flushes; the problem's regime is sync")
@@ -101,15 +103,20 @@ def _operations(
 
 
 def hop_times(model: CostModel, plan: Plan) -> dict[str, dict[Hop, int]]:
-    """For each kind the ns of all messages from sender to receiver, for every pair of stages with messages."""
+    """For each kind the ns of all messages from sender to receiver, for every pair of stages with messages.
+
+    Where replicas take micro-batches in turn, those of the turn in which they take longest.
+    """
     times: dict[str, dict[Hop, int]] = {FORWARD: {}, BACKWARD: {}}
+    between: dict[Hop, list[Message]] = defaultdict(list)
     for message in model.messages(plan):
-        for kind, hop in (
-            (FORWARD, (message.source, message.target)),
-            (BACKWARD, (message.target, message.source)),
-        ):
-            taken = model.message_ns(plan, message, backward=kind == BACKWARD)
-            times[kind][hop] = times[kind].get(hop, 0) + taken
+        between[message.source, message.target].append(message)
+    for (source, target), messages in between.items():
+        turns = range(turns_between(plan.stages[source], plan.stages[target]))
+        for kind, hop in ((FORWARD, (source, target)), (BACKWARD, (target, source))):
+            times[kind][hop] = max(
+                sum(model.message_ns(plan, each, kind == BACKWARD, turn) for each in messages) for turn in turns
+            )
     return times
 
 
@@ -187,6 +194,7 @@ DeviceSet = tuple[int, ...]
 def busy_twice(plan: Plan, pattern: Pattern, mode: LinkMode) -> Witness | None:
     """The first device, else the first link, on which two operations overlap modulo the period.
 
+    One of r replicas in turn, and one of the links between them, is used every r-th period only.
     Link mode `half`: one transfer at a time for a pair of device sets.
     Link mode `full`: one transfer at a time for each direction.
     Link mode `delay`: any number.
@@ -195,30 +203,43 @@ def busy_twice(plan: Plan, pattern: Pattern, mode: LinkMode) -> Witness | None:
     for operation in (*pattern.forward, *pattern.backward):
         lanes[plan.stages[operation.stage].devices].append(operation)
     for devices, operations in lanes.items():
-        witness = overlap(operations, pattern.period, f"on devices {devices}")
+        every = pattern.period * plan.stages[operations[0].stage].turns
+        witness = overlap(operations, every, f"on devices {devices}")
         if witness is not None:
             return witness
     if mode == "delay":
         return None
     links: dict[tuple[DeviceSet, DeviceSet], list[Operation]] = defaultdict(list)
+    turns: dict[tuple[DeviceSet, DeviceSet], int] = {}
     for (source, target), transfer in (*pattern.forwarded.items(), *pattern.returned.items()):
         if transfer.duration > 0:
-            links[link_between(plan, source, target, mode)].append(transfer)
+            link = link_between(plan, source, target, mode)
+            links[link].append(transfer)
+            turns[link] = turns_between(plan.stages[source], plan.stages[target])
     for (sender, receiver), operations in links.items():
-        witness = overlap(operations, pattern.period, f"on the link between devices {sender} and {receiver}")
+        every = pattern.period * turns[sender, receiver]
+        witness = overlap(operations, every, f"on the link between devices {sender} and {receiver}")
         if witness is not None:
             return witness
     return None
 
 
-def link_between(plan: Plan, source: int, target: int, mode: LinkMode) -> tuple[DeviceSet, DeviceSet]:
-    """The link of a transfer between two stages: an ordered pair in mode `full`, else an unordered one."""
-    sender, receiver = plan.stages[source].devices, plan.stages[target].devices
+def link_between(
+    plan: Plan, source: int, target: int, mode: LinkMode, turn: int | None = None
+) -> tuple[DeviceSet, DeviceSet]:
+    """The link of a transfer between two stages: an ordered pair in mode `full`, else an unordered one.
+
+    turn: a micro-batch, which says between which replicas in turn it goes; None: between all, in their turns.
+    """
+    sender, receiver = (
+        stage.devices if turn is None else stage.device_sets[turn % stage.turns]
+        for stage in (plan.stages[source], plan.stages[target])
+    )
     return (sender, receiver) if mode == "full" or sender <= receiver else (receiver, sender)
 
 
 def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness | None:
-    """The first two operations that overlap when each repeats every period.
+    """The first two operations that overlap when each repeats every `period` ns.
 
     The operations are sorted by start on a circle of length `period`; each must end before the next starts. An
     operation without duration may stand at the boundary of another, but not inside it.
@@ -240,8 +261,10 @@ def overlap(operations: Iterable[Operation], period: int, where: str) -> Witness
     return None
 
 
-def overrun_buffer(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
+def overrun_buffer(plan: Plan, pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | None:
     """The first buffer that would have to hold two micro-batches: one that is occupied for longer than a period.
+
+    A replica that takes every r-th micro-batch has r periods.
 
     A receive buffer is occupied from the start of the transfer to the start of the operation that reads it.
     A send buffer is occupied from the end of the operation that fills it to the end of the transfer.
@@ -254,7 +277,7 @@ def overrun_buffer(pattern: Pattern, edges: list[tuple[int, int]]) -> Witness | 
             (pattern.backward[after], up, pattern.backward[before]),
         ):
             for name, taken, freed, stage in _spans(producer, transfer, consumer):
-                if freed - taken > pattern.period:
+                if freed - taken > pattern.period * plan.stages[stage].turns:
                     message = (
                         f"the {name} between {producer.name} and {consumer.name} is taken for "
                         f"{exact_ns(freed - taken)}, the period is {exact_ns(pattern.period)}"

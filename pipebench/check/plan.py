@@ -2,17 +2,27 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from math import prod
+from math import lcm, prod
 
 from pipebench.check.structure import cyclic_stages, data_edges, leaves_and_returns
-from pipebench.costs.placement import devices_of_copies
+from pipebench.costs.messages import messages
+from pipebench.costs.placement import MOST_TURNS, devices_of_copies
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.placement import pipelines_of_kind, sets_listed, sets_of_stages
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.verdict import Rule, Verdict, Witness
 
-ALIKE = ("operators", "choice", "sharding", "recompute", "micro_batch", "data_parallel", "tensor_parallel")
+ALIKE = (
+    "operators",
+    "choice",
+    "sharding",
+    "recompute",
+    "micro_batch",
+    "data_parallel",
+    "tensor_parallel",
+    "replicas",
+)
 """Fields of a stage that are the same in all pipelines of a plan."""
 
 
@@ -108,9 +118,41 @@ def _micro_batch(plan: Plan, position: int, samples: int) -> str:
     if samples % stage.micro_batch:
         whose = f"the {samples} samples of a {'pipeline' if plan.pipelines > 1 else 'copy'}"
         return f"stage {position}: micro-batch {stage.micro_batch} does not divide {whose}"
-    if stage.data_parallel > stage.micro_batch:
-        return f"stage {position}: {stage.data_parallel} replicas share a micro-batch of {stage.micro_batch}"
+    if stage.sharers > stage.micro_batch:
+        return f"stage {position}: {stage.sharers} replicas share a micro-batch of {stage.micro_batch}"
     return ""
+
+
+def wrong_turns(problem: Problem, plan: Plan) -> Witness | None:
+    """The first stage whose replicas take micro-batches in turn and do not meet those of another stage one by one.
+
+    Stages that exchange tensors then have one micro-batch size; stages on the same devices have the same turns.
+    """
+    if not plan.takes_turns:
+        return None
+    for source, target in _exchanging(problem, plan):
+        one, other = plan.stages[source], plan.stages[target]
+        if max(one.turns, other.turns) > 1 and one.micro_batch != other.micro_batch:
+            message = (
+                f"stages {source} and {target} exchange micro-batches of {one.micro_batch} and "
+                f"{other.micro_batch} samples, and replicas take them in turn: the sizes must be equal"
+            )
+            return Witness(rule="shape", message=message, stage=target)
+    on_devices: dict[tuple[int, ...], int] = {}
+    for position, stage in enumerate(plan.stages):
+        first = on_devices.setdefault(stage.devices, position)
+        if plan.stages[first].turns != stage.turns:
+            message = (
+                f"stages {first} and {position} are on the same devices with {plan.stages[first].turns} and "
+                f"{stage.turns} replicas in turn"
+            )
+            return Witness(rule="C3", message=message, stage=position)
+    return None
+
+
+def _exchanging(problem: Problem, plan: Plan) -> list[tuple[int, int]]:
+    """Pairs of stages (source, target) between which messages go."""
+    return sorted({(message.source, message.target) for message in messages(problem.profile.graph, plan)})
 
 
 def wrong_choice(problem: Problem, plan: Plan) -> Witness | None:
@@ -153,7 +195,7 @@ def wrong_sharding(problem: Problem, plan: Plan) -> Witness | None:
 
 def _split(problem: Problem, stage: Stage, name: str, split: dict[str, int]) -> str:
     graph = problem.profile.graph
-    sizes = {"batch": -(-stage.micro_batch // stage.data_parallel)} | graph.operators[graph.index[name]].dims
+    sizes = {"batch": -(-stage.micro_batch // stage.sharers)} | graph.operators[graph.index[name]].dims
     for dim, parts in split.items():
         if dim not in sizes:
             return f"operator {name!r} has no dim {dim!r} to split"
@@ -308,6 +350,13 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
             unsaid = _unsaid(problem, stage)
             if unsaid:
                 return f"stage {position} splits dims of its operators, but {unsaid}"
+    for source, target in _exchanging(problem, plan) if plan.takes_turns else ():
+        repeats = lcm(plan.stages[source].turns, plan.stages[target].turns)
+        if repeats > MOST_TURNS:
+            return (
+                f"the replicas in turn of stages {source} and {target} meet again after {repeats} micro-batches, "
+                f"at most {MOST_TURNS} are computed"
+            )
     return ""
 
 
@@ -339,6 +388,7 @@ RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     cyclic_stages,
     wrong_placement,
     relayed_backwards,
+    wrong_turns,
 )
 """The rules in the order in which they are tried; each may rely on those before it."""
 

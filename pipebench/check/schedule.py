@@ -19,31 +19,42 @@ from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule, PeriodicSchedu
 from pipebench.domain.verdict import Verdict, Witness, with_witness
 
 
-def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[int]]]) -> Witness | None:
-    """The first lane that shares a device with another, or runs a stage of other devices.
+def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[tuple[int, int]]]]) -> Witness | None:
+    """The first lane that shares a device with another, or runs a stage or a micro-batch of other devices.
 
-    lanes: the device ids of each lane and the stages that it runs.
+    lanes: the device ids of each lane and what it runs, as pairs of stage and micro-batch.
     """
     owner: dict[int, int] = {}
-    for number, (devices, stages) in enumerate(lanes):
+    for number, (devices, tasks) in enumerate(lanes):
         for device in devices:
             if device in owner:
                 message = f"device {device} is in lanes {owner[device]} and {number}"
                 return Witness(rule="shape", message=message, device=device)
             owner[device] = number
-        for stage in sorted(set(stages)):
-            if 0 <= stage < len(plan.stages) and sorted(plan.stages[stage].devices) != sorted(devices):
-                wanted = plan.stages[stage].devices
-                message = f"lane {number} of devices {tuple(devices)} runs stage {stage} of devices {wanted}"
+        here = sorted(devices)
+        for stage, turn in sorted({(stage, i % _turns(plan, stage)) for stage, i in tasks}):
+            if not 0 <= stage < len(plan.stages):
+                continue
+            expected = plan.stages[stage].device_sets[turn]
+            if sorted(expected) != here:
+                whose = "" if plan.stages[stage].turns == 1 else f", replica {turn},"
+                message = (
+                    f"lane {number} of devices {tuple(devices)} runs stage {stage}{whose} of devices {expected}"
+                )
                 return Witness(rule="shape", message=message, stage=stage)
     return None
 
 
+def _turns(plan: Plan, stage: int) -> int:
+    return plan.stages[stage].turns if 0 <= stage < len(plan.stages) else 1
+
+
 def out_of_range(tasks: IndexedTasks) -> Witness | None:
-    """The first task of a stage or micro-batch that the plan does not have (R names micro-batch 0)."""
+    """The first task of a stage or micro-batch that the plan does not have (R names the turn)."""
     stages = len(tasks.counts)
     known = (tasks.stage >= 0) & (tasks.stage < stages)
-    allowed = np.where(tasks.kind == R, 1, tasks.counts[np.where(known, tasks.stage, 0)])
+    stage_of = np.where(known, tasks.stage, 0)
+    allowed = np.where(tasks.kind == R, tasks.turns[stage_of], tasks.counts[stage_of])
     wrong = ~known | (tasks.micro_batch < 0) | (tasks.micro_batch >= allowed)
     if not wrong.any():
         return None
@@ -78,13 +89,16 @@ def missing_or_repeated(tasks: IndexedTasks) -> Witness | None:
 
 
 def wrong_all_reduce(model: CostModel, plan: Plan, tasks: IndexedTasks) -> Witness | None:
-    """The first stage with two R, or without one where the all-reduce takes time."""
-    found = np.bincount(tasks.stage[tasks.kind == R], minlength=len(plan.stages))
+    """The first stage, or replica in turn, with two R, or without one where the all-reduce takes time."""
+    counted = np.bincount(tasks.worker[tasks.kind == R], minlength=int(tasks.first_worker[-1]))
     for position, stage in enumerate(plan.stages):
         needed = model.needs_update_task(stage, plan)
-        if found[position] > 1 or (needed and found[position] == 0):
-            message = f"stage {position} has {found[position]} R, it needs {'one' if needed else 'at most one'}"
-            return Witness(rule="coverage", message=message, stage=position)
+        for turn, worker in enumerate(tasks.workers_of(position)):
+            found = int(counted[worker])
+            if found > 1 or (needed and found == 0):
+                who = f"stage {position}" if stage.turns == 1 else f"replica {turn} of stage {position}"
+                message = f"{who} has {found} R, it needs {'one' if needed else 'at most one'}"
+                return Witness(rule="coverage", message=message, stage=position)
     return None
 
 
@@ -101,9 +115,9 @@ def wrong_lane_order(tasks: IndexedTasks) -> Witness | None:
             return _witness(tasks, int(needs[slot]), int(needed[slot]))
     last_backward = tasks.last_release
     reduces = np.flatnonzero(tasks.kind == R)
-    early = reduces[reduces < last_backward[tasks.stage[reduces]]]
+    early = reduces[reduces < last_backward[tasks.worker[reduces]]]
     if len(early):
-        return _witness(tasks, int(early[0]), int(last_backward[tasks.stage[early[0]]]))
+        return _witness(tasks, int(early[0]), int(last_backward[tasks.worker[early[0]]]))
     return None
 
 
@@ -144,8 +158,8 @@ def waits(plan: Plan, tasks: IndexedTasks, edges: list[tuple[int, int]]) -> Wait
 
     An edge (before, after) makes F of `after` wait for F of `before`, and the backward of `before` wait for the
     input gradient of `after`.
-    R of a stage waits for the last backwards of the stages that hold the same operators in other pipelines. Its
-    own last backward stands before it in its lane.
+    R of a stage waits for the last backwards of the replicas that take micro-batches in turn, and of the stages
+    that hold the same operators in other pipelines. The last backward of its own lane stands before it.
     """
     task, needed = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for before, after in edges:
@@ -154,11 +168,13 @@ def waits(plan: Plan, tasks: IndexedTasks, edges: list[tuple[int, int]]) -> Wait
         upper, lower = tasks.slots_of(before, first), tasks.slots_of(after, second)
         task += [tasks.forward[lower], tasks.gradient[upper]]
         needed += [tasks.forward[upper], tasks.gradient[lower]]
-    for reduce in np.flatnonzero(tasks.kind == R).tolist() if plan.pipelines > 1 else ():
-        stage = int(tasks.stage[reduce])
-        others = [mirror for mirror in plan.mirrors(stage) if mirror != stage]
-        task.append(np.full(len(others), reduce))
-        needed.append(tasks.last_release[others])
+    together = plan.pipelines > 1 or plan.takes_turns
+    for reduce in np.flatnonzero(tasks.kind == R).tolist() if together else ():
+        mirrors = plan.mirrors(int(tasks.stage[reduce]))
+        workers = [each for mirror in mirrors for each in tasks.workers_of(mirror) if each != tasks.worker[reduce]]
+        last = tasks.last_release[workers]
+        task.append(np.full(int((last >= 0).sum()), reduce))
+        needed.append(last[last >= 0])
     return Waits(np.concatenate(task), np.concatenate(needed))
 
 
@@ -226,7 +242,9 @@ def _run(tasks: IndexedTasks, between: Waits) -> IntArray:
 def broken_order(model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: IndexedTasks) -> Witness | None:
     """The first rule that the order of tasks breaks: lanes, every task once, order in a lane, deadlock."""
     return (
-        wrong_lane(plan, [(lane.devices, lane.stage) for lane in schedule.lanes])
+        wrong_lane(
+            plan, [(each.devices, zip(each.stage, each.micro_batch, strict=True)) for each in schedule.lanes]
+        )
         or out_of_range(tasks)
         or missing_or_repeated(tasks)
         or wrong_all_reduce(model, plan, tasks)
@@ -246,7 +264,7 @@ def check_periodic(
     witness = broken_dependency(pattern, edges) or busy_twice(plan, pattern, problem.cluster.link_mode)
     if witness is None and strict_buffers:
         tensors = sorted({(m.source, m.target) for m in model.messages(plan)})
-        witness = overrun_buffer(pattern, tensors)
+        witness = overrun_buffer(plan, pattern, tensors)
     if witness is not None:
         return Verdict(status="invalid", witness=witness)
     return with_witness(periodic_memory(problem, model, plan, pattern), periodic_excess(plan, pattern))

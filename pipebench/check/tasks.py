@@ -19,9 +19,12 @@ class IndexedTasks(Tasks):
 
     counts: micro-batches of each stage, shape (stages,). A slot numbers a stage with a micro-batch:
     first_slot[stage] + micro_batch. The tables are only meaningful once every task stands exactly once.
+    turns: how many replicas of each stage take micro-batches in turn, shape (stages,). A worker is a stage with a
+    turn: first_worker[stage] + micro_batch % turns.
     """
 
     counts: IntArray = field(kw_only=True)
+    turns: IntArray = field(kw_only=True)
 
     @cached_property
     def pair_start(self) -> IntArray:
@@ -39,9 +42,25 @@ class IndexedTasks(Tasks):
 
     @cached_property
     def last_release(self) -> IntArray:
-        """For each stage the last task in its lane that frees activations."""
-        last: IntArray = np.maximum.reduceat(self.release, self.first_slot[:-1])
+        """For each worker the last task in its lane that frees activations; -1 where it has none."""
+        last = np.full(int(self.first_worker[-1]), -1, dtype=np.int64)
+        np.maximum.at(last, self.worker[self.release], self.release)
         return last
+
+    @cached_property
+    def first_worker(self) -> IntArray:
+        """The first worker of each stage, and the number of workers at the end."""
+        return np.concatenate(([0], np.cumsum(self.turns)))
+
+    @cached_property
+    def worker(self) -> IntArray:
+        """The worker of each task. An R is numbered by its turn."""
+        workers: IntArray = self.first_worker[self.stage] + self.micro_batch % self.turns[self.stage]
+        return workers
+
+    def workers_of(self, stage: int) -> range:
+        """The workers of a stage."""
+        return range(int(self.first_worker[stage]), int(self.first_worker[stage + 1]))
 
     @cached_property
     def first_slot(self) -> IntArray:
@@ -86,8 +105,8 @@ class IndexedTasks(Tasks):
         return stage, slot - int(self.first_slot[stage])
 
 
-def indexed(tasks: Tasks, counts: IntArray) -> IndexedTasks:
-    """The same tasks with their tables; counts: micro-batches of each stage."""
+def indexed(tasks: Tasks, plan: Plan, counts: IntArray) -> IndexedTasks:
+    """The same tasks with their tables; counts: micro-batches of each stage of the plan."""
     return IndexedTasks(
         devices=tasks.devices,
         first=tasks.first,
@@ -96,6 +115,7 @@ def indexed(tasks: Tasks, counts: IntArray) -> IndexedTasks:
         kind=tasks.kind,
         together=tasks.together,
         counts=counts,
+        turns=np.array([stage.turns for stage in plan.stages], np.int64),
     )
 
 
@@ -106,4 +126,4 @@ def micro_batch_counts(problem: Problem, plan: Plan) -> IntArray:
 
 def finite_tasks(problem: Problem, plan: Plan, schedule: FiniteSchedule) -> IndexedTasks:
     """The tasks of a finite schedule, as it stands."""
-    return indexed(tasks_of(schedule), micro_batch_counts(problem, plan))
+    return indexed(tasks_of(schedule), plan, micro_batch_counts(problem, plan))

@@ -20,6 +20,7 @@ from pipebench.check.trace_tasks import (
 from pipebench.costs.links import Port, flows
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import turns_between
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import kind_codes
 from pipebench.documents.units import exact_ns
@@ -104,14 +105,22 @@ def _incomplete(
     if (times > 1).any():
         return flow.witness("coverage", int(np.argmax(times > 1)), "stands twice")
     lasted = np.array(trace.transfer_end_ns)[flow.rows] - np.array(trace.transfer_start_ns)[flow.rows]
-    least = model.message_ns(plan, flow.message, backward=flow.backward) if trace.origin == "simulated" else 0
-    if least > 0 and (times == 0).any():
-        return flow.witness("coverage", int(np.argmax(times == 0)), f"is missing ({exact_ns(least)})")
-    if (lasted < least).any():
-        row = int(np.argmax(lasted < least))
-        return flow.witness(
-            "shape", int(sent[row]), f"lasts {exact_ns(lasted[row])}, at least {exact_ns(least)} are needed"
-        )
+    if trace.origin != "simulated":
+        early = lasted < 0
+        needed = np.zeros(count, dtype=np.int64)
+    else:
+        turns = turns_between(plan.stages[flow.sender], plan.stages[flow.receiver])
+        each = [model.message_ns(plan, flow.message, flow.backward, turn) for turn in range(turns)]
+        needed = np.array(each, dtype=np.int64)[np.arange(count) % turns]
+        early = lasted < needed[sent]
+    missing = (needed > 0) & (times == 0)
+    if missing.any():
+        number = int(np.argmax(missing))
+        return flow.witness("coverage", number, f"is missing ({exact_ns(needed[number])})")
+    if early.any():
+        row = int(np.argmax(early))
+        least = exact_ns(needed[sent[row]])
+        return flow.witness("shape", int(sent[row]), f"lasts {exact_ns(lasted[row])}, at least {least} are needed")
     return None
 
 
@@ -155,10 +164,12 @@ def crowded_link(plan: Plan, trace: Trace, mode: LinkMode, tolerance_ns: int) ->
     """
     if mode == "delay" or not trace.source:
         return None
-    columns = (trace.source, trace.target, trace.transfer_start_ns, trace.transfer_end_ns)
-    source, target, start, end = (np.array(column, dtype=np.int64) for column in columns)
-    pairs, which = np.unique(np.array([source, target]), axis=1, return_inverse=True)
-    keys = [link_between(plan, int(sender), int(receiver), mode) for sender, receiver in pairs.T]
+    columns = (trace.source, trace.target, trace.message, trace.transfer_start_ns, trace.transfer_end_ns)
+    source, target, message, start, end = (np.array(column, dtype=np.int64) for column in columns)
+    turns = np.array([stage.turns for stage in plan.stages])
+    turn = message % np.lcm(turns[source], turns[target])
+    pairs, which = np.unique(np.array([source, target, turn]), axis=1, return_inverse=True)
+    keys = [link_between(plan, sender, receiver, mode, at) for sender, receiver, at in pairs.T.tolist()]
     number = {key: position for position, key in enumerate(dict.fromkeys(keys))}
     link = np.array([number[key] for key in keys])[which.ravel()]
     local = np.array([sender == receiver for sender, receiver in keys])[which.ravel()]
@@ -168,14 +179,14 @@ def crowded_link(plan: Plan, trace: Trace, mode: LinkMode, tolerance_ns: int) ->
     if pair is None:
         return None
     first, second = int(rows[pair]), int(rows[pair + 1])
-    message = (
+    text = (
         f"the transfer from stage {source[second]} to stage {target[second]} starts at "
         f"{exact_ns(start[second])}, the link carries the one from stage {source[first]} to stage {target[first]} "
         f"until {exact_ns(end[first])}"
     )
     return Witness(
         rule="resource",
-        message=message,
+        message=text,
         stage=int(source[second]),
         micro_batch=int(trace.message[second]),
         instant_ns=int(start[second]),
@@ -194,18 +205,20 @@ def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) 
     A port is the shared way out of, or into, a group of devices. A transfer occupies each of its ports from its
     start, for the time that costs.links gives.
     """
-    occupied = {
-        (BACKWARD if flow.backward else FORWARD, flow.sender, flow.receiver, flow.tensor): flow.ports
-        for flow in flows(model, plan)
-        if flow.ports
-    }
-    if not occupied:
+    sent = [flow for flow in flows(model, plan) if flow.ports]
+    if not sent:
         return None
+    occupied = {
+        (BACKWARD if flow.backward else FORWARD, flow.sender, flow.receiver, flow.tensor, flow.turn): flow.ports
+        for flow in sent
+    }
+    turns = {(flow.sender, flow.receiver): flow.turns for flow in sent}
     number: dict[Port, int] = {}
     uses: list[tuple[int, int, int, int]] = []
     for row, key in enumerate(zip(trace.transfer_kinds, trace.source, trace.target, trace.tensor, strict=True)):
         start = trace.transfer_start_ns[row]
-        for port, taken in occupied.get(key, ()):
+        turn = trace.message[row] % turns.get(key[1:3], 1)
+        for port, taken in occupied.get((*key, turn), ()):
             if taken > 0:
                 uses.append((number.setdefault(port, len(number)), start, start + taken, row))
     uses.sort()

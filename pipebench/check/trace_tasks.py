@@ -57,17 +57,17 @@ def traced_periods(plan: Plan, trace: Trace) -> TracedTasks | Witness:
         micro_batch=np.array(trace.micro_batch, dtype=np.int64)[order],
         kind=kind_codes(trace.kinds)[order],
     )
-    tasks = indexed(columns, np.full(len(plan.stages), unrolled, dtype=np.int64))
+    tasks = indexed(columns, plan, np.full(len(plan.stages), unrolled, dtype=np.int64))
     return out_of_range(tasks) or missing_or_repeated(tasks) or TracedTasks(tasks, start[order], end[order])
 
 
 def _wrong_lanes(plan: Plan, trace: Trace) -> Witness | None:
-    stages: list[set[int]] = [set() for _ in trace.lanes]
-    for lane, stage in zip(trace.lane, trace.stage, strict=True):
-        if not 0 <= lane < len(stages):
+    tasks: list[set[tuple[int, int]]] = [set() for _ in trace.lanes]
+    for lane, stage, micro_batch in zip(trace.lane, trace.stage, trace.micro_batch, strict=True):
+        if not 0 <= lane < len(tasks):
             return Witness(rule="shape", message=f"the trace has no lane {lane}", stage=stage)
-        stages[lane].add(stage)
-    return wrong_lane(plan, list(zip(trace.lanes, stages, strict=True)))
+        tasks[lane].add((stage, micro_batch if plan.takes_turns else 0))
+    return wrong_lane(plan, list(zip(trace.lanes, tasks, strict=True)))
 
 
 def _difference(scheduled: list[tuple[int, int, str]], trace: Trace) -> Witness:

@@ -7,7 +7,7 @@ from pipebench.costs.formula import StageTimes
 from pipebench.costs.links import Flow, flows
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order
@@ -41,21 +41,23 @@ def estimate(problem: Problem, plan: Plan) -> int:
 
 def _reduce(plan: Plan, times: Sequence[StageTimes]) -> int:
     """The longest that one lane all-reduces, in ns: those of its stages one after the other."""
-    lanes, lane_of = lanes_of(plan)
-    load = [0] * len(lanes)
-    for lane, time in zip(lane_of, times, strict=True):
-        load[lane] += time.all_reduce
+    sets, lanes_of = lanes_in_turn(plan)
+    load = [0] * len(sets)
+    for lanes, time in zip(lanes_of, times, strict=True):
+        for lane in lanes:
+            load[lane] += time.all_reduce
     return max(load)
 
 
 def _busiest(plan: Plan, counts: Sequence[Fraction], times: Sequence[StageTimes], sent: Sequence[Flow]) -> int:
     """The largest load of a lane, link or port over a mini-batch, in ns."""
-    _, lane_of = lanes_of(plan)
+    _, lanes_of = lanes_in_turn(plan)
     load: dict[object, Fraction] = {}
-    for lane, count, time in zip(lane_of, counts, times, strict=True):
-        load[lane] = load.get(lane, Fraction(0)) + count * time.period
+    for lanes, count, time in zip(lanes_of, counts, times, strict=True):
+        for lane in lanes:
+            load[lane] = load.get(lane, Fraction(0)) + count * time.period / len(lanes)
     for flow in sent:
-        count = counts[flow.sender]
+        count = counts[flow.sender] / flow.turns
         if flow.link is not None:
             key = ("link", flow.link)
             load[key] = load.get(key, Fraction(0)) + count * flow.duration_ns
@@ -67,12 +69,13 @@ def _busiest(plan: Plan, counts: Sequence[Fraction], times: Sequence[StageTimes]
 def _hops(plan: Plan, sent: Sequence[Flow]) -> dict[tuple[int, int], tuple[int, int]]:
     """For each pair of stages the ns that one micro-batch travels forward and back.
 
-    Tensors between the same stages follow one another on their link; without links they travel together.
+    Tensors between the same stages follow one another on their link; without links they travel together. Of
+    replicas in turn, those between which it takes longest count.
     """
-    hops: dict[tuple[int, int], tuple[int, int]] = {}
+    in_turn: dict[tuple[int, int, int], tuple[int, int]] = {}
     for flow in sent:
         pair = (flow.receiver, flow.sender) if flow.backward else (flow.sender, flow.receiver)
-        there, back = hops.get(pair, (0, 0))
+        there, back = in_turn.get((*pair, flow.turn), (0, 0))
         alone = flow.link is None
         if flow.backward:
             # The gradients of several of the consumer's micro-batches make up one of the producer's.
@@ -80,7 +83,11 @@ def _hops(plan: Plan, sent: Sequence[Flow]) -> dict[tuple[int, int], tuple[int, 
             back = max(back, flow.duration_ns) if alone else back + parts * flow.duration_ns
         else:
             there = max(there, flow.duration_ns) if alone else there + flow.duration_ns
-        hops[pair] = there, back
+        in_turn[*pair, flow.turn] = there, back
+    hops: dict[tuple[int, int], tuple[int, int]] = {}
+    for (source, target, _), (there, back) in in_turn.items():
+        most = hops.get((source, target), (0, 0))
+        hops[source, target] = max(there, most[0]), max(back, most[1])
     return hops
 
 
@@ -91,11 +98,13 @@ def _fill(
     hops: dict[tuple[int, int], tuple[int, int]],
 ) -> int:
     """(m - 1) periods of the busiest lane, in ns."""
-    _, lane_of = lanes_of(plan)
+    _, lanes_of = lanes_in_turn(plan)
     load: dict[int, Fraction] = {}
-    for stage, lane in enumerate(lane_of):
+    for stage, lanes in enumerate(lanes_of):
         transfers = max((sum(ns) for (before, _), ns in hops.items() if before == stage), default=0)
-        load[lane] = load.get(lane, Fraction(0)) + (counts[stage] - 1) * (times[stage].period + transfers)
+        taken = (counts[stage] - 1) * (times[stage].period + transfers) / len(lanes)
+        for lane in lanes:
+            load[lane] = load.get(lane, Fraction(0)) + taken
     return -int(-max(load.values()) // 1)
 
 

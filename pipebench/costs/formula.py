@@ -149,25 +149,25 @@ class Formula:
         """The time of the update that a stage runs once a mini-batch, in ns: the all-reduce of its gradients."""
         return reduce_ns
 
-    def update_share_ns(self, update_ns: Amount, micro_batch: int, pipelines: int = 1) -> Amount:
+    def update_share_ns(self, update_ns: Amount, micro_batch: int, lanes: int = 1) -> Amount:
         """The share of one micro-batch in the update, in ns, rounded up.
 
-        pipelines: how many copies of the pipeline share the mini-batch.
+        lanes: how many lanes share the micro-batches of a mini-batch: pipelines, times replicas in turn.
         """
-        return -(-update_ns * micro_batch * pipelines // self.mini_batch)
+        return -(-update_ns * micro_batch * lanes // self.mini_batch)
 
     def times(
         self,
         compute_ns: tuple[Amount, Amount, Amount],
         update_ns: Amount,
         micro_batch: int,
-        pipelines: int,
+        lanes: int,
         recompute: Recompute,
     ) -> Times[Amount]:
         """Times of one micro-batch of a stage.
 
         compute_ns: forward, backward and weight gradient, summed over the operators.
-        pipelines: how many copies of the pipeline share the mini-batch.
+        lanes: how many lanes share the micro-batches of a mini-batch.
         recompute: with `stage` the backward runs the forward again.
         In async each backward is followed by its share of the update.
         """
@@ -175,7 +175,7 @@ class Formula:
         if recompute == "stage":
             backward = backward + forward
         if self.regime.mode == "async":
-            backward = backward + self.update_share_ns(update_ns, micro_batch, pipelines)
+            backward = backward + self.update_share_ns(update_ns, micro_batch, lanes)
             update_ns = 0 * update_ns
         return Times(forward, backward, _smaller(weight_gradient, backward), update_ns)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn, turns_between
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 
@@ -20,6 +20,8 @@ Port = tuple[int, int, int]
 class Flow:
     """One tensor on its way from stage `sender` to stage `receiver`.
 
+    turn, turns: the micro-batches i that go this way: i mod turns = turn. A flow for each turn where replicas take
+    micro-batches in turn; else one, with turn 0 of 1.
     backward: the flow carries the gradient, from consumer to producer.
     duration_ns: time of one message, which carries one of the sender's micro-batches.
     link: None where no message waits for another: link mode `delay`, stages on the same devices, empty messages.
@@ -35,11 +37,13 @@ class Flow:
     link: Link | None
     ports: tuple[tuple[Port, int], ...]
     in_place: bool
+    turn: int = 0
+    turns: int = 1
 
 
 def flows(model: CostModel, plan: Plan) -> list[Flow]:
     """The flows of all messages of the plan: forward flows, then backward flows, each in the order of
-    model.messages.
+    model.messages, then by turn.
 
     A link carries one transfer at a time. Where a level that the message crosses has a shared bandwidth, the
     message also occupies ports: the way out of each group of the level below that holds a sending device, and the
@@ -47,23 +51,29 @@ def flows(model: CostModel, plan: Plan) -> list[Flow]:
     rounded half-even to ns. Groups of the innermost level are single devices.
     A message lasts as long as the slowest of its link and ports.
 
-    Raises InvalidValue for stages that share some devices but not all.
+    Raises InvalidValue for stages that share some devices but not all, UnsupportedProblem for too many turns.
     """
-    _, lane_of = lanes_of(plan)
-    edges = model.messages(plan)
-    return [_flow(model, plan, lane_of, message, backward) for backward in (False, True) for message in edges]
+    _, lane_of = lanes_in_turn(plan)
+    return [
+        _flow(model, plan, lane_of, message, backward, turn)
+        for backward in (False, True)
+        for message in model.messages(plan)
+        for turn in range(turns_between(plan.stages[message.source], plan.stages[message.target]))
+    ]
 
 
-def _flow(model: CostModel, plan: Plan, lane_of: Sequence[int], message: Message, backward: bool) -> Flow:
+def _flow(
+    model: CostModel, plan: Plan, lane_of: Sequence[Sequence[int]], message: Message, backward: bool, turn: int
+) -> Flow:
     mode = model.problem.cluster.link_mode
     sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
-    duration = model.message_ns(plan, message, backward)
-    here, there = lane_of[sender], lane_of[receiver]
+    duration = model.message_ns(plan, message, backward, turn)
+    here, there = (lane_of[stage][turn % len(lane_of[stage])] for stage in (sender, receiver))
     link: Link | None = None
     ports: tuple[tuple[Port, int], ...] = ()
     if duration > 0 and mode != "delay":
         link = (here, there) if mode == "full" else (min(here, there), max(here, there))
-        ports = _ports(model, plan, message, backward)
+        ports = _ports(model, plan, message, backward, turn)
     return Flow(
         sender=sender,
         receiver=receiver,
@@ -73,12 +83,17 @@ def _flow(model: CostModel, plan: Plan, lane_of: Sequence[int], message: Message
         link=link,
         ports=ports,
         in_place=here == there,
+        turn=turn,
+        turns=turns_between(plan.stages[message.source], plan.stages[message.target]),
     )
 
 
-def _ports(model: CostModel, plan: Plan, message: Message, backward: bool) -> tuple[tuple[Port, int], ...]:
+def _ports(
+    model: CostModel, plan: Plan, message: Message, backward: bool, turn: int
+) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    both = (*source.devices, *target.devices)
+    upper, lower = (stage.device_sets[turn % stage.turns] for stage in (source, target))
+    both = (*upper, *lower)
     levels = model.problem.cluster.levels
     outermost = model.problem.cluster.level_spanning(min(both), max(both))
     sent = (
@@ -86,7 +101,7 @@ def _ports(model: CostModel, plan: Plan, message: Message, backward: bool) -> tu
         if backward
         else model.tensor_bytes(message.tensor, source.micro_batch)
     )
-    ends = (target.devices, source.devices) if backward else (source.devices, target.devices)
+    ends = (lower, upper) if backward else (upper, lower)
     found: list[tuple[Port, int]] = []
     for position, level in enumerate(levels[: levels.index(outermost) + 1]):
         if level.shared_bandwidth_bytes_s is None:

@@ -59,22 +59,21 @@ class CostModel:
         return self.times_on(self._device_type(stage)).costs.operators
 
     def local_samples(self, stage: Stage) -> int:
-        """Samples of a micro-batch that one replica computes: ceil(micro_batch / data_parallel)."""
-        return -(-stage.micro_batch // stage.data_parallel)
+        """Samples of a micro-batch on one of the replicas that share it: ceil(micro_batch / sharers)."""
+        return -(-stage.micro_batch // stage.sharers)
 
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
-        """Times of one micro-batch: sums over the stage's operators at ceil(b / d) samples (`Formula.times`).
+        """Times of one micro-batch: sums over the stage's operators at `local_samples` (`Formula.times`).
 
         plan: the plan of the stage; its pipelines all-reduce together. None: one pipeline.
+        In async a replica that takes every r-th micro-batch has an r-fold share of the update in each of them.
         Split operators are priced by `ShardedStage`.
         Raises UnsupportedProblem for a split operator that also has an alternative.
         """
         refuse_alternatives(stage)
-        pipelines = 1 if plan is None else plan.all_pipelines
+        lanes = stage.turns * (1 if plan is None else plan.all_pipelines)
         update_ns = self.update_ns(stage, plan)
-        return self.formula.times(
-            self._compute_ns(stage), update_ns, stage.micro_batch, pipelines, stage.recompute
-        )
+        return self.formula.times(self._compute_ns(stage), update_ns, stage.micro_batch, lanes, stage.recompute)
 
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """The time of the update that the stage runs once a mini-batch, in ns, in both regimes."""
@@ -243,8 +242,8 @@ class CostModel:
                 forward, backward = largest.get(key, (0, 0))
                 largest[key] = max(forward, source.micro_batch), max(backward, target.micro_batch)
         return sum(
-            self.tensor_bytes(tensor, -(-forward // stage.data_parallel))
-            + self.gradient_bytes(tensor, -(-backward // stage.data_parallel))
+            self.tensor_bytes(tensor, -(-forward // stage.sharers))
+            + self.gradient_bytes(tensor, -(-backward // stage.sharers))
             for (_, tensor), (forward, backward) in largest.items()
         )
 
@@ -261,20 +260,21 @@ class CostModel:
         """The messages of a plan."""
         return messages(self.graph, plan)
 
-    def message_ns(self, plan: Plan, message: Message, backward: bool = False) -> int:
+    def message_ns(self, plan: Plan, message: Message, backward: bool = False, turn: int = 0) -> int:
         """The time of one message in ns.
 
         It carries the tensor at the source's micro-batch; with `backward` the gradient at the target's
-        micro-batch.
+        micro-batch. turn: the number of a micro-batch, which says between which replicas it goes.
         Stages on the same devices pass tensors in place, which takes no time.
         """
         source, target = plan.stages[message.source], plan.stages[message.target]
         if in_place(source, target):
             return 0
-        level = level_between(self.problem.cluster, source.devices, target.devices)
+        ends = [stage.device_sets[turn % stage.turns] for stage in (source, target)]
+        level = level_between(self.problem.cluster, *ends)
         sent = (
             self.gradient_bytes(message.tensor, target.micro_batch)
             if backward
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
-        return Formula.message_ns(level, sent, source.data_parallel, target.data_parallel)
+        return Formula.message_ns(level, sent, source.sharers, target.sharers)

@@ -1,8 +1,9 @@
 """Where stages stand: device ids of consecutive stages, lanes, and copies of a pipeline."""
 
 from collections.abc import Sequence
+from math import lcm
 
-from pipebench.domain.errors import InfeasibleProblem, InvalidValue
+from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 
@@ -22,34 +23,84 @@ def place(counts: Sequence[int], devices: int) -> tuple[tuple[int, ...], ...]:
     return tuple(placed)
 
 
-def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
-    """The device sets of the plan and the set of each stage.
+def lanes_in_turn(plan: Plan) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The device sets of the plan, and for each stage the set of each of its turns.
 
-    Sets hold ascending ids and stand in the order of their first stage.
+    Micro-batch i of stage s is on set of_stage[s][i % stage.turns]. Sets hold ascending ids and stand in the order
+    of their first stage.
     Raises InvalidValue for two sets that share some devices but not all.
     """
-    sets: list[tuple[int, ...]] = []
-    of_stage: list[int] = []
+    sets: dict[tuple[int, ...], int] = {}
+    listed: list[tuple[int, ...]] = []
+    of_stage: list[tuple[int, ...]] = []
     holder: dict[int, int] = {}
     for position, stage in enumerate(plan.stages):
-        devices = tuple(sorted(stage.devices))
-        if devices not in sets:
-            sets.append(devices)
-        lane = sets.index(devices)
-        of_stage.append(lane)
-        for device in devices:
-            other = holder.setdefault(device, lane)
-            if other != lane:
-                raise InvalidValue(
-                    f"stage {position} on devices {devices} shares device {device} with devices {sets[other]}",
-                    "stages share either all of their devices or none",
-                )
-    return sets, of_stage
+        lanes: list[int] = []
+        for each in stage.device_sets:
+            devices = tuple(sorted(each))
+            lane = sets.setdefault(devices, len(listed))
+            if lane == len(listed):
+                listed.append(devices)
+            lanes.append(lane)
+            for device in devices:
+                other = holder.setdefault(device, lane)
+                if other != lane:
+                    raise InvalidValue(
+                        f"stage {position} on devices {devices} shares device {device} with devices "
+                        f"{listed[other]}",
+                        "stages share either all of their devices or none",
+                    )
+        of_stage.append(tuple(lanes))
+    return listed, of_stage
+
+
+def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The device sets of a plan whose replicas work at the same time, and the set of each stage.
+
+    Raises InvalidValue as `lanes_in_turn`, UnsupportedProblem where replicas take micro-batches in turn.
+    """
+    refuse_turns(plan, "This")
+    sets, of_stage = lanes_in_turn(plan)
+    return sets, [lanes[0] for lanes in of_stage]
+
+
+def refuse_turns(plan: Plan, who: str) -> None:
+    """Raise UnsupportedProblem where replicas take micro-batches in turn. who: begins the sentence."""
+    for position, stage in enumerate(plan.stages):
+        if stage.turns > 1:
+            raise UnsupportedProblem(
+                f"{who} takes replicas that share each micro-batch; the {stage.turns} of stage {position} take "
+                "micro-batches in turn",
+                "use the schedulers gpipe and 1f1b (sync) or 1f1b-rr (async), or a plan of another planner",
+            )
 
 
 def in_place(one: Stage, other: Stage) -> bool:
-    """Whether two stages run on the same devices, in any order."""
-    return one.devices == other.devices or sorted(one.devices) == sorted(other.devices)
+    """Whether two stages run on the same devices, in any order, and pass a micro-batch on where it is."""
+    if one.turns != other.turns or sorted(one.devices) != sorted(other.devices):
+        return False
+    return one.turns == 1 or all(
+        sorted(a) == sorted(b) for a, b in zip(one.device_sets, other.device_sets, strict=True)
+    )
+
+
+MOST_TURNS = 1024
+"""The most turns of two stages that exchange messages, before they meet again as in the beginning."""
+
+
+def turns_between(one: Stage, other: Stage) -> int:
+    """After how many micro-batches two stages meet on the same devices again; at least 1, at most MOST_TURNS.
+
+    Raises UnsupportedProblem where that takes more.
+    """
+    together = lcm(one.turns, other.turns)
+    if together > MOST_TURNS:
+        raise UnsupportedProblem(
+            f"stages of {one.turns} and {other.turns} replicas in turn repeat after {together} micro-batches, "
+            f"at most {MOST_TURNS} are computed",
+            "choose numbers of replicas with a smaller common multiple",
+        )
+    return together
 
 
 def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:

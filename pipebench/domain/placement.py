@@ -1,6 +1,6 @@
 """Placement: which device set runs which stage.
 
-A device set is the devices of one stage, all its replicas; sets are numbered 0, 1, … by their first stage.
+A device set here is the devices of one stage, all its replicas; sets are numbered 0, 1, … by their first stage.
 """
 
 from collections.abc import Sequence

@@ -10,17 +10,24 @@ from pipebench.domain.placement import PlacementKind
 from pipebench.domain.problem import Recompute
 from pipebench.domain.value import Value, require, require_count
 
+ReplicaMode = Literal["split", "round_robin"]
+"""How replicas share the micro-batches of their stage, see `Stage.replicas`."""
+
 
 class Stage(Value, frozen=True, kw_only=True):
     """A set of operators run together.
 
     operators: their names.
     devices: ids; there are data_parallel x tensor_parallel of them.
-    data_parallel: the number of replicas, which share each micro-batch.
+    data_parallel: the number of replicas. Replica j is on the j-th tensor_parallel of the devices, as listed.
     tensor_parallel: the number of devices that run one replica together.
-    micro_batch: samples that pass through the stage together, over all replicas.
+    micro_batch: samples of a whole micro-batch.
+    replicas: `split`: the replicas share each micro-batch and work at the same time. `round_robin`: they take
+    whole micro-batches in turn, number i goes to replica i mod data_parallel, forward and backward (PipeDream's
+    1F1B-RR).
     k: the k of kFkB.
-    in_flight: the most samples with a finished forward and an unfinished backward (0: left to the scheduler).
+    in_flight: the most samples with a finished forward and an unfinished backward (0: left to the scheduler); in
+    round_robin those of one replica.
     choice: for each operator the id of an alternative ('' for the plain way); empty: plain for all.
     sharding: for each operator the split of its dims; empty: nothing is split.
     recompute: with `stage` only the stage's inputs are kept and the forward is run again.
@@ -31,6 +38,7 @@ class Stage(Value, frozen=True, kw_only=True):
     data_parallel: int = 1
     tensor_parallel: int = 1
     micro_batch: int
+    replicas: ReplicaMode = "split"
     k: int = 1
     in_flight: int = 0
     choice: tuple[str, ...] = ()
@@ -75,6 +83,24 @@ class Stage(Value, frozen=True, kw_only=True):
             if not hasattr(number, "__index__") and not hasattr(number, "__float__"):
                 what = f"{name} is {number!r} of type {type(number).__name__}"
                 raise InvalidValue(what, "give a whole number")
+
+    @property
+    def turns(self) -> int:
+        """How many replicas take micro-batches in turn; 1 where all share each of them."""
+        return self.data_parallel if self.replicas == "round_robin" else 1
+
+    @property
+    def sharers(self) -> int:
+        """How many replicas share each micro-batch."""
+        return self.data_parallel // self.turns
+
+    @property
+    def device_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The devices that work together, a set for each turn: micro-batch i is on set i mod `turns`."""
+        if self.turns == 1:
+            return (self.devices,)
+        each = self.tensor_parallel
+        return tuple(self.devices[first : first + each] for first in range(0, each * self.turns, each))
 
 
 class Plan(Value, frozen=True, kw_only=True):
@@ -128,6 +154,9 @@ class Plan(Value, frozen=True, kw_only=True):
         content["shared_devices"] = content.pop("placement") != "apart"
         if self.pipelines == 1:
             del content["pipelines"]
+        for stage in content["stages"]:
+            if stage["replicas"] == "split":
+                del stage["replicas"]
         return content
 
     @property
@@ -139,6 +168,11 @@ class Plan(Value, frozen=True, kw_only=True):
     def pipeline_length(self) -> int:
         """Stages of one pipeline."""
         return len(self.stages) // self.pipelines
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether replicas of a stage take micro-batches in turn."""
+        return any(stage.turns > 1 for stage in self.stages)
 
     @property
     def all_pipelines(self) -> int:

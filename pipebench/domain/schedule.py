@@ -10,12 +10,12 @@ TASK_KINDS = FORWARD + BACKWARD + INPUT_GRADIENT + WEIGHT_GRADIENT + ALL_REDUCE
 
 
 class Lane(Value, frozen=True, kw_only=True):
-    """The order of tasks on one set of devices that always work together (the replicas of a stage).
+    """The order of tasks on one set of devices that always work together (`Stage.device_sets`).
 
     devices: ids, as in the stages that run here.
     stage, micro_batch: entry i of each is one task: a position in the plan's stages, and a number from 0.
     kinds: a letter for each task. F forward, B full backward, I and W its input and weight gradient parts, R the
-    all-reduce of the weight gradients (micro_batch 0).
+    all-reduce of the weight gradients (micro_batch 0; for replicas in turn the number of the replica).
     together: ascending positions i of an F that runs at the same time as task i + 1, a B or I of another stage or
     micro-batch. Such a pair starts when the inputs of both are there, and both end together. Problem.overlap gives
     its duration.
@@ -75,6 +75,9 @@ class FiniteSchedule(Value, frozen=True, kw_only=True, tag="finite"):
 
 class PeriodicSchedule(Value, frozen=True, kw_only=True, tag="periodic"):
     """A pattern repeated for ever; micro-batch i runs an operation at start + (shift + i) * period.
+
+    Where replicas take micro-batches in turn, one of r runs an operation every r periods, so that an operation may
+    last longer than a period.
 
     period_ns: nanoseconds from one micro-batch to the next.
     stage: for each operation the position of its stage.

@@ -78,11 +78,11 @@ class Standstill:
         stage, micro_batch = int(columns.stage[row]), int(columns.micro_batch[row])
         backward = int(columns.kind[row]) != F
         for flow in np.flatnonzero((network.receiver == stage) & (network.backward == backward)):
-            first, last = coverage(int(flow), network, self.stages)
-            for sent in range(int(first[micro_batch]), int(last[micro_batch]) + 1):
-                message = int(network.base[flow]) + sent
-                if self.instants.arrived[message] < 0:
-                    return self._sender(message)
+            reached, first, last = coverage(int(flow), network, self.stages)
+            for at in np.flatnonzero(reached == micro_batch).tolist():
+                for message in range(int(network.base[flow] + first[at]), int(network.base[flow] + last[at]) + 1):
+                    if self.instants.arrived[message] < 0:
+                        return self._sender(message)
         return None
 
     def _sender(self, message: int) -> int:
@@ -93,7 +93,7 @@ class Standstill:
         row = self._row_of(message)
         if self.instants.start[row] < 0 or self.link_order is None:
             return row
-        flow = int(np.searchsorted(self.network.base, message, side="right")) - 1
+        flow = self._flow_of(message)
         for before in self.link_order[int(self.network.link[flow])]:
             if self.instants.sent[before] < 0:
                 return self._row_of(int(before))
@@ -101,9 +101,12 @@ class Standstill:
 
     def _row_of(self, message: int) -> int:
         network, stages = self.network, self.stages
-        flow = int(np.searchsorted(network.base, message, side="right")) - 1
+        flow = self._flow_of(message)
         slot = stages.offset[network.sender[flow]] + network.backward[flow] * stages.slots
-        return int(self.tasks.slot_row[slot + message - network.base[flow]])
+        return int(self.tasks.slot_row[slot + network.numbers(flow)[message - int(network.base[flow])]])
+
+    def _flow_of(self, message: int) -> int:
+        return int(np.searchsorted(self.network.base + self.network.count, message, side="right"))
 
     def _task(self, row: int) -> tuple[str, int, int]:
         columns = self.tasks.columns

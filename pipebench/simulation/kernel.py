@@ -34,7 +34,9 @@ LANE = _record("at", "end", "free")
 GROUP = _record("first", "end")
 """Flows that leave a stage after its F, or after its B or I: a slice of their list."""
 
-FLOW = _record("offset", "duration", "link", "queue", "port_first", "port_end", "slot", "here", "there")
+FLOW = _record(
+    "offset", "turn", "turns", "duration", "link", "queue", "port_first", "port_end", "slot", "here", "there"
+)
 """Columns of FlowTable; offset is its base, a name that numpy keeps for itself. slot: network.slot_of. here,
 there: micro-batch of sender and receiver."""
 
@@ -134,7 +136,7 @@ def _send(
     until = instant + flow.duration
     messages[number].sent = instant
     messages[number].arrived = until
-    sample = (number - flow.offset) * flow.here
+    sample = ((number - flow.offset) * flow.turns + flow.turn) * flow.here
     for target in range(sample // flow.there, (sample + flow.here - 1) // flow.there + 1):
         size = _arrive(tasks, lanes, arrival[flow.slot + target], until, heap, size)
     return size
@@ -203,7 +205,9 @@ def run(
             if task.sends >= 0:
                 for position in range(groups[task.sends].first, groups[task.sends].end):
                     flow = flows[leaving[position]]
-                    number = flow.offset + task.micro_batch
+                    if task.micro_batch % flow.turns != flow.turn:
+                        continue
+                    number = flow.offset + task.micro_batch // flow.turns
                     if flow.queue < 0:
                         size = _send(tasks, lanes, arrival, messages, number, flow, now, heap, size)
                     else:
@@ -279,7 +283,7 @@ def run_loop(
     lane_records["at"] = tasks.columns.first[:-1]
     lane_records["end"] = tasks.columns.first[1:]
     groups, leaving = _groups(stages, network)
-    messages, lines = _messages(stages, network, link_order)
+    messages, lines = _messages(network, link_order)
     ports = np.zeros(len(network.port), PORT)
     ports["port"] = network.port
     ports["occupied"] = network.port_ns
@@ -344,7 +348,7 @@ def _groups(stages: StageTable, network: FlowTable) -> tuple[Records, IntArray]:
 def _flow_records(stages: StageTable, network: FlowTable) -> Records:
     records = np.zeros(len(network.sender), FLOW)
     records["offset"] = network.base
-    for field in ("duration", "link", "queue"):
+    for field in ("turn", "turns", "duration", "link", "queue"):
         records[field] = getattr(network, field)
     records["port_first"] = network.port_first[:-1]
     records["port_end"] = network.port_first[1:]
@@ -354,12 +358,10 @@ def _flow_records(stages: StageTable, network: FlowTable) -> Records:
     return records
 
 
-def _messages(
-    stages: StageTable, network: FlowTable, link_order: list[IntArray] | None
-) -> tuple[Records, Records]:
+def _messages(network: FlowTable, link_order: list[IntArray] | None) -> tuple[Records, Records]:
     """The records of the messages, and the waiting lines: empty, or filled from the start."""
     messages = np.zeros(network.messages, MESSAGE)
-    messages["flow"] = np.repeat(np.arange(len(network.sender)), stages.count[network.sender])
+    messages["flow"] = np.repeat(np.arange(len(network.sender)), network.count)
     for field in ("sent", "arrived", "next"):
         messages[field] = -1
     lines = np.full(network.queues, -1, LINE)

@@ -39,7 +39,7 @@ def metrics(problem: Problem, plan: Plan, trace: Trace) -> Metrics:
         busy_ns = _busy(trace)
     else:
         span_ns = trace.period_ns
-        busy_ns = _busy_in_a_period(trace)
+        busy_ns = _busy_in_a_period(plan, trace)
         length_ns = span_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     devices = np.array([len(ids) for ids in trace.lanes], np.int64)
     available = span_ns * int(devices.sum())
@@ -65,14 +65,15 @@ def _busy(trace: Trace) -> FloatArray:
     return _by_lane(trace, lane, np.maximum(end, reached) - np.maximum(start, reached))
 
 
-def _busy_in_a_period(trace: Trace) -> FloatArray:
-    """ns of the tasks that each lane runs in a period: those of micro-batch 0."""
+def _busy_in_a_period(plan: Plan, trace: Trace) -> FloatArray:
+    """ns of the tasks that each lane runs in a period: those of one micro-batch, in every r-th of r replicas."""
     lane, length = np.array(trace.lane, np.int64), np.array(trace.end_ns, np.int64) - np.array(trace.start_ns)
-    length[np.array(trace.micro_batch, np.int64) != 0] = 0
-    return _by_lane(trace, lane, length)
+    turns = np.array([stage.turns for stage in plan.stages], np.int64)[np.array(trace.stage, np.int64)]
+    length[np.array(trace.micro_batch, np.int64) >= turns] = 0
+    return _by_lane(trace, lane, length / turns)
 
 
-def _by_lane(trace: Trace, lane: IntArray, length: IntArray) -> FloatArray:
+def _by_lane(trace: Trace, lane: IntArray, length: IntArray | FloatArray) -> FloatArray:
     return np.bincount(lane, weights=length.astype(np.float64), minlength=len(trace.lanes)).astype(np.float64)
 
 

@@ -19,11 +19,13 @@ class FlowTable:
     """The flows of costs.links, then the order edges in both directions (tensor -1). Columns of shape (flows,).
 
     sender, receiver: stages.
+    turn, turns: the flow carries the sender's micro-batches i with i mod turns = turn (costs.links.Flow).
     tensor: position in the graph, or -1.
     backward: 1 for gradients.
     duration: ns.
-    base: number of the flow's first message. A flow has a message for each micro-batch of its sender; messages are
+    base: number of the flow's first message. A flow has a message for each of its micro-batches; messages are
     numbered forward ones first, then by flow and micro-batch.
+    count: the number of the flow's messages.
     messages: the number of all messages.
     link: number of the link, or -1.
     queue: waiting line of flows that share link and ports, or -1 for a flow that occupies nothing.
@@ -33,10 +35,13 @@ class FlowTable:
 
     sender: IntArray
     receiver: IntArray
+    turn: IntArray
+    turns: IntArray
     tensor: IntArray
     backward: IntArray
     duration: IntArray
     base: IntArray
+    count: IntArray
     link: IntArray
     queue: IntArray
     port_first: IntArray
@@ -48,6 +53,11 @@ class FlowTable:
     queues: int
     ports: int
 
+    def numbers(self, flow: int) -> range:
+        """The sender's micro-batches that a flow carries, in the order of its messages."""
+        turn, turns = int(self.turn[flow]), int(self.turns[flow])
+        return range(turn, turn + turns * int(self.count[flow]), turns)
+
 
 def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: bool = False) -> FlowTable:
     """The flow table of a plan.
@@ -56,14 +66,17 @@ def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: 
     the order on every link needs it.
     """
     found = flows(model, plan) + list(_order_flows(plan))
-    sender = np.array([flow.sender for flow in found], np.int64)
-    count = stages.count[sender] if found else np.zeros(0, np.int64)
+    sender, turn, turns = (
+        np.array([getattr(flow, name) for flow in found], np.int64) for name in ("sender", "turn", "turns")
+    )
+    whole = stages.count[sender] if found else np.zeros(0, np.int64)
+    count = np.maximum(0, -((turn - whole) // turns))
     ends = np.cumsum(count, dtype=np.int64)
     link = _number_keys(found, lambda flow: flow.link)
     queue = (
         link
         if queue_by_link
-        else _number_keys(found, lambda flow: flow.link and (flow.link, stages.lane[flow.sender]))
+        else _number_keys(found, lambda flow: flow.link and (flow.link, _sending_lane(flow, stages)))
     )
     ports = {port: number for number, port in enumerate(sorted({p for flow in found for p, _ in flow.ports}))}
     occupied = [entry for flow in found for entry in flow.ports]
@@ -71,9 +84,12 @@ def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: 
         sender=sender,
         receiver=np.array([flow.receiver for flow in found], np.int64),
         tensor=np.array([flow.tensor for flow in found], np.int64),
+        turn=turn,
+        turns=turns,
         backward=np.array([flow.backward for flow in found], np.int64),
         duration=np.array([flow.duration_ns for flow in found], np.int64),
         base=ends - count,
+        count=count,
         link=link,
         queue=queue,
         port_first=np.cumsum([0, *(len(flow.ports) for flow in found)], dtype=np.int64),
@@ -85,6 +101,10 @@ def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: 
         queues=int(queue.max(initial=-1)) + 1,
         ports=len(ports),
     )
+
+
+def _sending_lane(flow: Flow, stages: StageTable) -> int:
+    return int(stages.lane[stages.worker[flow.sender] + flow.turn % stages.turns[flow.sender]])
 
 
 def _order_flows(plan: Plan) -> Iterable[Flow]:
@@ -102,23 +122,27 @@ def _number_keys(found: Sequence[Flow], key: Callable[[Flow], object]) -> IntArr
     )
 
 
-def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArray, IntArray]:
-    """For each micro-batch of the receiver the first and the last micro-batch of the sender that it needs.
+def coverage(flow: int, network: FlowTable, stages: StageTable) -> tuple[IntArray, IntArray, IntArray]:
+    """The receiver's micro-batches that the flow reaches; of each, its first and last message by position.
 
-    They are those with samples in common. Shape (micro-batches of the receiver,).
+    They are those with samples in common. Positions count in `FlowTable.numbers`; shape (micro-batches,).
     """
     receiver, sender = network.receiver[flow], network.sender[flow]
-    first = np.arange(stages.count[receiver]) * stages.micro_batch[receiver]
+    turn, turns = network.turn[flow], network.turns[flow]
+    if turns > 1:  # both have one size, `check.plan.wrong_turns`
+        reached = np.arange(turn, stages.count[receiver], turns)
+        return reached, reached // turns, reached // turns
+    reached = np.arange(stages.count[receiver])
+    first = reached * stages.micro_batch[receiver]
     last = first + stages.micro_batch[receiver] - 1
-    return first // stages.micro_batch[sender], last // stages.micro_batch[sender]
+    return reached, first // stages.micro_batch[sender], last // stages.micro_batch[sender]
 
 
 def add_message_waits(waits: IntArray, arrival: IntArray, network: FlowTable, stages: StageTable) -> None:
     """Add to `waits` how many messages each row waits for. arrival: as in TaskTable."""
     for flow in range(len(network.sender)):
-        first, last = coverage(flow, network, stages)
-        slot = slot_of(flow, network, stages)
-        waits[arrival[slot : slot + len(first)]] += last - first + 1
+        reached, first, last = coverage(flow, network, stages)
+        waits[arrival[slot_of(flow, network, stages) + reached]] += last - first + 1
 
 
 def slot_of(flow: int, network: FlowTable, stages: StageTable) -> int:

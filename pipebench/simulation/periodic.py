@@ -8,6 +8,7 @@ import numpy as np
 
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import MOST_TURNS
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import B, F
 from pipebench.domain.errors import UnsupportedProblem
@@ -21,6 +22,7 @@ from pipebench.simulation.stages import StageTable, TaskTimes, stage_table
 from pipebench.simulation.tasks import TaskTable, task_table
 from pipebench.simulation.trace import build_trace
 from pipebench.simulation.unroll import (
+    first_lane,
     flow_order,
     kinds_of,
     link_orders,
@@ -128,8 +130,9 @@ def mean_period(ends: IntArray) -> int:
     return -(-int(last[-1] - last[middle]) // max(len(last) - 1 - middle, 1))
 
 
-Arc = tuple[int, int, int, int]
-"""From one entry of the pattern to one that waits for it: entries, ns, and how many periods lie between."""
+Arc = tuple[int, int, tuple[int, ...], int]
+"""From one entry of the pattern to one that waits for it: entries, ns in each turn of the first one, and how many
+periods lie between. One duration stands for all turns."""
 
 
 def exact_pace(schedule: PeriodicSchedule, order: IntArray, stages: StageTable, network: FlowTable) -> Fraction:
@@ -138,42 +141,83 @@ def exact_pace(schedule: PeriodicSchedule, order: IntArray, stages: StageTable, 
     Entries are operations and the flows that occupy links. Each entry waits for its inputs and for the entry in
     front of it on its lane or link. The pace is the maximum cycle ratio of these waits; every run settles to it,
     sooner or later (Baccelli, Cohen, Olsder and Quadrat 1992, theorem 3.28).
+
+    Replicas in turn: the replicas of a stage wait in the same way, each one every r periods, so that the first
+    stands for all. Where a transfer takes longer between some of them than between others, an entry is counted
+    once for each micro-batch of a round, after which all stages are at their first replica again.
+    Raises UnsupportedProblem for rounds of more than MOST_TURNS micro-batches.
     """
     arcs = [
         *_lane_arcs(schedule, order, stages),
         *_link_arcs(schedule, network),
         *_input_arcs(schedule, stages, network),
     ]
-    tail, head, weight, tokens = np.array(arcs, np.int64).T
-    return maximum_cycle_ratio(tail, head, weight, tokens)
+    tail, head, tokens = np.array([(tail, head, tokens) for tail, head, _, tokens in arcs], np.int64).T
+    if all(len(set(lengths)) == 1 for _, _, lengths, _ in arcs):
+        weight = np.array([lengths[0] for _, _, lengths, _ in arcs], np.int64)
+        return maximum_cycle_ratio(tail, head, weight, tokens)
+    together = math.lcm(*stages.turns.tolist())
+    if together > MOST_TURNS:
+        raise UnsupportedProblem(
+            f"replicas in turn are all at their first one again after {together} micro-batches, at most "
+            f"{MOST_TURNS} are computed where links between them differ",
+            "choose numbers of replicas with a smaller common multiple",
+        )
+    weight = np.array([[lengths[turn % len(lengths)] for turn in range(together)] for _, _, lengths, _ in arcs])
+    later = np.arange(together) + tokens[:, None]
+    round_of = maximum_cycle_ratio(
+        (tail[:, None] * together + np.arange(together)).ravel(),
+        (head[:, None] * together + later % together).ravel(),
+        weight.ravel(),
+        (later // together).ravel(),
+    )
+    return round_of / together
 
 
-def _ring(entries: list[int], weights: list[int]) -> list[Arc]:
-    """Each entry waits for the entry in front of it; the first waits for the last of the previous period."""
-    following = [*entries[1:], entries[0]]
-    last = len(entries) - 1
-    return [
-        (entry, after, weight, int(position == last))
-        for position, (entry, after, weight) in enumerate(zip(entries, following, weights, strict=True))
-    ]
+def _ring(entries: list[int], weights: Sequence[tuple[int, ...]], shifts: list[int], turns: int) -> list[Arc]:
+    """Each entry waits for the entry in front of it; the first waits for the last one, `turns` periods before.
+
+    entries: in the order of one period. shifts: of each entry. With several turns an entry stands in one of as
+    many periods, the one that its shift says.
+    """
+    ring = sorted(range(len(entries)), key=lambda position: shifts[position] % turns)
+    arcs: list[Arc] = []
+    for position, after in zip(ring, [*ring[1:], ring[0]], strict=True):
+        tokens = shifts[after] % turns - shifts[position] % turns
+        arcs.append((entries[position], entries[after], weights[position], tokens + turns * (after == ring[0])))
+    return arcs
 
 
 def _lane_arcs(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> list[Arc]:
     stage = np.array(schedule.stage, np.int64)
     length = stages.duration[kinds_of(schedule), stage]
+    lane = first_lane(stages, stage[order])
     arcs: list[Arc] = []
-    for lane in range(len(stages.lanes)):
-        entries = order[stages.lane[stage[order]] == lane]
-        arcs += _ring(entries.tolist(), length[entries].tolist())
+    for number in np.unique(lane):
+        entries = order[lane == number].tolist()
+        weights = [(int(length[entry]),) for entry in entries]
+        shifts = [schedule.shift[entry] for entry in entries]
+        arcs += _ring(entries, weights, shifts, int(stages.turns[schedule.stage[entries[0]]]))
     return arcs
 
 
 def _link_arcs(schedule: PeriodicSchedule, network: FlowTable) -> list[Arc]:
     operations = len(schedule.kinds)
+    transfer = transfers_of_flows(schedule, network)
     arcs: list[Arc] = []
     for flows in flow_order(schedule, network):
-        arcs += _ring((operations + flows).tolist(), network.duration[flows].tolist())
+        if network.turn[flows[0]] > 0:  # as the first replicas
+            continue
+        shifts = [schedule.transfer_shift[transfer[flow]] for flow in flows]
+        weights = [_lengths(network, int(flow), hop) for flow, hop in zip(flows, shifts, strict=True)]
+        arcs += _ring((operations + flows).tolist(), weights, shifts, int(network.turns[flows[0]]))
     return arcs
+
+
+def _lengths(network: FlowTable, flow: int, shift: int) -> tuple[int, ...]:
+    """The ns of a transfer in each period; flow: of its first turn. In period k it sends number k - shift."""
+    turns = int(network.turns[flow])
+    return tuple(int(network.duration[flow + (period - shift) % turns]) for period in range(turns))
 
 
 def _input_arcs(schedule: PeriodicSchedule, stages: StageTable, network: FlowTable) -> list[Arc]:
@@ -183,17 +227,20 @@ def _input_arcs(schedule: PeriodicSchedule, stages: StageTable, network: FlowTab
     arcs: list[Arc] = []
     for stage in range(len(stages.count)):
         ahead, back = entry[stage, F], entry[stage, B]
-        arcs.append((ahead, back, int(stages.duration[F, stage]), shift[back] - shift[ahead]))
+        arcs.append((ahead, back, (int(stages.duration[F, stage]),), shift[back] - shift[ahead]))
     for flow, transfer in enumerate(transfers_of_flows(schedule, network)):
+        if network.turn[flow] > 0:
+            continue
         passing = B if network.backward[flow] else F
         source, target = entry[int(network.sender[flow]), passing], entry[int(network.receiver[flow]), passing]
         length = int(stages.duration[passing, network.sender[flow]])
         if transfer < 0:
-            arcs.append((source, target, length + int(network.duration[flow]), shift[target] - shift[source]))
+            lengths = tuple(length + sent for sent in _lengths(network, flow, shift[source]))
+            arcs.append((source, target, lengths, shift[target] - shift[source]))
             continue
         between, hop = len(kind) + flow, schedule.transfer_shift[transfer]
-        arcs.append((source, between, length, hop - shift[source]))
-        arcs.append((between, target, int(network.duration[flow]), shift[target] - hop))
+        arcs.append((source, between, (length,), hop - shift[source]))
+        arcs.append((between, target, _lengths(network, flow, hop), shift[target] - hop))
     return arcs
 
 
@@ -224,14 +271,14 @@ def simulate_periodic(
     Raises Deadlock, InvalidSchedule, and UnsupportedProblem for a sync regime or unequal micro-batches.
     """
     _check_supported(model, plan)
-    lag = _span(schedule)
+    lag = _span(schedule) + max(stage.turns for stage in plan.stages) - 1
     runs = FIRST_RUNS + 4 * lag
     while True:
         stages = stage_table(model, plan, runs * plan.stages[0].micro_batch, known)
         network = flow_table(model, plan, stages, queue_by_link=True)
         operations = operation_order(schedule, plan, stages, network)
         tasks = task_table(unrolled_tasks(schedule, operations, stages), stages)
-        order = link_orders(schedule, network, runs)
+        order = link_orders(schedule, network)
         instants = run_loop(stages, tasks, network, order)
         if instants.ended < len(tasks.lane):
             raise Standstill(stages, tasks, network, instants, order).error()
@@ -272,14 +319,14 @@ def _repetitions(
     runs = int(stages.count[0])
     row_end = instants.start + tasks.duration
     transfer = transfers_of_flows(schedule, network)
-    linked = np.flatnonzero(transfer >= 0)
+    linked = np.flatnonzero((transfer >= 0) & (network.turn == 0))
     ends: list[IntArray] = []
     for stage, letter in zip(schedule.stage, schedule.kinds, strict=True):
         slot = int(stages.offset[stage]) + (0 if letter == FORWARD else stages.slots)
         ends.append(row_end[tasks.slot_row[slot : slot + runs]])
     for flow in linked:
-        first = int(network.base[flow])
-        ends.append(instants.arrived[first : first + runs])
+        turn, position = np.arange(runs) % network.turns[flow], np.arange(runs) // network.turns[flow]
+        ends.append(instants.arrived[network.base[flow + turn] + position])
     shift = np.array([*schedule.shift, *(schedule.transfer_shift[transfer[flow]] for flow in linked)])
     latest, earliest = int(shift.max()), int(shift.min())
     by_run = np.stack(ends, axis=1)
@@ -294,7 +341,7 @@ def _parts(stages: StageTable, network: FlowTable) -> IntArray:
 
     Within a part everything depends on everything, because forwards and backwards run in opposite directions.
     """
-    part = stages.lane.copy()
+    part = first_lane(stages, np.arange(len(stages.count)))
     for sender, receiver in zip(network.sender, network.receiver, strict=True):
         part[part == part[sender]] = part[receiver]
     return part

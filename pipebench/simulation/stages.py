@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.plan import Plan
@@ -37,7 +37,9 @@ class StageTable:
     """Columns of shape (stages,), unless noted.
 
     lanes: the device sets of the plan.
-    lane: number of each stage's set.
+    turns: how many replicas take micro-batches in turn. A worker is a stage with a turn.
+    worker: the first worker of each stage, with the number of workers at the end, shape (stages + 1,).
+    lane: the number of each worker's set, shape (workers,).
     micro_batch: samples.
     count: number of micro-batches to simulate.
     offset: sum of the counts of the stages before, with the total at the end, shape (stages + 1,).
@@ -47,6 +49,8 @@ class StageTable:
     """
 
     lanes: tuple[tuple[int, ...], ...]
+    turns: IntArray
+    worker: IntArray
     lane: IntArray
     micro_batch: IntArray
     count: IntArray
@@ -60,6 +64,16 @@ class StageTable:
         """Stages times their micro-batches."""
         return int(self.offset[-1])
 
+    def worker_of(self, stage: IntArray, micro_batch: IntArray) -> IntArray:
+        """The worker of each micro-batch of a stage; an all-reduce goes by the number of its turn."""
+        workers: IntArray = self.worker[stage] + micro_batch % self.turns[stage]
+        return workers
+
+    def lane_of(self, stage: IntArray, micro_batch: IntArray) -> IntArray:
+        """The number of the device set that runs each micro-batch of a stage."""
+        lanes: IntArray = self.lane[self.worker_of(stage, micro_batch)]
+        return lanes
+
 
 def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | None = None) -> StageTable:
     """The table for `samples` samples that pass through every stage.
@@ -68,7 +82,8 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
     known: times that replace those of the cost model.
     Raises InvalidValue when a micro-batch does not divide the samples, or stages share only some devices.
     """
-    lanes, lane_of = lanes_of(plan)
+    lanes, lane_of = lanes_in_turn(plan)
+    turns = np.array([stage.turns for stage in plan.stages], np.int64)
     sizes = [stage.micro_batch for stage in plan.stages]
     for position, size in enumerate(sizes):
         if samples % size:
@@ -92,7 +107,9 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
     count = np.array([samples // size for size in sizes], np.int64)
     return StageTable(
         lanes=tuple(lanes),
-        lane=np.array(lane_of, np.int64),
+        turns=turns,
+        worker=np.concatenate([np.zeros(1, np.int64), np.cumsum(turns)]),
+        lane=np.array([lane for each in lane_of for lane in each], np.int64),
         micro_batch=np.array(sizes, np.int64),
         count=count,
         offset=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),

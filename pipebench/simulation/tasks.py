@@ -42,9 +42,10 @@ class TaskTable:
     lane: lane of each row.
     duration: ns of each row; the rows of a pair last as long as the pair.
     next: the row on the same lane that always waits for this one (F: its backward; I: its W; the last part of a
-    backward: the stage's R), or -1. With several pipelines the last part of a backward has -2 - g instead.
+    backward: the stage's R), or -1. With several pipelines or replicas in turn the last part of a backward has
+    -2 - g instead.
     followers: for -2 - g the R rows followers[g], where g is the position in the pipeline; shape (stages of a
-    pipeline, pipelines), -1 for no R.
+    pipeline, most workers of one), -1 for no R.
     slot_row: by stage and micro-batch (StageTable.offset) the row of its F, then from StageTable.slots on that of
     its B or I.
     arrival: the same, but the first row of a pair for both of its rows, because it waits for the inputs of both.
@@ -85,8 +86,9 @@ def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     reduce_row = row_of[4 * slots :]
     backward = np.where(whole >= 0, whole, upstream)
     kind, stage = columns.kind, columns.stage
-    followers = reduce_row.reshape(stages.pipelines, -1).T.copy()
-    reduces = reduce_row if stages.pipelines == 1 else -2 - np.arange(len(reduce_row)) % len(followers)
+    followers = _followers(stages, reduce_row)
+    alone = stages.pipelines == 1 and len(stages.lane) == len(stages.count)
+    reduces = reduce_row if alone else -2 - np.arange(len(stages.count)) % len(followers)
     after = np.where(kind == F, backward[slot], np.where(kind == I, weight[slot], reduces[stage]))
     after[kind == R] = -1
     first, second = columns.together, columns.together + 1
@@ -108,6 +110,17 @@ def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     )
 
 
+def _followers(stages: StageTable, reduce_row: IntArray) -> IntArray:
+    """For each position in a pipeline the R rows of all workers that stand there. reduce_row: by worker."""
+    length = len(stages.count) // stages.pipelines
+    place = np.repeat(np.arange(len(stages.count)) % length, stages.turns)
+    found = [reduce_row[place == position] for position in range(length)]
+    table = np.full((length, max(map(len, found))), -1, np.int64)
+    for position, rows in enumerate(found):
+        table[position, : len(rows)] = rows
+    return table
+
+
 def _waits(after: IntArray, followers: IntArray) -> IntArray:
     """How many rows name each row as the one that waits for them, by TaskTable.next."""
     waits = np.bincount(after[after >= 0], minlength=len(after)).astype(np.int64)
@@ -121,7 +134,7 @@ def _waits(after: IntArray, followers: IntArray) -> IntArray:
 def _check_names(columns: Tasks, stages: StageTable, lane: IntArray) -> None:
     known = (columns.stage >= 0) & (columns.stage < len(stages.count))
     _refuse(columns, ~known, "names a stage that the plan does not have")
-    most = np.where(columns.kind == R, 1, stages.count[columns.stage])
+    most = np.where(columns.kind == R, stages.turns[columns.stage], stages.count[columns.stage])
     numbered = (columns.micro_batch >= 0) & (columns.micro_batch < most)
     _refuse(columns, ~numbered, "names a micro-batch that the stage does not have")
     sets = [tuple(sorted(devices)) for devices in columns.devices]
@@ -129,14 +142,16 @@ def _check_names(columns: Tasks, stages: StageTable, lane: IntArray) -> None:
     set_of = np.array([numbers.get(devices, -1) for devices in sets], np.int64)
     if len(set(sets)) < len(sets):
         raise InvalidSchedule("two lanes of the schedule have the same devices")
-    _refuse(columns, set_of[lane] != stages.lane[columns.stage], "is on a lane of other devices than its stage")
+    expected = stages.lane_of(columns.stage, columns.micro_batch)
+    _refuse(columns, set_of[lane] != expected, "is on a lane of other devices than its stage")
 
 
 def _row_of(columns: Tasks, stages: StageTable, slot: IntArray) -> IntArray:
-    """The row of each task that may exist: F, B, I, W of every slot, then R of every stage; -1 for none."""
+    """The row of each task that may exist: F, B, I, W of every slot, then R of every worker; -1 for none."""
     slots = stages.slots
-    index = np.where(columns.kind == R, 4 * slots + columns.stage, columns.kind * slots + slot)
-    total = 4 * slots + len(stages.count)
+    worker = stages.worker_of(columns.stage, columns.micro_batch)
+    index = np.where(columns.kind == R, 4 * slots + worker, columns.kind * slots + slot)
+    total = 4 * slots + len(stages.lane)
     doubled = np.bincount(index, minlength=total) > 1
     _refuse(columns, doubled[index], "occurs twice")
     row_of = np.full(total, -1, np.int64)
@@ -153,10 +168,11 @@ def _check_complete(stages: StageTable, row_of: IntArray) -> None:
     _demand(stages, whole | split, "B (or I with W)")
     _demand(stages, ~(whole & any_part), "either B or I with W, not both,")
     reduces = row_of[4 * slots :] >= 0
-    lacking = np.flatnonzero((stages.duration[R] > 0) & ~reduces)
+    lacking = np.flatnonzero(np.repeat(stages.duration[R] > 0, stages.turns) & ~reduces)
     if len(lacking):
+        stage = int(np.searchsorted(stages.worker, lacking[0], side="right")) - 1
         raise InvalidSchedule(
-            f"stage {int(lacking[0])} has replicas and the schedule lacks its all-reduce",
+            f"stage {stage} has replicas and the schedule lacks its all-reduce",
             "add a task of kind R after the stage's last backward",
         )
 

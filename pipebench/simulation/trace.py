@@ -92,9 +92,9 @@ def build_trace(
     columns = tasks.columns
     end = instants.start + tasks.duration
     flows = np.flatnonzero(network.in_place == 0)
-    counts = [int(stages.count[network.sender[flow]]) for flow in flows]
+    counts = [int(network.count[flow]) for flow in flows]
     # The same int objects serve all flows, which saves making one for each message.
-    numbers = tuple(range(max(counts, default=0)))
+    numbers = tuple(range(int(stages.count.max())))
     kept = [
         slice(int(network.base[flow]), int(network.base[flow]) + count)
         for flow, count in zip(flows, counts, strict=True)
@@ -111,7 +111,12 @@ def build_trace(
         source=_repeat_values(network.sender[flows], counts),
         target=_repeat_values(network.receiver[flows], counts),
         tensor=_repeat_values(network.tensor[flows], counts),
-        message=tuple(chain.from_iterable(numbers[:count] for count in counts)),
+        message=tuple(
+            chain.from_iterable(
+                numbers[network.turn[flow] :: network.turns[flow]][:count]
+                for flow, count in zip(flows, counts, strict=True)
+            )
+        ),
         transfer_kinds="".join("FB"[int(network.backward[f])] * n for f, n in zip(flows, counts, strict=True)),
         transfer_start_ns=_pieces(instants.sent, kept),
         transfer_end_ns=_pieces(instants.arrived, kept),

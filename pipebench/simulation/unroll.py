@@ -21,6 +21,8 @@ def kinds_of(schedule: PeriodicSchedule) -> IntArray:
 def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, network: FlowTable) -> IntArray:
     """Positions of the operations, lane after lane, each lane in its order within one period.
 
+    Of replicas in turn, the lane of the first stands for all.
+
     They are ordered by start. At one instant the shorter operation comes first (one of the two takes no time),
     then the order is that of the stage graph.
     Raises InvalidSchedule unless the pattern has one F and one B of every stage.
@@ -29,7 +31,14 @@ def operation_order(schedule: PeriodicSchedule, plan: Plan, stages: StageTable, 
     kind, stage = kinds_of(schedule), np.array(schedule.stage, np.int64)
     depth = _depths(plan, network)[stage]
     along = np.where(kind == F, depth, 2 * len(plan.stages) - depth)
-    return np.lexsort((along, stages.duration[kind, stage], np.array(schedule.start_ns), stages.lane[stage]))
+    return np.lexsort(
+        (along, stages.duration[kind, stage], np.array(schedule.start_ns), first_lane(stages, stage))
+    )
+
+
+def first_lane(stages: StageTable, stage: IntArray) -> IntArray:
+    """The lane of each stage, of its first replica where they take micro-batches in turn."""
+    return stages.lane_of(stage, np.zeros_like(stage))
 
 
 def unrolled_tasks(schedule: PeriodicSchedule, order: IntArray, stages: StageTable) -> Tasks:
@@ -45,10 +54,9 @@ def unrolled_tasks(schedule: PeriodicSchedule, order: IntArray, stages: StageTab
     stage = np.array(schedule.stage, np.int64)[order]
     kind = kinds_of(schedule)[order]
     period = np.array(schedule.shift, np.int64)[order][:, None] + np.arange(runs)
-    rows = np.lexsort(
-        (np.repeat(np.arange(len(order)), runs), period.ravel(), np.repeat(stages.lane[stage], runs))
-    )
-    sizes = np.bincount(stages.lane[stage], minlength=len(stages.lanes)) * runs
+    lane = stages.lane_of(np.repeat(stage, runs), np.tile(np.arange(runs), len(order)))
+    rows = np.lexsort((np.repeat(np.arange(len(order)), runs), period.ravel(), lane))
+    sizes = np.bincount(lane, minlength=len(stages.lanes))
     return Tasks(
         devices=stages.lanes,
         first=first_rows(sizes),
@@ -69,15 +77,18 @@ def flow_order(schedule: PeriodicSchedule, network: FlowTable) -> list[IntArray]
     return [flows[np.argsort(start[transfer[flows]], kind="stable")] for flows in links]
 
 
-def link_orders(schedule: PeriodicSchedule, network: FlowTable, runs: int) -> list[IntArray]:
+def link_orders(schedule: PeriodicSchedule, network: FlowTable) -> list[IntArray]:
     """For each link all its messages, period after period."""
     transfer = transfers_of_flows(schedule, network)
     shift = np.array(schedule.transfer_shift, np.int64)
     orders: list[IntArray] = []
     for flows in flow_order(schedule, network):
-        period = shift[transfer[flows]][:, None] + np.arange(runs)
-        message = network.base[flows][:, None] + np.arange(runs)
-        rows = np.lexsort((np.repeat(np.arange(len(flows)), runs), period.ravel()))
+        # All flows of a link have the same turns, so as many messages.
+        position = np.arange(network.count[flows[0]])
+        turn, turns = network.turn[flows][:, None], network.turns[flows][:, None]
+        period = shift[transfer[flows]][:, None] + turn + turns * position
+        message = network.base[flows][:, None] + position
+        rows = np.lexsort((np.repeat(np.arange(len(flows)), len(position)), period.ravel()))
         orders.append(message.ravel()[rows])
     return orders
 

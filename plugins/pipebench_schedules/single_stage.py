@@ -1,6 +1,6 @@
 """Schedules of devices that run one stage each: GPipe, 1F1B and kFkB."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.algorithms.micro_batches import MOST_STEPS
@@ -8,7 +8,7 @@ from pipebench.check.schedule import deadlock, waiting_stages, waits
 from pipebench.check.tasks import finite_tasks
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -16,22 +16,22 @@ from pipebench.domain.schedule import ALL_REDUCE, BACKWARD, FORWARD, FiniteSched
 from pipebench.hooks.context import Context
 
 
-def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int]:
-    """Micro-batches of each stage in one mini-batch.
+def refuse_others(problem: Problem, plan: Plan, scheduler: str) -> None:
+    """Refuse plans that these orders are not for.
 
     Raises UnsupportedProblem when stages share devices (this scheduler has no order for them) or there are
     more micro-batches than can be listed, InvalidValue when a micro-batch does not divide the mini-batch of one
     copy of the pipeline.
     """
-    _, lane_of = lanes_of(plan)
-    for position, lane in enumerate(lane_of):
-        if lane_of.index(lane) < position:
+    _, lanes_of = lanes_in_turn(plan)
+    for position, lanes in enumerate(lanes_of):
+        if lanes_of.index(lanes) < position:
             raise UnsupportedProblem(
-                f"{scheduler} has no order for stages on the same devices: stages {lane_of.index(lane)} and "
+                f"{scheduler} has no order for stages on the same devices: stages {lanes_of.index(lanes)} and "
                 f"{position} share {list(plan.stages[position].devices)}",
                 "use a periodic schedule that the planner makes, or a plan with devices for each stage",
             )
-    counts: list[int] = []
+    listed = 0
     for position, stage in enumerate(plan.stages):
         count, left = divmod(problem.mini_batch, stage.micro_batch * plan.all_pipelines)
         if left:
@@ -39,33 +39,48 @@ def micro_batch_counts(problem: Problem, plan: Plan, scheduler: str) -> list[int
                 f"stage {position}: micro-batches of {stage.micro_batch} samples on {plan.all_pipelines} "
                 f"pipelines do not divide a mini-batch of {problem.mini_batch}"
             )
-        counts.append(count)
-    if sum(counts) > MOST_STEPS:
+        listed += count
+    if listed > MOST_STEPS:
         raise UnsupportedProblem(
-            f"{scheduler} orders at most {MOST_STEPS} stages x micro-batches, this plan has {sum(counts)}",
+            f"{scheduler} orders at most {MOST_STEPS} stages x micro-batches, this plan has {listed}",
             "use larger micro-batches or a smaller mini-batch",
         )
-    return counts
 
 
-def lane(problem: Problem, plan: Plan, position: int, tasks: Sequence[tuple[str, Sequence[int]]]) -> Lane:
-    """The lane of a stage that runs these runs of (kind, micro-batches), then its all-reduce.
+Runs = Iterable[tuple[str, Sequence[int]]]
+"""Runs of one kind: the kind and the micro-batches, as one worker numbers them."""
 
-    There is one in sync where the update takes time (async spreads it over the backwards).
+
+def lanes(problem: Problem, plan: Plan, runs_of: Callable[[int, int], Runs]) -> FiniteSchedule:
+    """The lanes of all stages: these runs, then the all-reduce.
+
+    runs_of(position, count): the runs of a stage, or of one of its replicas in turn, that has `count`
+    micro-batches. Replica j of r numbers them 0, 1, …; they are j, j + r, … of the stage (PipeDream's 1F1B-RR).
+    There is an all-reduce in sync where the update takes time (async spreads it over the backwards).
     """
-    stage = plan.stages[position]
-    kinds = "".join(kind * len(numbers) for kind, numbers in tasks)
-    micro_batch = tuple(number for _, numbers in tasks for number in numbers)
-    if CostModel(problem).needs_update_task(stage, plan):
-        kinds += ALL_REDUCE
-        micro_batch += (0,)
-    return Lane(devices=stage.devices, stage=(position,) * len(kinds), micro_batch=micro_batch, kinds=kinds)
+    model = CostModel(problem)
+    made: list[Lane] = []
+    for position, stage in enumerate(plan.stages):
+        whole = problem.mini_batch // plan.all_pipelines // stage.micro_batch
+        reduces = model.needs_update_task(stage, plan)
+        for turn, devices in enumerate(stage.device_sets):
+            runs = list(runs_of(position, len(range(turn, whole, stage.turns))))
+            kinds = "".join(kind * len(numbers) for kind, numbers in runs)
+            micro_batch = tuple(turn + stage.turns * number for _, numbers in runs for number in numbers)
+            if reduces:
+                kinds += ALL_REDUCE
+                micro_batch += (turn,)
+            if kinds:
+                where = (position,) * len(kinds)
+                made.append(Lane(devices=devices, stage=where, micro_batch=micro_batch, kinds=kinds))
+    return FiniteSchedule(lanes=tuple(made))
 
 
 def warm_ups(problem: Problem, plan: Plan, k: Sequence[int], hop: int) -> list[int]:
     """Forwards of each stage before its first backward: what it keeps in flight, in its own micro-batches.
 
-    stage.in_flight samples where the plan says so, else by the in-flight rule over data and order edges.
+    stage.in_flight samples where the plan says so, else by the in-flight rule over data and order edges. Each of r
+    replicas in turn keeps the r-th part of that, rounded up.
     Raises InvalidValue when the edges have a cycle.
     """
     kept = in_flight(
@@ -74,13 +89,15 @@ def warm_ups(problem: Problem, plan: Plan, k: Sequence[int], hop: int) -> list[i
         stage_edges(problem.profile.graph, plan),
         problem.mini_batch // plan.all_pipelines,
         hop=hop,
+        turns=[stage.turns for stage in plan.stages],
     )
     return [
-        (stage.in_flight or samples) // stage.micro_batch for stage, samples in zip(plan.stages, kept, strict=True)
+        stage.in_flight // stage.micro_batch or -(-samples // (stage.micro_batch * stage.turns))
+        for stage, samples in zip(plan.stages, kept, strict=True)
     ]
 
 
-def turns(count: int, warm_up: int, k: int) -> Iterator[tuple[str, range]]:
+def alternate(count: int, warm_up: int, k: int) -> Iterator[tuple[str, range]]:
     """Runs of forwards and backwards; never more backwards in a run than micro-batches are in flight.
 
     Backwards come before forwards as soon as the warm-up is over, k of each in turn. Source: GraphPipe section 4.3
@@ -104,13 +121,8 @@ def schedule_gpipe(problem: Problem, plan: Plan, context: Context) -> FiniteSche
     Raises UnsupportedProblem when stages share devices, InvalidValue when micro-batches do not divide.
     """
     del context
-    counts = micro_batch_counts(problem, plan, "gpipe")
-    return FiniteSchedule(
-        lanes=tuple(
-            lane(problem, plan, position, [(FORWARD, range(count)), (BACKWARD, range(count - 1, -1, -1))])
-            for position, count in enumerate(counts)
-        )
-    )
+    refuse_others(problem, plan, "gpipe")
+    return lanes(problem, plan, lambda _, count: [(FORWARD, range(count)), (BACKWARD, range(count - 1, -1, -1))])
 
 
 def schedule_1f1b(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -122,14 +134,9 @@ def schedule_1f1b(problem: Problem, plan: Plan, context: Context) -> FiniteSched
     Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide or the
     edges have a cycle.
     """
-    counts = micro_batch_counts(problem, plan, "1f1b")
+    refuse_others(problem, plan, "1f1b")
     warm = warm_ups(problem, plan, [stage.k for stage in plan.stages], int(context.options.warmup))
-    return FiniteSchedule(
-        lanes=tuple(
-            lane(problem, plan, position, list(turns(counts[position], warm[position], stage.k)))
-            for position, stage in enumerate(plan.stages)
-        )
-    )
+    return lanes(problem, plan, lambda position, count: alternate(count, warm[position], plan.stages[position].k))
 
 
 def schedule_kfkb(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -142,15 +149,10 @@ def schedule_kfkb(problem: Problem, plan: Plan, context: Context) -> FiniteSched
     Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide, the edges
     have a cycle, or what stages keep in flight lets none of them go on: the message names the cycle of waits.
     """
-    counts = micro_batch_counts(problem, plan, "kfkb")
+    refuse_others(problem, plan, "kfkb")
     k = [context.options.k or stage.k for stage in plan.stages]
     warm = warm_ups(problem, plan, k, int(context.options.warmup))
-    made = FiniteSchedule(
-        lanes=tuple(
-            lane(problem, plan, position, list(turns(counts[position], warm[position], k[position])))
-            for position in range(len(plan.stages))
-        )
-    )
+    made = lanes(problem, plan, lambda position, count: alternate(count, warm[position], k[position]))
     tasks = finite_tasks(problem, plan, made)
     standstill = deadlock(tasks, waits(plan, tasks, waiting_stages(CostModel(problem), plan)))
     if standstill is not None:

@@ -11,7 +11,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, Lane
 from tests.builders import dag_problem
-from tests.simulation.reference import Task, overlap
+from tests.simulation.reference import Task, overlap, worker
 
 
 @st.composite
@@ -71,13 +71,18 @@ def planned_problems(draw: st.DrawFn) -> tuple[Problem, Plan]:
     if pipelines == 2:
         back = other_sets(draw, devices)
         pipelines, devices = (2, devices + back) if back else (1, devices)
+    in_turn = draw(st.sampled_from([set(), set(devices)]))
+    in_turn = {ids for ids in in_turn if len(ids) > 1 and (pipelines == 2 or draw(st.integers(0, 3)) > 0)}
     sizes = [draw(st.sampled_from([size for size in (1, 2, 4) if size >= len(ids)])) for ids in devices[:count]]
+    if in_turn:
+        sizes = [max(1 if ids in in_turn else len(ids) for ids in devices)] * count
     stages = tuple(
         Stage(
             operators=(f"op{stage % count}",),
             devices=ids,
             data_parallel=len(ids),
             micro_batch=sizes[stage % count],
+            replicas="round_robin" if ids in in_turn else "split",
         )
         for stage, ids in enumerate(devices)
     )
@@ -147,9 +152,10 @@ def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan, with_pai
             }
             if split[stage]:
                 left["W", stage, i] = {(back, stage, i)}
-        left["R", stage, 0] = {
-            ("W" if split[mirror] else "B", mirror, i) for mirror in plan.mirrors(stage) for i in range(count)
-        }
+        for turn in range(plan.stages[stage].turns):
+            left["R", stage, turn] = {
+                ("W" if split[mirror] else "B", mirror, i) for mirror in plan.mirrors(stage) for i in range(count)
+            }
     order: list[Task] = []
     paired: set[Task] = set()
     random = draw(st.randoms(use_true_random=False))
@@ -157,8 +163,8 @@ def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan, with_pai
         ready = sorted(task for task, inputs in left.items() if not inputs)
         task = random.choice(ready)
         chosen = [task]
-        here = plan.stages[task[1]].devices
-        beside = [other for other in ready if other[0] in "BI" and plan.stages[other[1]].devices == here]
+        here = devices_of(plan, task)
+        beside = [other for other in ready if other[0] in "BI" and devices_of(plan, other) == here]
         if with_pairs and task[0] == "F" and beside and random.random() < 0.5:
             chosen.append(random.choice(beside))
             paired.add(task)
@@ -170,11 +176,17 @@ def executable_schedules(draw: st.DrawFn, problem: Problem, plan: Plan, with_pai
     return lanes_from(plan, order, paired)
 
 
+def devices_of(plan: Plan, task: Task) -> tuple[int, ...]:
+    """The devices that run a task."""
+    _, stage, number = task
+    return worker(plan.stages[stage], number)
+
+
 def lanes_from(plan: Plan, order: Sequence[Task], paired: Collection[Task] = ()) -> FiniteSchedule:
     """The schedule whose lanes run their tasks in this order; paired: forwards that run with the next task."""
     lanes = []
-    for devices in dict.fromkeys(stage.devices for stage in plan.stages):
-        tasks = [task for task in order if plan.stages[task[1]].devices == devices]
+    for devices in dict.fromkeys(each for stage in plan.stages for each in stage.device_sets):
+        tasks = [task for task in order if devices_of(plan, task) == devices]
         lanes.append(
             Lane(
                 devices=devices,

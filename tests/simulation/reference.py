@@ -1,9 +1,10 @@
 """A slow simulator in plain Python, written from the rules and not from the kernel."""
 
 from dataclasses import dataclass, field
+from math import lcm
 
 from pipebench.costs.model import CostModel
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 
@@ -38,34 +39,46 @@ def transfers(problem: Problem, plan: Plan) -> dict[Sent, Transfer]:
         for message in model.messages(plan):
             sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
             here, there = plan.stages[sender], plan.stages[receiver]
-            duration = model.message_ns(plan, message, backward)
-            needs: dict[object, int] = {}
-            if duration and cluster.link_mode != "delay":
-                pair = (here.devices, there.devices)
-                needs["link", pair if cluster.link_mode == "full" else tuple(sorted(pair))] = 0
-                size = (
-                    model.gradient_bytes(message.tensor, here.micro_batch)
-                    if backward
-                    else model.tensor_bytes(message.tensor, here.micro_batch)
-                )
-                ends = (*here.devices, *there.devices)
-                below = 1
-                for number, level in enumerate(cluster.levels):
-                    if level.shared_bandwidth_bytes_s is not None:
-                        for way, end in (("out", here), ("in", there)):
-                            groups = {device // below for device in end.devices}
-                            held = round(size / len(groups) / level.shared_bandwidth_bytes_s * 1e9)
-                            needs.update({("port", number, way, group): held for group in groups})
-                    if min(ends) // level.group == max(ends) // level.group:
-                        break
-                    below = level.group
-                duration = max(duration, *needs.values())
-                needs = {what: duration if what[0] == "link" else held for what, held in needs.items()}
-            for i in range(samples // here.micro_batch):
-                after = (("B", sender, i), ("I", sender, i)) if backward else (("F", sender, i),)
-                key = (message.source, message.target, message.tensor, backward, i)
-                found[key] = Transfer(len(found), after, duration, needs)
+            count = samples // here.micro_batch
+            repeats = lcm(here.turns, there.turns)
+            for turn in range(repeats):
+                from_ids, to_ids = worker(here, turn), worker(there, turn)
+                duration = model.message_ns(plan, message, backward, turn)
+                needs: dict[object, int] = {}
+                if duration and cluster.link_mode != "delay":
+                    pair = (from_ids, to_ids)
+                    needs["link", pair if cluster.link_mode == "full" else tuple(sorted(pair))] = 0
+                    size = (
+                        model.gradient_bytes(message.tensor, here.micro_batch)
+                        if backward
+                        else model.tensor_bytes(message.tensor, here.micro_batch)
+                    )
+                    ends = (*from_ids, *to_ids)
+                    below = 1
+                    for number, level in enumerate(cluster.levels):
+                        if level.shared_bandwidth_bytes_s is not None:
+                            for way, end in (("out", from_ids), ("in", to_ids)):
+                                groups = {device // below for device in end}
+                                held = round(size / len(groups) / level.shared_bandwidth_bytes_s * 1e9)
+                                needs.update({("port", number, way, group): held for group in groups})
+                        if min(ends) // level.group == max(ends) // level.group:
+                            break
+                        below = level.group
+                    duration = max(duration, *needs.values())
+                    needs = {what: duration if what[0] == "link" else held for what, held in needs.items()}
+                for i in range(turn, count, repeats):
+                    after = (("B", sender, i), ("I", sender, i)) if backward else (("F", sender, i),)
+                    key = (message.source, message.target, message.tensor, backward, i)
+                    found[key] = Transfer(len(found), after, duration, needs)
     return found
+
+
+def worker(stage: Stage, micro_batch: int) -> tuple[int, ...]:
+    """The devices on which a stage runs a micro-batch."""
+    if stage.replicas == "split":
+        return stage.devices
+    first = micro_batch % stage.data_parallel * stage.tensor_parallel
+    return stage.devices[first : first + stage.tensor_parallel]
 
 
 def reference(
