@@ -11,10 +11,8 @@ from pipebench.bounds.operators import (
     Ways,
     cuts,
     devices_of_a_plan,
-    divisors,
     freely_split,
     most_replicas,
-    pinned_devices,
     ways,
 )
 from pipebench.costs.formula import Amount, Formula, Holdings
@@ -137,24 +135,9 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
 def samples_at_once(problem: Problem) -> int:
     """Samples that the replicas of a stage save at least while one of its micro-batches is live.
 
-    Proof. A micro-batch of b samples on d replicas in one pipeline saves at least max(b, d) samples', in each of
-    c copies at the same instant, as copies run alike. Other pipelines of the plan may do so at other instants.
-    With p pipelines c d is the pinned data_parallel / p; p divides it and is at most the number of device sets,
-    which is at most that of stages, so that of operators where none may be cloned.
-
-    With all three degrees pinned, a plan of p pipelines uses 1 / p of devices_of_a_plan, so that the mean over the
-    devices grows by p, and p x max(b, c d) is at least max(b, data_parallel): as if p were 1, where the devices
-    for that are there. async plans have one pipeline.
+    Proof. A micro-batch of b samples is saved by the replicas that share it, or by the one whose turn it is.
     """
-    pins, size = problem.pins, problem.cluster.size
-    samples, replicas = pins.micro_batch or 1, pins.data_parallel or 1
-    pinned = pinned_devices(problem)
-    if problem.regime.mode == "async" or (pinned is not None and pinned <= size):
-        return max(samples, replicas)
-    operators = problem.profile.graph.operators
-    sets = pins.pipeline or (size if any(each.constant for each in operators) else len(operators))
-    pipelines = max(each for each in divisors(replicas) if each <= sets)
-    return max(samples, replicas // pipelines)
+    return problem.pins.micro_batch or 1
 
 
 def _share(total: float, devices: int) -> int:

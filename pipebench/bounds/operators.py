@@ -88,14 +88,33 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
 class Cut:
     """How a stage cuts the mini-batch.
 
-    runs: micro-batches that the stage runs for one mini-batch.
+    runs: micro-batches of the stage for one mini-batch, in one of its pipelines; of all pipelines where replicas
+    take them in turn.
+    samples: samples of a micro-batch that a replica computes.
     replicas: replicas of the stage in all pipelines and copies.
-    samples: samples of a micro-batch that each replica computes.
+    turns: replicas that take micro-batches in turn; 1 where all share each of them. A cut of more turns than
+    replicas stands for all numbers between: it computes as many and reduces gradients over as few.
     """
 
     runs: int
     samples: int
     replicas: int
+    turns: int = 1
+
+    @property
+    def computed(self) -> int:
+        """Micro-batches, or parts of them, that all replicas compute for one mini-batch."""
+        return self.runs * (self.replicas if self.turns == 1 else 1)
+
+    def busiest_ns(self, problem: Problem, each_ns: IntArray) -> IntArray:
+        """The ns of the lane that runs most of the micro-batches, from those of one.
+
+        sync: one of r replicas in turn runs the r-th part, rounded up. async: a lane runs one in r periods.
+        """
+        if problem.regime.mode == "sync":
+            return -(-self.runs // self.turns) * each_ns
+        busiest: IntArray = -(-self.runs * each_ns // self.turns)
+        return busiest
 
 
 def cuts(problem: Problem) -> tuple[Cut, ...]:
@@ -108,9 +127,13 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
     the micro-batch is pinned. All that the bounds use grows with the replicas when runs and samples are
     fixed, so only the fewest replicas with given samples matter. The pin data_parallel fixes the replicas.
 
+    r replicas in turn run b samples of B / b micro-batches, each one in r; c pipelines of r are as one of c r.
+    Where r divides B / b they cost what r replicas cost that share micro-batches of r b, or r pipelines of one; so
+    these matter only where the number is pinned.
+
     Raises InfeasibleProblem when no cut honours the pins.
     """
-    found = tuple(dict.fromkeys(_all(problem)))
+    found = tuple(dict.fromkeys([*_all(problem), *_in_turn(problem)]))
     if not found:
         raise InfeasibleProblem(_no_cut(problem))
     return found
@@ -118,12 +141,7 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
 
 def _no_cut(problem: Problem) -> str:
     """Why nothing honours data_parallel, the one pin that can rule out every cut."""
-    pinned, size = problem.pins.data_parallel, problem.cluster.size
-    if pinned is not None and pinned > size:
-        return f"data_parallel is pinned to {pinned}, there are {size} devices"
-    micro_batch = problem.pins.micro_batch
-    samples = str(problem.mini_batch) if micro_batch is None else f"{problem.mini_batch} by {micro_batch}"
-    return f"data_parallel is pinned to {pinned}, a mini-batch of {samples} has no share for so many replicas"
+    return f"data_parallel is pinned to {problem.pins.data_parallel}, there are {problem.cluster.size} devices"
 
 
 def _all(problem: Problem) -> Iterator[Cut]:
@@ -142,6 +160,31 @@ def _all(problem: Problem) -> Iterator[Cut]:
             yield Cut(samples // size // copies, -(-size // replicas), copies * replicas)
 
 
+def _in_turn(problem: Problem) -> Iterator[Cut]:
+    """The cuts of stages whose replicas take micro-batches in turn."""
+    pins, samples = problem.pins, problem.mini_batch
+    sizes = divisors(samples) if pins.micro_batch is None else [pins.micro_batch]
+    pinned, most = pins.data_parallel, problem.cluster.size
+    for size in sizes:
+        runs = samples // size
+        if pinned is not None:
+            if 1 < pinned <= most:
+                yield Cut(runs, size, pinned, pinned)
+        elif problem.regime.mode == "sync":
+            share = runs  # micro-batches of the busiest replica
+            while share > 1 and (replicas := -(-runs // (share - 1))) <= most:
+                share = -(-runs // replicas)
+                if runs % replicas:
+                    yield Cut(runs, size, replicas, replicas)
+        else:
+            fewest = 2
+            while fewest <= most:
+                turns = min(most, fewest + fewest // 16)
+                if turns > fewest or runs % turns:
+                    yield Cut(runs, size, fewest, turns)
+                fewest = turns + 1
+
+
 def _replicas(micro_batch: int, most: int, pinned: int | None) -> Iterator[int]:
     """The pinned number, or for each value of ceil(micro_batch / d) the smallest d <= most that gives it."""
     if pinned is not None:
@@ -158,11 +201,11 @@ def _replicas(micro_batch: int, most: int, pinned: int | None) -> Iterator[int]:
 
 
 def most_replicas(problem: Problem) -> int:
-    """The most replicas of any stage, all pipelines and copies counted: bounded by devices, samples
-    (c d <= c b <= B), the pin.
+    """The most replicas of any stage, all pipelines and copies counted: bounded by devices and the pin.
+
+    Replicas in turn may be more than there are samples.
     """
-    most = min(problem.cluster.size, problem.mini_batch)
-    return min(most, problem.pins.data_parallel or most)
+    return min(problem.cluster.size, problem.pins.data_parallel or problem.cluster.size)
 
 
 def divisors(number: int) -> list[int]:
@@ -255,11 +298,12 @@ def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
     """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
 
     That of the fastest all-reduce: where the all-reduce takes longer an update takes no less.
-    async: spread over the runs and rounded up behind each backward, as the cost model does.
+    async: spread over the runs and rounded up behind each backward, as the cost model does; for replicas in turn
+    without the rounding.
     """
     formula = Formula(problem.regime, problem.mini_batch)
     update = formula.update_ns(_fastest(problem.cluster, rows, cut.replicas))
-    if problem.regime.mode == "sync":
+    if problem.regime.mode == "sync" or cut.turns > 1:
         return update
     return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
 

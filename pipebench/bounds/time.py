@@ -72,8 +72,9 @@ def work_ns(problem: Problem) -> int:
     """All device time, shared evenly.
 
     Proof. A stage with d replicas of t devices in each of c pipelines, those of all copies, keeps c d t devices
-    busy, each for the sum over its operators of runs x time. So an operator alone takes at least the minimum over
-    cuts and alternatives of replicas x devices of a replica x runs x time, wherever it stands, and device times of
+    busy, each for the sum over its operators of runs x time; replicas in turn keep t devices busy for each
+    micro-batch. So an operator alone takes at least the minimum over cuts and alternatives of what all replicas
+    compute x devices of a replica x time, wherever it stands, and device times of
     different operators add up: on one device tasks run one after the other, or in pairs, for which `busy_ns`
     allows, and a clone, recomputation and all-reduce only add. Besides, each device that is used runs what every
     stage runs once a mini-batch, C. Hence U <= D used devices that work for T ns offer U T >= sum + U C,
@@ -81,7 +82,7 @@ def work_ns(problem: Problem) -> int:
     """
 
     def device_ns(rows: Ways, cut: Cut) -> IntArray:
-        return cut.replicas * rows.devices * cut.runs * busy_ns(problem, rows, cut)
+        return cut.computed * rows.devices * busy_ns(problem, rows, cut)
 
     total = int(sum(least(problem, device_ns).tolist()))
     return -(-total // devices_of_a_plan(problem)) + every_stage_ns(problem)
@@ -90,7 +91,8 @@ def work_ns(problem: Problem) -> int:
 def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     """One operator in its lane: the bound and the operator that gives it.
 
-    Proof. The lane of a stage runs, for each of its micro-batches, a forward and a backward that include the
+    Proof. The lane of a stage, of r replicas in turn the busiest (`Cut.busiest_ns`), runs, for each of its
+    micro-batches, a forward and a backward that include the
     operator's, one after the other (in pairs: `busy_ns`), and the update of at least this operator's weights,
     which with replicas is their all-reduce (sync: a task of the lane; async: spread over the backwards). The
     fastest link level that so many devices may span is charged; an all-reduce grows with its bytes, an update
@@ -99,7 +101,7 @@ def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
 
     def lane_ns(rows: Ways, cut: Cut) -> IntArray:
         update = every_stage_ns(problem) if split else update_ns(problem, rows, cut)
-        return cut.runs * busy_ns(problem, rows, cut, split) + update
+        return cut.busiest_ns(problem, busy_ns(problem, rows, cut, split)) + update
 
     lanes = least(problem, lane_ns)
     return int(lanes.max()), int(lanes.argmax())
@@ -110,7 +112,7 @@ def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
 
     Proof. Let o be an operator, u_1, …, u_k a path to it, f(u) the least forward and w(u) the least forward
     plus backward time of one micro-batch. Those u_i in o's stage add runs x time >= w to the stage's work.
-    The others stand in earlier stages of the same pipeline (C1): the first forward of o's stage waits for a
+    The others stand in earlier stages of the same pipeline (C1): the first forward of o's lane waits for a
     forward of each of them on a sample that it covers, one after the other, and after its last backward come both
     its update and, one after the other, a backward of each of them, behind which the first of their stages runs
     what every stage runs for its update, C. Between these lie runs x time of o. Hence T >= runs x time of o +
@@ -134,7 +136,7 @@ def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     above, above_forward = before_each(graph, busy), before_each(graph, np.minimum(forward, busy))
 
     def through_ns(rows: Ways, cut: Cut) -> IntArray:
-        computed = cut.runs * busy_ns(problem, rows, cut, split)
+        computed = cut.busiest_ns(problem, busy_ns(problem, rows, cut, split))
         update = every if split else update_ns(problem, rows, cut)
         first = above[rows.operator] + every
         through: IntArray = computed + np.maximum(first, above_forward[rows.operator] + update)

@@ -44,19 +44,21 @@ def stages(
 ) -> Iterator[Stage]:
     """The stage in every way; devices are numbered later."""
     for b in range(1, problem.mini_batch + 1):
-        for d in range(1, min(b, devices) + 1):
+        for d in range(1, devices + 1):
             for t in range(1, devices // d + 1):
                 for choice in product(*(kept[name] for name in group)):
                     for again in ("none", "stage") if recompute else ("none",):
-                        yield Stage(
-                            operators=tuple(group),
-                            devices=tuple(range(d * t)),
-                            data_parallel=d,
-                            tensor_parallel=t,
-                            micro_batch=b,
-                            choice=choice,
-                            recompute="stage" if again == "stage" else "none",
-                        )
+                        for in_turn in (False, True) if d > 1 else (False,):
+                            yield Stage(
+                                operators=tuple(group),
+                                devices=tuple(range(d * t)),
+                                data_parallel=d,
+                                tensor_parallel=t,
+                                micro_batch=b,
+                                replicas="round_robin" if in_turn else "split",
+                                choice=choice,
+                                recompute="stage" if again == "stage" else "none",
+                            )
 
 
 def placed(chosen: tuple[Stage, ...], copies: int, size: int) -> Plan | None:
@@ -71,6 +73,7 @@ def placed(chosen: tuple[Stage, ...], copies: int, size: int) -> Plan | None:
                 data_parallel=stage.data_parallel,
                 tensor_parallel=stage.tensor_parallel,
                 micro_batch=stage.micro_batch,
+                replicas=stage.replicas,
                 choice=stage.choice,
                 recompute=stage.recompute,
             )
@@ -85,7 +88,8 @@ def length_ns(model: CostModel, plan: Plan) -> int:
         return run_through(model, plan)
     runs = [model.problem.mini_batch // plan.copies // stage.micro_batch for stage in plan.stages]
     times = [model.stage_times(stage, plan) for stage in plan.stages]
-    return max(n * t.period for n, t in zip(runs, times, strict=True))
+    turns = [stage.turns for stage in plan.stages]
+    return max(-(-n * t.period // r) for n, t, r in zip(runs, times, turns, strict=True))
 
 
 def run_through(model: CostModel, plan: Plan) -> int:
@@ -96,7 +100,7 @@ def run_through(model: CostModel, plan: Plan) -> int:
     forward: dict[tuple[int, int], int] = {}
     backward: dict[tuple[int, int], int] = {}
     order = sorted(range(len(plan.stages)), key=lambda s: len(_ancestors(s, edges)))
-    free = [0] * len(plan.stages)
+    free = {(s, turn): 0 for s, stage in enumerate(plan.stages) for turn in range(stage.turns)}
     for stages_in_order, done, wait_for in ((order, forward, 0), (order[::-1], backward, 1)):
         for s in stages_in_order:
             b = plan.stages[s].micro_batch
@@ -113,9 +117,11 @@ def run_through(model: CostModel, plan: Plan) -> int:
                         for (o, n), end in done.items()
                         if o == other and covered & set(range(n * c, (n + 1) * c))
                     ]
-                free[s] = max(free[s], *needed) + (times[s].backward if wait_for else times[s].forward)
-                done[s, m] = free[s]
-    return max(f + t.all_reduce for f, t in zip(free, times, strict=True))
+                at = s, m % plan.stages[s].turns
+                free[at] = max(free[at], *needed) + (times[s].backward if wait_for else times[s].forward)
+                done[s, m] = free[at]
+    ended = [max(end for (of, _), end in free.items() if of == s) for s in range(len(plan.stages))]
+    return max(end + t.all_reduce for end, t in zip(ended, times, strict=True))
 
 
 def _ancestors(stage: int, edges: set[tuple[int, int]]) -> set[int]:

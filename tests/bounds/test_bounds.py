@@ -110,8 +110,8 @@ def test_pins_tighten() -> None:
         assert time_bound(problem).ns == expected, pins
     with pytest.raises(InfeasibleProblem, match="data_parallel is pinned to 5, there are 4 devices"):
         time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=5)))
-    with pytest.raises(InfeasibleProblem, match="mini-batch of 8 by 2 has no share"):
-        time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=3, micro_batch=2)))
+    in_turn = msgspec.structs.replace(free, pins=Pins(data_parallel=3, micro_batch=2))
+    assert time_bound(in_turn).ns == 24 < best(in_turn)[0]  # one of the three runs two of four micro-batches
     with pytest.raises(InfeasibleProblem, match="op0"):
         time_bound(msgspec.structs.replace(free, pins=Pins(tensor_parallel=5)))
 
