@@ -16,6 +16,8 @@ ONE_F_ONE_B = "1f1b"
 """Finite schedule of a plan with one stage on each device set."""
 ONE_F_ONE_B_STAR = "1f1b*"
 """Periodic schedule of a chain; `pipebench.algorithms.one_f_one_b_star` makes it."""
+ROUND_ROBIN = "1f1b-rr"
+"""Periodic schedule of stages whose replicas take micro-batches in turn."""
 INTERLEAVED = "interleaved-1f1b"
 """Finite schedule of several stages on each device set, in turn."""
 
@@ -35,12 +37,13 @@ _SCHEDULERS: dict[tuple[Mode, Placement], str] = {
 }
 
 
-def scheduler_for(mode: Mode, placement: Placement = "apart") -> str:
+def scheduler_for(mode: Mode, placement: Placement = "apart", in_turn: bool = False) -> str:
     """The scheduler of a plan whose planner and user name none, by regime and placement.
 
+    in_turn: whether replicas take micro-batches in turn.
     A planner's `default_scheduler` comes first. A new placement gets one line in `_SCHEDULERS` for each regime.
     """
-    return _SCHEDULERS[mode, placement]
+    return ROUND_ROBIN if in_turn and mode == "async" else _SCHEDULERS[mode, placement]
 
 
 def schedulers() -> dict[Mode, str]:
@@ -75,7 +78,7 @@ LAYOUT_PLANNER = "layout"
 
 KIT_SCHEDULERS: dict[Literal["finite", "periodic"], tuple[Mode, str, str]] = {
     "finite": ("sync", ONE_F_ONE_B, "gpipe"),
-    "periodic": ("async", ONE_F_ONE_B_STAR, "periodic-bnb"),
+    "periodic": ("async", ROUND_ROBIN, "periodic-bnb"),
 }
 """What orders the plans of the kit's executor checks, by kind of schedule.
 

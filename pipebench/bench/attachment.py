@@ -6,7 +6,7 @@ from statistics import median
 
 from pipebench.bench.execution import stage_seconds
 from pipebench.bench.score import NS_PER_S, prediction_error
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.row import Row
@@ -194,13 +194,14 @@ def _busy_overlap(busy: Sequence[Span], step: Span) -> int:
 
 def _simulated_busy(plan: Plan, trace: Trace, mini_batch: int) -> dict[int, float]:
     """Seconds of tasks in a mini-batch, by device of the first copy."""
-    lanes, _ = lanes_of(plan)
-    busy: dict[tuple[int, ...], int] = {}
-    for lane, micro_batch, start, end in zip(
-        trace.lane, trace.micro_batch, trace.start_ns, trace.end_ns, strict=True
+    lanes, _ = lanes_in_turn(plan)
+    busy: dict[tuple[int, ...], float] = {}
+    for lane, stage, micro_batch, start, end in zip(
+        trace.lane, trace.stage, trace.micro_batch, trace.start_ns, trace.end_ns, strict=True
     ):
-        if trace.period_ns is None or micro_batch == 0:
+        turns = 1 if trace.period_ns is None else plan.stages[stage].turns
+        if trace.period_ns is None or micro_batch < turns:
             key = tuple(sorted(trace.lanes[lane]))
-            busy[key] = busy.get(key, 0) + end - start
+            busy[key] = busy.get(key, 0) + (end - start) / turns
     times = 1 if trace.period_ns is None else mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     return {device: times * busy.get(lane, 0) / NS_PER_S for lane in lanes for device in lane}

@@ -52,7 +52,7 @@ def execute_plan(
     """
     problem, plan = planned.problem, planned.plan
     services = HostServices(host, deadline_s=time.monotonic() + timeout_s, trusted=trusted)
-    scheduler = planned.scheduler or scheduler_for(problem.regime.mode)
+    scheduler = planned.scheduler or scheduler_for(problem.regime.mode, in_turn=plan.takes_turns)
     require_valid_plan(problem, plan)
     schedule = planned.schedule or services.schedule(scheduler, problem, plan)
     require_ordered(problem, plan, schedule)

@@ -33,13 +33,14 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         notices = () if same else (f"planned for another problem ({planned.problem.profile.name})",)
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 
-    mode = planned.problem.regime.mode
+    mode, plan = planned.problem.regime.mode, planned.plan
+    own = scheduler_for(mode, plan.placement, plan.takes_turns)
     component = Planner(
         name=Path(path).name,
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,)),
-        default_scheduler=schedulers() | {mode: scheduler_for(mode, planned.plan.placement)},
+        default_scheduler=schedulers() | {mode: own},
     )
     return Ready(
         component.name,

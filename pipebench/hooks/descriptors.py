@@ -6,6 +6,7 @@ from typing import Literal
 
 from pipebench.defaults import schedulers
 from pipebench.domain.placement import PlacementKind
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
 
@@ -19,7 +20,10 @@ class NoOptions(Value, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a planner can express and needs. regimes: those it plans for, its own one first."""
+    """What a planner can express and needs. regimes: those it plans for, its own one first.
+
+    round_robin: whether replicas of its plans take micro-batches in turn (Stage.replicas).
+    """
 
     graphs: Graphs = "dag"
     regimes: tuple[RegimeMode, ...] = ("sync",)
@@ -28,6 +32,7 @@ class Capabilities:
     recompute: bool = False
     non_contiguous: bool = False
     per_stage_micro_batch: bool = False
+    round_robin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,8 @@ class ScheduleCapabilities:
     placements: the placements that its plans may have. With `mirrored` it takes plans that hold the weights of an
     operator in two places.
     pairs: whether its schedules may run a forward and a backward at once.
+    replicas: how replicas share micro-batches in the plans that it takes (Stage.replicas); a plan is `round_robin`
+    where those of any stage take turns.
     named_only: whether it runs only where the user or a planner names it. The suite tries all others on each plan;
     a scheduler that takes long, or whose answer depends on the time that it has, is not for that.
     shared_devices: deprecated; true adds the placement `listed`.
@@ -48,6 +55,7 @@ class ScheduleCapabilities:
     per_stage_micro_batch: bool = False
     placements: tuple[PlacementKind, ...] = ("apart",)
     pairs: bool = False
+    replicas: tuple[ReplicaMode, ...] = ("split",)
     named_only: bool = False
 
 
@@ -58,6 +66,7 @@ class ExecutorCapabilities:
     placements: the placements that its plans may have. `listed` means any placement of one pipeline. With
     `mirrored` it runs plans that hold the weights of an operator in two places.
     pairs: whether it runs a forward and a backward at once where a schedule asks for it.
+    round_robin: whether it runs plans whose replicas take micro-batches in turn.
     shared_devices: deprecated; false means that `apart` is the only placement.
     """
 
@@ -68,6 +77,7 @@ class ExecutorCapabilities:
     launch: Literal["in-process", "processes"] = "in-process"
     placements: tuple[PlacementKind, ...] = ("listed",)
     pairs: bool = False
+    round_robin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

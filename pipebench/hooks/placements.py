@@ -1,4 +1,4 @@
-"""Which plans a scheduler or an executor takes, by the placements that its capabilities declare."""
+"""Which plans a scheduler or an executor takes, by the placements and replicas that its capabilities declare."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,19 @@ def placements_of(capabilities: ScheduleCapabilities | ExecutorCapabilities) -> 
     return capabilities.placements if capabilities.shared_devices else ("apart",)
 
 
-def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
+def takes(capabilities: ScheduleCapabilities | ExecutorCapabilities, plan: Plan) -> bool:
+    """Whether a component of these capabilities takes the placement and the replicas of a plan."""
+    return takes_replicas(capabilities, plan) and takes_placement(placements_of(capabilities), plan)
+
+
+def takes_replicas(capabilities: ScheduleCapabilities | ExecutorCapabilities, plan: Plan) -> bool:
+    """Whether a component takes the way in which replicas of the plan share micro-batches."""
+    if isinstance(capabilities, ScheduleCapabilities):
+        return ("round_robin" if plan.takes_turns else "split") in capabilities.replicas
+    return capabilities.round_robin or not plan.takes_turns
+
+
+def takes_placement(placements: Sequence[PlacementKind], plan: Plan) -> bool:
     """Whether a component of these placements takes the plan.
 
     One of the placements must hold for the plan; `listed` holds for every plan. A plan of several pipelines also
@@ -39,7 +51,7 @@ def takes(placements: Sequence[PlacementKind], plan: Plan) -> bool:
 
 
 def refuse_placement(label: str, component: Component, plan: Plan, schedule: Schedule | None = None) -> None:
-    """Raise UnsupportedProblem for a plan whose placement the scheduler or executor does not take.
+    """Raise UnsupportedProblem for a plan whose placement or replicas the scheduler or executor does not take.
 
     label: its name, for the message.
     schedule: the schedule that an executor is to run; one with pairs needs the capability `pairs`.
@@ -47,7 +59,14 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
     assert isinstance(component, Scheduler | Executor)
     capabilities = component.capabilities
     placements = placements_of(capabilities)
-    if not takes(placements, plan):
+    if not takes_replicas(capabilities, plan):
+        raise UnsupportedProblem(
+            f"{label} takes replicas that share each micro-batch; those of this plan take micro-batches in turn"
+            if plan.takes_turns
+            else f"{label} takes replicas that take micro-batches in turn; those of this plan share each of them",
+            "use another scheduler or executor, see `pipebench list`",
+        )
+    if not takes_placement(placements, plan):
         devices = [stage.devices for stage in plan.stages]
         kind = placement_kind_of(devices, plan.pipelines)
         sets = len({tuple(sorted(each)) for each in devices})

@@ -134,7 +134,7 @@ class ExecutorRuns:
 
     def _is_runnable(self, planned: PlanCase) -> bool:
         declared: ExecutorCapabilities = self.capabilities
-        if not takes(placements_of(declared), planned.plan):
+        if not takes(declared, planned.plan):
             return False
         match planned.needs:
             case "stage_graphs":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
+from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, placement_kind_of, sets_of_stages
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, RegimeMode
@@ -12,7 +12,7 @@ from pipebench.domain.schedule import ALL_REDUCE, BACKWARD, FORWARD, FiniteSched
 from pipebench.testing import cases
 from pipebench.testing.cases import chain_edges, problem
 
-PLAN_CASES = ("one-stage", "chain", "branches", "replicas", "mixed-sizes")
+PLAN_CASES = ("one-stage", "chain", "branches", "replicas", "round-robin", "mixed-sizes")
 """Plans with one stage on each device set. They stand in turn and in a wave of one sweep as well."""
 SHARED: dict[PlacementKind, tuple[str, ...]] = {
     "in-turn": ("in-turn", "in-turn-replicas"),
@@ -49,6 +49,8 @@ def plan_case(name: str, mode: RegimeMode) -> PlanCase:
             return PlanCase(cases.dag(mode), stages([(0,), (1, 2), (3, 4), (5,)]), "stage_graphs")
         case "replicas":
             return PlanCase(chain, stages([(0, 1, 2), (3, 4, 5)], sizes=(2, 2), replicas=2), "replicas")
+        case "round-robin":
+            return PlanCase(chain, _round_robin())
         case "shared":
             return PlanCase(chain, stages([(0, 1), (2, 3), (4, 5)], devices=(0, 1, 0)))
         case "mixed-sizes":
@@ -57,6 +59,24 @@ def plan_case(name: str, mode: RegimeMode) -> PlanCase:
             return PlanCase(chain, stages(PARTS))
     kind = name.removesuffix("-replicas")
     return _placement_case(next(each for each in SWEEPS if each == kind), mode, 2 if kind != name else 1)
+
+
+def _round_robin() -> Plan:
+    """Three replicas in turn in front of a stage without any."""
+    first = 0
+    made: list[Stage] = []
+    for group, count in (((0, 1, 2), 3), ((3, 4, 5), 1)):
+        made.append(
+            Stage(
+                operators=tuple(f"op{number}" for number in group),
+                devices=tuple(range(first, first + count)),
+                data_parallel=count,
+                micro_batch=1,
+                replicas="round_robin",
+            )
+        )
+        first += count
+    return Plan(stages=tuple(made))
 
 
 def _placement_case(kind: PlacementKind, mode: RegimeMode, replicas: int) -> PlanCase:
@@ -84,7 +104,7 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
     Forwards go by micro-batch and stage, backwards by micro-batch and from the last stage to the first; the
     all-reduces of weights in several places follow.
     """
-    sets, of_stage = lanes_of(plan)
+    sets, of_stage = lanes_in_turn(plan)
     count = problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
     numbers = range(len(plan.stages))
     tasks = [(FORWARD, stage, batch) for batch in range(count) for stage in numbers]
@@ -92,19 +112,26 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
     model = CostModel(problem)
     updated = [stage for stage in numbers if model.needs_update_task(plan.stages[stage], plan)]
     updated.sort(key=lambda stage: stage % plan.pipeline_length, reverse=True)
-    tasks += [(ALL_REDUCE, stage, 0) for stage in updated]
-    lanes = [[task for task in tasks if of_stage[task[1]] == lane] for lane in range(len(sets))]
+    tasks += [(ALL_REDUCE, stage, turn) for stage in updated for turn in range(plan.stages[stage].turns)]
+    lanes: list[list[tuple[str, int, int]]] = [[] for _ in sets]
+    for kind, stage, batch in tasks:
+        lanes[of_stage[stage][batch % plan.stages[stage].turns]].append((kind, stage, batch))
     return FiniteSchedule(
         lanes=tuple(
             Lane(
-                devices=plan.stages[listed[0][1]].devices,
+                devices=_set_of(plan, *listed[0][1:]),
                 stage=tuple(stage for _, stage, _ in listed),
                 micro_batch=tuple(batch for _, _, batch in listed),
                 kinds="".join(kind for kind, _, _ in listed),
             )
             for listed in lanes
+            if listed
         )
     )
+
+
+def _set_of(plan: Plan, stage: int, micro_batch: int) -> tuple[int, ...]:
+    return plan.stages[stage].device_sets[micro_batch % plan.stages[stage].turns]
 
 
 def in_pairs(problem: Problem, plan: Plan) -> FiniteSchedule:

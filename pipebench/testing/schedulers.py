@@ -41,8 +41,9 @@ def _plans(abilities: ScheduleCapabilities, mode: RegimeMode) -> dict[str, PlanC
     """The plans that it meets: those whose placement it takes; the host calls it for no others."""
     placements = placements_of(abilities)
     plain = {name: plan_case(name, mode) for name in PLAN_CASES}
-    found = {name: each for name, each in plain.items() if takes(placements, each.plan)}
-    return found | {name: plan_case(name, mode) for kind in placements for name in SHARED.get(kind, ())}
+    found = {name: each for name, each in plain.items() if takes(abilities, each.plan)}
+    shared = {name: plan_case(name, mode) for kind in placements for name in SHARED.get(kind, ())}
+    return found | {name: each for name, each in shared.items() if takes(abilities, each.plan)}
 
 
 def _plainest(planned: dict[str, PlanCase]) -> PlanCase:

@@ -2,11 +2,15 @@
 
 from typing import Literal
 
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 
 PIPEBENCH_API = 1
+
+
+EITHER: tuple[ReplicaMode, ...] = ("split", "round_robin")
 
 
 class OneFOneBOptions(Value, frozen=True, kw_only=True):
@@ -33,14 +37,14 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy and 1f1b*."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, 1f1b* and 1f1b-rr."""
     return (
         Scheduler(
             name="gpipe",
             summary="all forwards, then all backwards, of a mini-batch",
             load="pipebench_schedules.single_stage:schedule_gpipe",
             reference="Huang et al. 2019, GPipe, section 2.3",
-            capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+            capabilities=ScheduleCapabilities(per_stage_micro_batch=True, replicas=EITHER),
         ),
         Scheduler(
             name="1f1b",
@@ -49,7 +53,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             options=OneFOneBOptions,
             reference="Narayanan et al. 2019, PipeDream; Jeon et al. 2025, GraphPipe, section 4.3",
             deviations=("warm-up of stages with different micro-batches by a rule that is reconstructed",),
-            capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+            capabilities=ScheduleCapabilities(per_stage_micro_batch=True, replicas=EITHER),
         ),
         Scheduler(
             name="kfkb",
@@ -61,7 +65,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "what a stage keeps in flight goes by a reconstructed rule: the paper's table is not public",
                 "warmup=+2 and a k for all stages are not in the paper",
             ),
-            capabilities=ScheduleCapabilities(per_stage_micro_batch=True),
+            capabilities=ScheduleCapabilities(per_stage_micro_batch=True, replicas=EITHER),
         ),
         Scheduler(
             name="interleaved-1f1b",
@@ -117,5 +121,16 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             load="pipebench_schedules.one_f_one_b_star:schedule",
             reference="Beaumont, Eyraud-Dubois and Shilova 2021, MadPipe, section 4.1",
             capabilities=ScheduleCapabilities(produces="periodic", stage_graphs="chain"),
+        ),
+        Scheduler(
+            name="1f1b-rr",
+            summary="periodic pattern, all as soon as it can; replicas may take micro-batches in turn",
+            load="pipebench_schedules.round_robin:schedule",
+            reference="Narayanan et al. 2019, PipeDream, section 3.2 (1F1B-RR)",
+            deviations=(
+                "a fixed pattern of the shortest period found, where PipeDream's workers run what is there",
+                "gradients are reduced once a mini-batch, in equal shares behind all backwards",
+            ),
+            capabilities=ScheduleCapabilities(produces="periodic", replicas=EITHER),
         ),
     )

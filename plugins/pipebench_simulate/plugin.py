@@ -14,6 +14,6 @@ def pipebench_executors() -> tuple[Executor, ...]:
             name="simulate",
             summary="discrete events on devices and links, with the suite's costs",
             load="pipebench_simulate.executor:execute",
-            capabilities=ExecutorCapabilities(placements=("listed", "mirrored"), pairs=True),
+            capabilities=ExecutorCapabilities(placements=("listed", "mirrored"), pairs=True, round_robin=True),
         ),
     )

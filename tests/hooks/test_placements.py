@@ -46,22 +46,22 @@ TAKEN: dict[PlacementKind, set[str]] = {
 
 @pytest.mark.parametrize("kind", PLACEMENT_KINDS)
 def test_a_plan_is_taken_by_how_it_stands(kind: PlacementKind) -> None:
-    assert {name for name, each in PLANS.items() if takes((kind,), each)} == TAKEN[kind]
+    assert {name for name, each in PLANS.items() if takes_placement((kind,), each)} == TAKEN[kind]
 
 
 def test_several_placements_take_what_each_of_them_takes() -> None:
-    assert takes(("apart", "v"), PLANS["apart"])
-    assert takes(("apart", "v"), PLANS["v"])
-    assert not takes(("apart", "v"), PLANS["in-turn"])
-    assert takes(("listed", "mirrored"), PLANS["listed twice"])
-    assert not takes((), PLANS["apart"])
+    assert takes_placement(("apart", "v"), PLANS["apart"])
+    assert takes_placement(("apart", "v"), PLANS["v"])
+    assert not takes_placement(("apart", "v"), PLANS["in-turn"])
+    assert takes_placement(("listed", "mirrored"), PLANS["listed twice"])
+    assert not takes_placement((), PLANS["apart"])
 
 
 def test_what_is_declared_counts_not_what_the_plan_calls_itself() -> None:
     """One device: stages in turn are a V and a wave as well."""
     alone = plan((0, 0))
     assert alone.placement == "in-turn"
-    assert all(takes((kind,), alone) for kind in ("in-turn", "v", "wave", "listed"))
+    assert all(takes_placement((kind,), alone) for kind in ("in-turn", "v", "wave", "listed"))
     assert sets_of_stages("v", 1, 2) == (0, 0)
 
 

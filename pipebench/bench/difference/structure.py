@@ -8,7 +8,16 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.value import Value
 
 Figure = int | float | str | bool | tuple[int, ...] | dict[str, int] | None
-STAGE_FIELDS = ("devices", "data_parallel", "tensor_parallel", "micro_batch", "k", "in_flight", "recompute")
+STAGE_FIELDS = (
+    "devices",
+    "data_parallel",
+    "replicas",
+    "tensor_parallel",
+    "micro_batch",
+    "k",
+    "in_flight",
+    "recompute",
+)
 PLAN_FIELDS = ("copies", "pipelines", "routing", "placement")
 
 

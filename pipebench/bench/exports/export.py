@@ -143,7 +143,8 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
 
 def _seconds(services: HostServices, planned: PlannedProblem) -> float | None:
     """What the plan itself takes under its own schedule, None where it has none that runs."""
-    name = planned.scheduler or scheduler_for(planned.problem.regime.mode)
+    in_turn = planned.plan.takes_turns
+    name = planned.scheduler or scheduler_for(planned.problem.regime.mode, in_turn=in_turn)
     try:
         return predict(services, planned.problem, planned.plan, name, planned.schedule).seconds
     except PipebenchError:

@@ -20,8 +20,8 @@ def adapted_plans(problem: Problem, plan: Plan) -> tuple[Plan, ...]:
     mixed = len(sizes) > 1 or any(stage.k > 1 for stage in plan.stages)
     if mixed and problem.regime.mode == "sync":
         return (plan.without_in_flight(),)
-    replicas = max(stage.data_parallel for stage in plan.stages)
-    counts = sorted({stage.data_parallel for stage in plan.stages})
+    replicas = max(stage.sharers for stage in plan.stages)
+    counts = sorted({stage.sharers for stage in plan.stages})
     if problem.pins.micro_batch is None:
         sizes |= _offered(problem, counts)
     else:

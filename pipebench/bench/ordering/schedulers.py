@@ -35,7 +35,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.hooks.descriptors import Planner, Scheduler
 from pipebench.hooks.manager import Host
-from pipebench.hooks.placements import placements_of, takes
+from pipebench.hooks.placements import takes
 from pipebench.hooks.syntax import parse_reference
 
 PRODUCED: dict[RegimeMode, str] = {"sync": "finite", "async": "periodic"}
@@ -54,12 +54,13 @@ def tried_schedulers(host: Host, regime: RegimeMode) -> list[str]:
 
 
 def candidates(host: Host, planner: Planner, regime: RegimeMode, plan: Plan) -> list[str]:
-    """Those that take the placement of the plan: the planner's own default first, then the suite's, then by name.
+    """Those that take the placement and the replicas of the plan.
 
+    The planner's own default comes first, then the suite's, then the others by name.
     All orders of a single stage take the same time: there the first one is enough.
     """
     devices = [stage.devices for stage in plan.stages]
-    suite = scheduler_for(regime, placement_kind_of(devices, plan.pipelines))
+    suite = scheduler_for(regime, placement_kind_of(devices, plan.pipelines), plan.takes_turns)
     first = [planner.default_scheduler.get(regime, ""), suite]
     names = [name for name in (*first, *tried_schedulers(host, regime)) if name]
     found = [name for name in dict.fromkeys(names) if _takes(host, name, plan)]
@@ -71,7 +72,7 @@ def _takes(host: Host, name: str, plan: Plan) -> bool:
     if registered is None:
         return False
     assert isinstance(registered.component, Scheduler)
-    return takes(placements_of(registered.component.capabilities), plan)
+    return takes(registered.component.capabilities, plan)
 
 
 def order_all(host: Host, problem: Problem, attempts: Sequence[Attempt], seed: int) -> list[OrderReply]:

@@ -86,6 +86,8 @@ def arrange(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrang
     """The plan in that form. inside_layers: stages may cut a layer. Raises CannotExpress with the reason."""
     if plan.pipelines > 1:
         raise CannotExpress(f"{plan.pipelines} pipelines over the same devices, each with weights of its own")
+    if plan.takes_turns:
+        raise CannotExpress("replicas that take micro-batches in turn; here they share each micro-batch")
     shared = _same(plan)
     graph = problem.profile.graph
     place = {op: turn for turn, op in enumerate(graph.topological)}

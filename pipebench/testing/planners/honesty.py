@@ -109,6 +109,7 @@ def _uses(problem: Problem, plan: Plan) -> dict[str, str]:
         "tensor_parallel": any(stage.tensor_parallel > 1 for stage in stages),
         "recompute": any(stage.recompute != "none" for stage in stages) or any(a.recompute for a in chosen),
         "non_contiguous": plan.placement != "apart" or len({stage.devices for stage in stages}) < len(stages),
+        "round_robin": plan.takes_turns,
         "per_stage_micro_batch": len({stage.micro_batch for stage in stages}) > 1,
     }
     return {field: field.replace("_", " ") for field, used in found.items() if used}
