@@ -9,7 +9,7 @@ from pipebench.domain.placement import PLACEMENT_KINDS, PlacementKind, placement
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.hooks.descriptors import Executor, ExecutorCapabilities, ScheduleCapabilities, Scheduler
-from pipebench.hooks.placements import placements_of, refuse_placement, takes
+from pipebench.hooks.placements import placements_of, refuse_placement, takes_placement
 
 
 def plan(devices: Sequence[int], pipelines: int = 1) -> Plan:

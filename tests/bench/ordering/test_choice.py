@@ -88,7 +88,7 @@ def test_it_is_the_best_of_all_taken_one_by_one(seed: int, mode: RegimeMode) -> 
 
 
 def test_what_is_tried_is_what_the_regime_needs_and_no_clock_decides() -> None:
-    assert set(tried_schedulers(HOST, "async")) == {"1f1b*", "periodic-bnb"}
+    assert set(tried_schedulers(HOST, "async")) == {"1f1b*", "1f1b-rr", "periodic-bnb"}
     assert {"gpipe", "1f1b", "zb-h1", "greedy"} <= set(tried_schedulers(HOST, "sync"))
     problem, plan = drawn(0, "sync")
     one = stages_plan([[0, 1, 2, 3]], micro_batch=2)

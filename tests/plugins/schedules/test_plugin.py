@@ -15,9 +15,9 @@ def test_every_scheduler_loads(name: str) -> None:
     assert callable(getattr(import_module(module), attribute))
 
 
-def test_only_1f1b_star_is_periodic() -> None:
+def test_two_are_periodic() -> None:
     produces = {each.name: each.capabilities.produces for each in pipebench_schedulers()}
-    assert [name for name, kind in produces.items() if kind == "periodic"] == ["1f1b*"]
+    assert [name for name, kind in produces.items() if kind == "periodic"] == ["1f1b*", "1f1b-rr"]
 
 
 def test_warm_ups() -> None:
