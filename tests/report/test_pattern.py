@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
@@ -10,7 +11,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.report.pattern import PeriodPicture, pattern_lines, pattern_of, pattern_svg
 from tests.builders import chain_problem, cluster, stages_plan
-from tests.plugins.running import scheduled
+from tests.plugins.running import scheduled, services
 
 
 def three_stages(
@@ -116,3 +117,18 @@ def test_svg_has_a_box_for_every_part_and_labels_each_block_once() -> None:
     assert words.count("B1[0]") == 1
     assert "time (ns), period 80.0 ns" in words
     assert "three <stages>" in words
+
+
+def test_replicas_in_turn_are_rows_and_the_picture_shows_their_round() -> None:
+    """Two replicas of 30 ns each way in front of one of 15: a micro-batch every 30 ns, every 60 on each."""
+    problem = chain_problem([30, 15], [30, 15], cluster(3), mode="async", mini_batch=4)
+    plan = stages_plan([[0], [1]], replicas=[2, 1])
+    plan = replace(plan, stages=(replace(plan.stages[0], replicas="round_robin"), plan.stages[1]))
+    schedule = services().schedule("1f1b-rr", problem, plan)
+    assert isinstance(schedule, PeriodicSchedule)
+    pattern = pattern_of(problem, plan, schedule)
+    assert [row.label for row in pattern.rows] == ["gpu0", "gpu1", "gpu2"]
+    assert pattern.busy == (1.0, 1.0, 1.0)
+    assert [len(row.blocks) for row in pattern.rows] == [2, 2, 4]
+    assert pattern_lines(pattern)[0] == "period 30 ns, 2 of them"
+    assert "2 of them" in pattern_svg(pattern, "in turn")
