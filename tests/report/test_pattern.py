@@ -130,5 +130,5 @@ def test_replicas_in_turn_are_rows_and_the_picture_shows_their_round() -> None:
     assert [row.label for row in pattern.rows] == ["gpu0", "gpu1", "gpu2"]
     assert pattern.busy == (1.0, 1.0, 1.0)
     assert [len(row.blocks) for row in pattern.rows] == [2, 2, 4]
-    assert pattern_lines(pattern)[0] == "period 30 ns, 2 of them"
+    assert pattern_lines(pattern)[0] == "period 30.0 ns, 2 of them"
     assert "2 of them" in pattern_svg(pattern, "in turn")
