@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.ordering import choice
+from pipebench.bench.ordering.adaptation import adapted_plans
 from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
 from pipebench.bench.ordering.schedulers import candidates, tried_schedulers
 from pipebench.bench.score import judge
@@ -215,3 +216,30 @@ def test_the_planners_own_scheduler_is_shown_where_it_differs(monkeypatch: pytes
     (note,) = found.notes
     assert note.startswith("its own scheduler, gpipe, takes ")
     assert check_schedule(problem, found.plan, found.schedule).status == "valid"
+
+
+@pytest.mark.parametrize("seed", range(40, 52))
+def test_other_schedulers_order_the_best_micro_batch_of_the_first(seed: int) -> None:
+    """Passes have an overhead, so that it is not the smallest; weight gradients make other orders better."""
+    problem, plan = drawn(seed, "sync")
+    costs = problem.profile.costs[0]
+    sizes = costs.micro_batches
+    operators = tuple(
+        replace(
+            each,
+            forward_s=tuple(8e-9 + each.forward_s[0] * size for size in sizes),
+            backward_s=tuple(8e-9 + each.backward_s[0] * size for size in sizes),
+            weight_gradient_s=tuple(each.backward_s[0] * size / 2 for size in sizes),
+        )
+        for each in costs.operators
+    )
+    profile = replace(problem.profile, costs=(replace(costs, operators=operators),))
+    problem = replace(problem, profile=profile, mini_batch=16)
+    found = ordered(problem, plan, adapted=True)
+    assert isinstance(found, OrderedPlan)
+    sized = adapted_plans(problem, plan)
+    first, *others = candidates(HOST, PLANNER, "sync", plan)
+    known = {id(each): under for each in sized if (under := seconds_under(first, problem, each)) is not None}
+    chosen = next(each for each in sized if known.get(id(each)) == min(known.values()))
+    every = [min(known.values()), *(seconds_under(name, problem, chosen) for name in others)]
+    assert seconds(problem, found) == min(each for each in every if each is not None)

@@ -12,9 +12,12 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
+from pipebench_schedules import greedy
 from pipebench_schedules.greedy import schedule
+from pipebench_schedules.shared_lanes import shared_lane
 from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan
 from tests.plugins.running import services
 
@@ -123,3 +126,56 @@ def test_stages_of_several_sizes_are_refused() -> None:
     large = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=2**20)
     with pytest.raises(UnsupportedProblem, match="larger micro-batch"):
         schedule(large, plan, Context(options=None))
+
+
+def clock_ns(problem: Problem, plan: Plan, caps: list[int]) -> tuple[int, list[list[tuple[str, int, int]]]]:
+    """The order of one number in flight, and when it ends by greedy's own clock."""
+    tables = greedy._tables(problem, plan, problem.mini_batch)
+    run = greedy._Run(tables, caps, False).done()
+    return run._makespan(), run.orders
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9)), min_size=2, max_size=4))
+def test_its_clock_is_the_simulators_where_no_message_waits(figures: list[tuple[int, int, int]]) -> None:
+    """Transfers included: on links that carry any number at a time both run tasks at the same instants."""
+    stages = len(figures)
+    problem = chain_problem(
+        [f for f, _, _ in figures],
+        [b for _, b, _ in figures],
+        cluster(stages, link_mode="delay"),
+        activations=[0, *(size for _, _, size in figures)],
+        mode="sync",
+        mini_batch=4,
+    )
+    plan = stages_plan([[k] for k in range(stages)])
+    ended, orders = clock_ns(problem, plan, [stages - k for k in range(stages)])
+    lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(orders))
+    assert simulate(problem, plan, FiniteSchedule(lanes=lanes)).total_ns == ended
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)), min_size=2, max_size=4),
+    st.booleans(),
+)
+def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, int]], split_too: bool) -> None:
+    """A micro-batch is held until its backward, or its weight gradient, has ended."""
+    stages = len(figures)
+    problem = chain_problem(
+        [f for f, _, _ in figures],
+        [b for _, b, _ in figures],
+        cluster(stages),
+        saved=[saved for _, _, saved in figures],
+        weights=[3] * stages,
+        mode="sync",
+        mini_batch=6,
+    )
+    problem = split(problem) if split_too else problem
+    plan = stages_plan([[k] for k in range(stages)])
+    tables = greedy._tables(problem, plan, 6)
+    for caps, parts in greedy._tried(tables):
+        run = greedy._Run(tables, caps, parts).done()
+        lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
+        verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))
+        assert verdict.peak_bytes == dict(enumerate(run._peak))
