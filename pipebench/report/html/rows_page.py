@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
-from pipebench.bench.standings import standings
+from pipebench.bench.standings import best_rows, fastest_rows, standings
 from pipebench.check import require_ordered
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
@@ -61,6 +61,17 @@ class RowEntry:
     facts: list[tuple[str, str]]
     command: str
     stage_columns: tuple[str, ...] = (*FIGURES, OPERATORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table. id: the entry that it leads to. best: whether it repeats the fastest of its problem."""
+
+    id: str
+    row: Row
+    problem: str
+    cells: list[RowCell]
+    best: bool = False
 
 
 class Entries:
@@ -176,6 +187,7 @@ def rows_page(
     shown = merged_rounds(rows)
     made = Entries(plans, HostServices(host))
     entries = [made.entry(number, row, repeat(row)) for number, row in enumerate(shown, 1)]
+    lines = _lines(entries)
     return page(
         "rows.html",
         title=title,
@@ -183,10 +195,11 @@ def rows_page(
         command=command,
         columns=COLUMNS,
         entries=entries,
+        lines=lines,
         problems=len({row.problem_id for row in shown}),
         choices={
             "regime": _values(row.regime for row in shown),
-            "planner": _values(row.planner for row in shown),
+            "planner": _values(line.row.planner for line in lines),
             "problem": _values(entry.problem for entry in entries),
             "status": _values(row.status for row in shown),
         },
@@ -194,6 +207,24 @@ def rows_page(
         standings=list(_standings(shown)),
         environment=_environment(shown),
     )
+
+
+def _lines(entries: Sequence[RowEntry]) -> list[Line]:
+    """All entries, and behind the last one of a problem its best, named by the planner that it is of."""
+    shown = [entry.row for entry in entries]
+    winners = fastest_rows(shown)
+    bests = dict(zip(winners, best_rows(shown), strict=True))
+    last = {entry.row.problem_id: number for number, entry in enumerate(entries)}
+    found: list[Line] = []
+    for number, entry in enumerate(entries):
+        found.append(Line(entry.id, entry.row, entry.problem, entry.cells))
+        problem = entry.row.problem_id
+        if last[problem] == number and problem in bests:
+            anchor = next(each.id for each in entries if each.row is winners[problem])
+            best = bests[problem]
+            named = [RowCell(f"{best.planner}: {winners[problem].planned_by}"), *cells(best)[1:]]
+            found.append(Line(anchor, best, entry.problem, named, best=True))
+    return found
 
 
 def _values(found: Iterable[str]) -> list[str]:

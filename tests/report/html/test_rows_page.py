@@ -65,3 +65,14 @@ def test_a_thousand_rows_stay_small() -> None:
     assert len(text) < 3_000_000
     page = Page(text)
     assert page.count("details") == 1000
+
+
+def test_the_best_of_a_problem_stands_behind_its_rows_and_leads_to_the_row_that_it_is() -> None:
+    rows = [row("a", simulated_s=2.0), row("b", simulated_s=1.0), row("c", simulated_s=3.0)]
+    other = [row("a", simulated_s=2.0, problem_id="alone", workload_id="alone")]
+    page = Page(page_of(*rows, *other))
+    named = [a["data-planner"] for name, a in page.elements if name == "tr" and "data-planner" in a]
+    assert named == ["a", "b", "c", "best", "a"]
+    assert "best: b" in [text for _, text in page.words]
+    assert page.count("details") == 4
+    assert [address for address in page.addresses() if address == "#row-2"] == ["#row-2", "#row-2"]
