@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from pipebench.check import check_schedule
+from pipebench.check import check_plan, check_schedule
 from pipebench.domain.problem import Problem
 from pipebench.report.text.plans import print_plan, split_rows
 from tests.builders import chain_problem, cluster, stages_plan
@@ -61,3 +61,14 @@ def test_each_split_stands_once_with_its_operators() -> None:
     unsplit = io.StringIO()
     print_plan(Console(file=unsplit, width=80), problem, stages_plan([[0, 1, 2, 3]], micro_batch=4), verdict)
     assert "split" not in unsplit.getvalue()
+
+
+def test_replicas_in_turn_are_named() -> None:
+    problem = chain_problem([4] * 2, [8] * 2, cluster(3), mode="sync", mini_batch=4)
+    plan = stages_plan([[0], [1]], replicas=[2, 1])
+    plan = msgspec.structs.replace(
+        plan, stages=(msgspec.structs.replace(plan.stages[0], replicas="round_robin"), plan.stages[1])
+    )
+    out = io.StringIO()
+    print_plan(Console(file=out, width=100), problem, plan, check_plan(problem, plan))
+    assert out.getvalue().splitlines()[-1] == "replicas of stage 0 take whole micro-batches in turn"

@@ -39,6 +39,10 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         console.print(stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
     if plan.pipelines > 1:
         console.print(f"{plan.pipelines} pipelines of {plan.pipeline_length} stages each, {plan.placement}")
+    in_turn = [str(position) for position, stage in enumerate(plan.stages) if stage.turns > 1]
+    if in_turn:
+        whose = f"stage {in_turn[0]}" if len(in_turn) == 1 else f"stages {', '.join(in_turn)}"
+        console.print(Text(f"replicas of {whose} take whole micro-batches in turn"), soft_wrap=True)
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
     if plan.order_edges:
