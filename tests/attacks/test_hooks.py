@@ -128,6 +128,30 @@ def test_a_scheduler_that_breaks_costs_its_own_attempt(pipebench: Command, body:
     assert SCHEDULERS[body] in notice
 
 
+TWO_SCHEDULERS = f"""{HEAD}
+@hookimpl
+def pipebench_schedulers():
+    return [Scheduler(name=name, summary="s", load="{{module}}:" + name) for name in ("breaks", "returns")]
+
+def breaks(*arguments):
+    os._exit(0)
+
+def returns(*arguments):
+    return 3
+"""
+
+
+def test_a_scheduler_that_breaks_takes_none_of_its_own_plugin_along(pipebench: Command) -> None:
+    """They share a process; the others go on in another one."""
+    pipebench.install(TWO_SCHEDULERS)
+    done = pipebench("compare", "--planners", "uniform", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "ok"
+    broken, returned = (notice for notice in row["notices"] if notice.startswith(("scheduler b", "scheduler r")))
+    assert broken.endswith("its process ended with exit code 0")
+    assert "returned int" in returned
+
+
 @pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
 def test_an_executor_that_breaks_costs_its_columns_only(pipebench: Command, body: str) -> None:
     pipebench.install(offering("executors", body))
