@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.searches.isolation.confinement import can_leave_network
+from pipebench.bench.searches.isolation.confinement import can_leave_network, landlock_version
 from tests.hooks.distributions import install
 
 HEAD = """
@@ -323,6 +323,17 @@ def test_the_network_is_off_but_where_it_is_declared(pipebench: Command, declare
             "profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json"
         )
     assert ("connected" if declared else "refused") in done.stderr
+
+
+@pytest.mark.skipif(not landlock_version(), reason="SECURITY.md: where the kernel does not permit it")
+def test_no_planner_opens_a_device(pipebench: Command) -> None:
+    """A card is used by its device file, which is opened for writing. This one every machine has."""
+    pipebench.install(offering("planners", 'os.open("/dev/random", os.O_RDWR)'))
+    done = pipebench("compare", "--planners", "evil", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "crashed"
+    assert "PermissionError" in row["reason"]
+    assert "/dev/random" in row["reason"]
 
 
 def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:
