@@ -151,6 +151,7 @@ def test_a_zip_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(900)
 def test_a_history_keeps_its_nights(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT.format(states=5))
     planner, history = str(tmp_path / "mine.py"), tmp_path / "history"
