@@ -6,6 +6,7 @@ command has a `hooks.catalogue.DescribedHost`, which knows components by their d
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -53,8 +54,6 @@ class Host:
         self.warnings: list[str] = []
         if plugins is None:
             plugins, self.warnings = load_plugins(installed_entry_points())
-        self._manager = pluggy.PluginManager("pipebench")
-        self._manager.add_hookspecs(specs)
         self._providers: dict[str, Provider] = {}
         self._entries: dict[str, str] = {}
         self._constants: dict[str, dict[str, Any]] = {}
@@ -62,6 +61,13 @@ class Host:
             self._register(found)
         self._slots: dict[str, dict[str, Registration]] = {}
         self.warnings_shown = 0
+
+    @cached_property
+    def _manager(self) -> pluggy.PluginManager:
+        """Made where there are plugins to ask: a child process asks for one component by its entry point."""
+        made = pluggy.PluginManager("pipebench")
+        made.add_hookspecs(specs)
+        return made
 
     def _register(self, found: ImportedPlugin) -> None:
         key = str(found.provider)

@@ -1,4 +1,4 @@
-"""A sweep that is killed again and again ends with the same store as one that is left alone."""
+"""A command that is killed again and again ends with the same files as one that is left alone."""
 
 import json
 import os
@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-KILLS = [6, pytest.param(24, marks=pytest.mark.nightly)]
+from tests.acceptance.test_parallel_sweeps import cluster
+from tests.cli.test_track import SCRIPT
+
+SWEEPS = [
+    pytest.param(6, (), id="few"),
+    pytest.param(24, (), id="many", marks=pytest.mark.nightly),
+    pytest.param(12, ("--jobs", "2"), id="jobs", marks=pytest.mark.nightly),
+]
+PACKS, NIGHTS, DASKS = 60, 20, 12
 SUITE = """
 name = "killed"
 summary = "thirty-two quick trials"
@@ -38,10 +46,22 @@ QUALITY = (
 )
 
 
-def sweep(folder: Path, store: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "pipebench", "compare", "--suite", str(folder / "killed.toml")]
+def start(*typed: str) -> "subprocess.Popen[bytes]":
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([*command, "--out", str(folder / store)], stdout=quiet, stderr=quiet, env=os.environ)
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipebench", *typed], stdout=quiet, stderr=quiet, env=os.environ
+    )
+
+
+def sweep(folder: Path, store: str, *options: str) -> "subprocess.Popen[bytes]":
+    return start("compare", "--suite", str(folder / "killed.toml"), "--out", str(folder / store), *options)
+
+
+def kill_after(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Whether it was still there to be killed."""
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    return process.wait(60) == -signal.SIGKILL
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -71,15 +91,81 @@ def size(store: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-@pytest.mark.parametrize("kills", KILLS)
-def test_a_store_survives_kills(tmp_path: Path, kills: int) -> None:
+def whole_lines(file: Path) -> list[bytes]:
+    """Those that were written to their end."""
+    return file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+
+
+def whole_keys(store: Path) -> set[str]:
+    return {json.loads(line)["row"]["key"] for line in whole_lines(store / "rows.jsonl")}
+
+
+@pytest.mark.parametrize(("kills", "options"), SWEEPS)
+def test_a_store_survives_kills(tmp_path: Path, kills: int, options: tuple[str, ...]) -> None:
+    survives(tmp_path, kills, options)
+
+
+@pytest.mark.nightly
+def test_a_store_survives_kills_of_a_command_with_a_dask_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with cluster(tmp_path, workers=2) as address:
+        survives(tmp_path, DASKS, ("--backend", "dask", "--scheduler-address", address))
+
+
+def survives(tmp_path: Path, kills: int, options: tuple[str, ...]) -> None:
+    """Nothing that was stored is lost, nothing is stored twice, and the rest is run."""
     (tmp_path / "killed.toml").write_text(SUITE)
     assert sweep(tmp_path, "alone").wait(300) in (0, 5)
-    draw = random.Random(0)
-    killed = sum(kill(sweep(tmp_path, "killed"), tmp_path / "killed", draw) for _ in range(kills))
-    assert killed == kills
-    assert sweep(tmp_path, "killed").wait(300) in (0, 5)
+    draw, seen = random.Random(0), set[str]()
+    for _ in range(kills):
+        assert kill(sweep(tmp_path, "killed", *options), tmp_path / "killed", draw)
+        kept = whole_keys(tmp_path / "killed")
+        assert seen <= kept
+        seen = kept
+    assert sweep(tmp_path, "killed", *options).wait(300) in (0, 5)
     disturbed, alone = rows(tmp_path / "killed"), rows(tmp_path / "alone")
     assert len(alone) == 32
     assert len(disturbed) == len({row["key"] for row in disturbed})
     assert quality(disturbed) == quality(alone)
+
+
+@pytest.mark.nightly
+def test_a_zip_is_whole_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "killed.toml").write_text(SUITE)
+    assert sweep(tmp_path, "store").wait(300) in (0, 5)
+    before = {file: file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()}
+    began = time.monotonic()
+    assert start("pack", str(tmp_path / "store"), "-o", str(tmp_path / "alone.zip")).wait(60) == 0
+    whole, takes_s = (tmp_path / "alone.zip").read_bytes(), time.monotonic() - began
+    draw, killed, target = random.Random(0), 0, tmp_path / "killed.zip"
+    for _ in range(PACKS):
+        target.unlink(missing_ok=True)
+        process = start("pack", str(tmp_path / "store"), "-o", str(target))
+        killed += kill_after(process, draw.uniform(0.3, 1.0) * takes_s)
+        assert not target.exists() or target.read_bytes() == whole
+    assert killed > PACKS / 2
+    assert start("pack", str(tmp_path / "store"), "-o", str(target)).wait(60) == 0
+    assert target.read_bytes() == whole
+    assert {file: file.read_bytes() for file in before} == before
+    assert {file.name for file in tmp_path.iterdir()} == {"killed.toml", "store", "alone.zip", "killed.zip"}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_history_keeps_its_nights(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SCRIPT.format(states=5))
+    planner, history = str(tmp_path / "mine.py"), tmp_path / "history"
+    small = ("--profile", "mmt", "--devices", "1", "--budget", "1s")
+    record = ("track", "record", "--history", str(history), "--planners", planner, *small)
+    began = time.monotonic()
+    assert start(*record).wait(120) == 0
+    takes_s, draw, killed = time.monotonic() - began, random.Random(0), 0
+    (file,) = history.glob("*.jsonl")
+    nights = whole_lines(file)
+    for _ in range(NIGHTS):
+        killed += kill_after(start(*record), draw.uniform(0.3, 1.1) * takes_s)
+        before, nights = nights, whole_lines(file)
+        assert nights[: len(before)] == before
+    assert killed > NIGHTS / 2
+    assert start(*record).wait(120) == 0
+    assert whole_lines(file)[:-1] == nights

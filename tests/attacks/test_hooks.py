@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.searches.isolation.confinement import can_leave_network
+from pipebench.bench.searches.isolation.confinement import can_leave_network, landlock_version
 from tests.hooks.distributions import install
 
 HEAD = """
@@ -126,6 +126,30 @@ def test_a_scheduler_that_breaks_costs_its_own_attempt(pipebench: Command, body:
     assert (row["simulated_s"], row["schedule_id"]) == (expected["simulated_s"], expected["schedule_id"])
     (notice,) = [notice for notice in row["notices"] if notice.startswith("scheduler evil: ")]
     assert SCHEDULERS[body] in notice
+
+
+TWO_SCHEDULERS = f"""{HEAD}
+@hookimpl
+def pipebench_schedulers():
+    return [Scheduler(name=name, summary="s", load="{{module}}:" + name) for name in ("breaks", "returns")]
+
+def breaks(*arguments):
+    os._exit(0)
+
+def returns(*arguments):
+    return 3
+"""
+
+
+def test_a_scheduler_that_breaks_takes_none_of_its_own_plugin_along(pipebench: Command) -> None:
+    """They share a process; the others go on in another one."""
+    pipebench.install(TWO_SCHEDULERS)
+    done = pipebench("compare", "--planners", "uniform", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "ok"
+    broken, returned = (notice for notice in row["notices"] if notice.startswith(("scheduler b", "scheduler r")))
+    assert broken.endswith("its process ended with exit code 0")
+    assert "returned int" in returned
 
 
 @pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
@@ -299,6 +323,17 @@ def test_the_network_is_off_but_where_it_is_declared(pipebench: Command, declare
             "profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json"
         )
     assert ("connected" if declared else "refused") in done.stderr
+
+
+@pytest.mark.skipif(not landlock_version(), reason="SECURITY.md: where the kernel does not permit it")
+def test_no_planner_opens_a_device(pipebench: Command) -> None:
+    """A card is used by its device file, which is opened for writing. This one every machine has."""
+    pipebench.install(offering("planners", 'os.open("/dev/random", os.O_RDWR)'))
+    done = pipebench("compare", "--planners", "evil", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "crashed"
+    assert "PermissionError" in row["reason"]
+    assert "/dev/random" in row["reason"]
 
 
 def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:

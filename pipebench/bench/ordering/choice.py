@@ -100,6 +100,9 @@ def order_plan(
     if verdict.witness is not None and verdict.witness.rule != "memory":  # what is in flight is up to schedulers
         return Unordered("invalid_plan", verdict.witness.message, verdict=verdict)
     search = _Search(host, problem, own, seed)
+    if len(plans) == 1:
+        search.tries([_attempt(plans[0], name, own) for name in names])
+        return search.outcome(result.plan if adapted else None)
     tried = 0
     for name in names:
         tried += 1

@@ -59,19 +59,22 @@ class OrderReply(Value, frozen=True, kw_only=True):
     reason: str = ""
 
 
+_ERRANDS, _REQUESTS = msgspec.msgpack.Decoder(OrderErrand), msgspec.msgpack.Decoder(OrderRequest)
+
+
 def order_errand(host: Host, given: bytes, channel: Channel) -> None:
     """Order toys where that is asked for, receive the request, and send one reply for each attempt.
 
     given: an OrderErrand.
     """
-    errand = msgspec.msgpack.decode(given, type=OrderErrand)
+    errand = _ERRANDS.decode(given)
     os.chdir(channel.folder)
     services = HostServices(host, seed=errand.seed)
     _play(services, errand)
     payload = channel.receive()
     if not payload:
         return
-    request = msgspec.msgpack.decode(payload, type=OrderRequest)
+    request = _REQUESTS.decode(payload)
     for tried in request.attempts:
         faulthandler.dump_traceback_later(ORDER_S + LATE_S, exit=True)
         services.limit(ORDER_S)

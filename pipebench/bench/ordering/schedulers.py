@@ -125,14 +125,29 @@ class _Child:
         return self._errand(self._plain, Handover(payload=lambda _: payload, limit_s=limit_s))
 
     def _compile(self, names: tuple[str, ...]) -> None:
-        """Compile the kernels of schedulers and keep them, by children that see no problem."""
+        """Compile the kernels of schedulers and keep them, by a child that sees no problem.
+
+        Where one of them ends it, each has a child of its own.
+        """
         compiled = isolation().compiled
-        for name in names:
-            errand = replace(self._plain, play=(name,))
-            mark = msgspec.msgpack.encode((self._owner, errand))
-            if mark not in compiled and self._errand(errand, Handover(payload=lambda _: None, limit_s=0)).prepared:
-                compiled.add(mark)
-                isolation().folders.keep_kernels(self._owner)
+        new = tuple(name for name in names if self._mark(name) not in compiled)
+        if not new or self._plays(new) or len(new) == 1:
+            return
+        for name in new:
+            self._plays((name,))
+
+    def _mark(self, name: str) -> bytes:
+        """By which it is known that the kernels of a scheduler were compiled."""
+        return msgspec.msgpack.encode((self._owner, replace(self._plain, play=(name,))))
+
+    def _plays(self, names: tuple[str, ...]) -> bool:
+        """Whether these came to the end of the toy problems, in one child; then their kernels are kept."""
+        errand = replace(self._plain, play=names)
+        if not self._errand(errand, Handover(payload=lambda _: None, limit_s=0)).prepared:
+            return False
+        isolation().compiled.update(map(self._mark, names))
+        isolation().folders.keep_kernels(self._owner)
+        return True
 
     def _errand(self, given: OrderErrand, handover: Handover) -> ChildExit:
         errand = Errand(

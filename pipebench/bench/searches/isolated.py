@@ -70,6 +70,11 @@ class TimedSearch:
     compile_s: float = 0.0
     notices: tuple[str, ...] = ()
 
+    @property
+    def wall_s(self) -> float:
+        """Of all searches."""
+        return self.first.wall_s + sum(sample.wall_s for sample in self.samples)
+
 
 def timed_search(
     host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
@@ -118,7 +123,7 @@ def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
 def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
     if left_s <= 0:
         return None
-    return searches.search(replace(request, smallest=True, limit_s=left_s), left_s + GRACE_S).report.smallest
+    return searches.search(replace(request, smallest=True, limit_s=left_s), left_s).report.smallest
 
 
 def _prepare_notices(prepare_cpu_s: float) -> tuple[str, ...]:
@@ -162,10 +167,11 @@ class _Isolated:
         self._index = host.index()
         self._limits = limits
         self._given = msgspec.msgpack.encode(searcher)
+        self._encoded: tuple[SearchRequest, bytes] | None = None
 
     def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
         """One search. Kernels that are not on disk yet are compiled first, by a child that sees no problem."""
-        payload = msgspec.msgpack.encode(request)
+        payload = self._payload(request)
         compiled_s: list[float] = []
 
         def hand_over(about: bytes) -> bytes | None:
@@ -187,6 +193,12 @@ class _Isolated:
             compile_s=sum(compiled_s) + report.compile_s,
             notices=_prepare_notices(ended.prepare_cpu_s),
         )
+
+    def _payload(self, request: SearchRequest) -> bytes:
+        """The request as it is handed over; warm searches ask the same as the first one."""
+        if self._encoded is None or self._encoded[0] is not request:
+            self._encoded = request, msgspec.msgpack.encode(request)
+        return self._encoded[1]
 
     def compile(self) -> None:
         """Compile kernels that are not on disk yet."""

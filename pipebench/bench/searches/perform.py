@@ -29,6 +29,7 @@ from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
+_SEARCHERS, _REQUESTS = msgspec.msgpack.Decoder(Searcher), msgspec.msgpack.Decoder(SearchRequest)
 WORK = "pipebench.bench.searches.perform:search_errand"
 
 
@@ -37,7 +38,7 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
 
     given: a Searcher. What `receive` says about it: seconds in the compiler.
     """
-    searcher = msgspec.msgpack.decode(given, type=Searcher)
+    searcher = _SEARCHERS.decode(given)
     try:
         with CompilationWatch() as compilation:
             planner = ready_planner(host, parse_reference(searcher.planner))
@@ -58,7 +59,7 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
     payload = channel.receive(msgspec.msgpack.encode(compilation.seconds))
     if not payload:
         return
-    request = msgspec.msgpack.decode(payload, type=SearchRequest)
+    request = _REQUESTS.decode(payload)
     try:
         report = perform(HostServices(host, seed=searcher.seed), planner, searcher.scheduler, request)
     except BaseException as error:  # an interrupt can only be the planner's own doing here

@@ -287,8 +287,9 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
 
 
 def _smallest(host: Host, trial: Trial, asked: _Asked) -> Fitting | None:
-    """The least memory with which the planner has a plan that a scheduler can order."""
-    limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes)
+    """The least memory with which the planner has a plan that a scheduler can order, in the time that is left."""
+    left_s = trial.timeout_s - asked.done.wall_s
+    limits = SearchLimits(timeout_s=left_s, memory_bytes=trial.memory_bytes)
     fitting = smallest_fitting(host, trial.planner, asked.searcher, asked.request, limits)
     return fitting if fitting is None or asked.coarse is None else fitting_in_operators(fitting, asked.coarse)
 

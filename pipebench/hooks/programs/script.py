@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,11 +60,18 @@ def script_calls(path: str) -> tuple[str, ...]:
 def _parsed(path: str) -> ast.Module | None:
     """The syntax of a file; None for one that is no Python."""
     try:
-        return ast.parse(_file(path).read_bytes(), path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return _syntax(_file(path).read_bytes(), path)
     except OSError as error:
         raise PipebenchError(f"{path}: {error.strerror or error}") from None
+
+
+@lru_cache(maxsize=1)
+def _syntax(source: bytes, path: str) -> ast.Module | None:
+    """The last one is kept: what a file binds and what it calls are asked one after the other."""
+    try:
+        return ast.parse(source, path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def load_script(path: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 # linux/seccomp.h, linux/filter.h, linux/audit.h
@@ -119,17 +120,25 @@ def refuse_calls(network: bool, apart: bool) -> bool:
     network: whether it keeps all sockets and the machine's shared memory. apart: whether it has namespaces of its
     own. Returns whether the kernel permits it.
     """
-    machine = MACHINES.get(platform.machine())
-    if sys.platform != "linux" or machine is None or sys.byteorder != "little":
+    program = filter_program(network, apart)
+    if not program:
         return False
-    refused = (*OF_OTHERS, *(() if network else ASKING_OTHERS), *(() if network or apart else SHARED))
-    program = b"".join(_filter(machine, refused))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
     libc: Any = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, header, 0, 0) == 0)
+
+
+@cache
+def filter_program(network: bool, apart: bool) -> bytes:
+    """The filter as the kernel reads it; empty where this system has none."""
+    machine = MACHINES.get(platform.machine())
+    if sys.platform != "linux" or machine is None or sys.byteorder != "little":
+        return b""
+    refused = (*OF_OTHERS, *(() if network else ASKING_OTHERS), *(() if network or apart else SHARED))
+    return b"".join(_filter(machine, refused))
 
 
 def _filter(machine: Machine, refused: tuple[Refusal, ...]) -> Iterator[bytes]:

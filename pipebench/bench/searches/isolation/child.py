@@ -50,6 +50,20 @@ class Errand(Value, frozen=True, kw_only=True):
     network: bool = False
 
 
+class Work(msgspec.Struct):
+    """Of an errand what it is done by; the rest is not looked at."""
+
+    work: str
+
+
+_ERRANDS, _WORKS = msgspec.msgpack.Decoder(Errand), msgspec.msgpack.Decoder(Work)
+
+
+def work_module(payload: bytes) -> str:
+    """The module that does an errand."""
+    return _WORKS.decode(payload).work.partition(":")[0]
+
+
 class Channel:
     """A child's line to the process that started it. folder: its own, empty at the start."""
 
@@ -92,7 +106,7 @@ def become_child(payload: bytes, reports: int, output: int, handed: int) -> NoRe
     try:
         os.setsid()
         _streams(output)
-        errand = msgspec.msgpack.decode(payload, type=Errand)
+        errand = _ERRANDS.decode(payload)
         _surroundings(errand)
         module, _, function = errand.work.partition(":")
         channel = Channel(reports, handed, errand.own)

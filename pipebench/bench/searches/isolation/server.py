@@ -20,7 +20,7 @@ from types import FrameType
 from typing import get_args
 
 import pipebench.bench.cage.work  # noqa: F401 - what children run that need no kernels
-from pipebench.bench.searches.isolation.child import become_child
+from pipebench.bench.searches.isolation.child import become_child, work_module
 from pipebench.bench.searches.isolation.clock import ProcessClock
 from pipebench.bench.searches.isolation.wire import (
     CALIBRATE,
@@ -37,6 +37,8 @@ from pipebench.system.parent import end_with_parent, outlive_parent
 OUTLIVING_S = 0.5
 """How long processes that a child has started may still run after it; multiprocessing's end by themselves."""
 PR_SET_CHILD_SUBREAPER = 36
+SUITE = "pipebench."
+"""How names of the suite's own modules begin; those of plugins do not."""
 
 
 def serve(control: socket.socket) -> None:
@@ -59,6 +61,7 @@ def serve(control: socket.socket) -> None:
                 outlive_parent()
                 control.sendall(frame(b"warm"))
                 continue
+            _import_work(payload)
             commands = socket.socket(fileno=descriptors.pop())
             gate, opener = os.pipe()
             child = os.fork()
@@ -89,14 +92,14 @@ def _keep_cores(cores: set[int]) -> None:
 def _get_warm() -> None:
     """Import what searches and other calls of hooks need; collect garbage for the last time."""
     import numba.core.event  # noqa: F401 - every search is watched for compilation
+    import numpy.ma  # noqa: F401 - numpy imports it at the first `unique` of a process, which takes 10 ms
 
     from pipebench import algorithms, bounds, check, costs, simulation
     from pipebench.algorithms.jit import start_compiler
     from pipebench.bench.cage import results
-    from pipebench.bench.searches import perform, toys
+    from pipebench.bench.searches import rehearsal, toys
     from pipebench.bench.searches.calibration import calibrate
 
-    assert perform
     assert results
     for package in (algorithms, bounds, check, costs, simulation):
         for module in pkgutil.iter_modules(package.__path__):
@@ -105,8 +108,18 @@ def _get_warm() -> None:
         toys.toys(mode)
     start_compiler()
     calibrate()
+    rehearsal.rehearse()
     gc.collect()
     gc.freeze()
+
+
+def _import_work(payload: bytes) -> None:
+    """Import the suite's module that the errand is done by, so that no child has to."""
+    module = work_module(payload)
+    if module.startswith(SUITE) and module not in sys.modules:
+        import_module(module)
+        gc.collect()
+        gc.freeze()
 
 
 def _calibrate() -> dict[str, float]:

@@ -50,6 +50,25 @@ def test_a_planner_that_never_ends_is_killed_in_time(tmp_path: Path, body: str) 
     assert len(row.output) <= 4096
 
 
+SLOW_TO_FIT = """
+import time
+from pipebench.domain.errors import InfeasibleProblem
+
+def plan(problem, context):
+    if problem.cluster.memory_bytes in (1000, 10**9):  # as it is given, and of the toy problems
+        raise InfeasibleProblem("no plan fits")
+    time.sleep(60)
+"""
+
+
+def test_the_search_for_memory_that_would_do_ends_with_the_search(tmp_path: Path) -> None:
+    run(tmp_path, HONEST)
+    began = time.monotonic()
+    row = run(tmp_path, SLOW_TO_FIT, timeout_s=0.5).row
+    assert row.status == "infeasible"
+    assert time.monotonic() - began < 0.5 + 1.9  # a second of grace, once
+
+
 def test_memory_is_limited(tmp_path: Path) -> None:
     hungry = "def plan(problem, context):\n    held = []\n    while True: held.append(bytearray(10**7))\n"
     row = run(tmp_path, hungry, memory_bytes=200 * MEGABYTE, timeout_s=20.0).row
