@@ -4,6 +4,7 @@
 CI runs the same sessions in the environment that it has made, with `nox --no-venv`.
 """
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -42,13 +43,13 @@ def fast(session: nox.Session) -> None:
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """The tests that need the torch extra."""
+    """The tests that need the torch extra: three at a time on two cores, as they wait for processes and limits."""
     session.install("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[test,torch]")
     session.run("python", "-c", "import torch", silent=True)
     session.run(
         "pytest",
         "-n",
-        "auto",
+        str((os.cpu_count() or 1) * 3 // 2),
         "--dist",
         "worksteal",
         "tests/testing/test_shipped.py::test_the_kit_finds_no_fault_in_torch",

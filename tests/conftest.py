@@ -3,12 +3,22 @@
 import gc
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("kernels", deadline=None)  # the first example of a test may compile
 settings.load_profile("kernels")
+
+LONG = ("acceptance", "attacks", "cli", "docs", "fuzz", "testing", "third_party", "track")
+"""Folders of tests that take seconds each."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests begin early: side by side, the last ones are short and all workers end together."""
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in LONG)
 
 
 def pytest_collection_finish() -> None:

@@ -179,7 +179,7 @@ def stage_time(
             least = known
         elif least <= target < known:
             counters[3] += 1
-            known, proven, _ = choose(time, saved, count, room, True)
+            known, proven, _ = choose(time, saved, count, room, to_the_end)
             counters[4] += not proven
             least = known
     memory.key[slot], memory.least[slot], memory.known[slot] = name, least, known

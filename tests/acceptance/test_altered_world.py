@@ -20,24 +20,13 @@ ROOT = Path(__file__).parents[2]
 CHECKS = ("validity-tiny", "validity-chain", "validity-dag", "validity-one-device", "validity-spare-devices")
 CHECKS += ("infeasible", "memory-edge", "pins", "claims", "optimality")
 PLANNERS = (
-    "alpa-inter",
-    "contiguous-exact",
-    "data-parallel",
-    "expert",
-    "gpipe-hybrid",
-    "graphpipe",
-    "layout",
-    "madpipe",
-    "mcmc",
-    "pase",
-    "pipedream",
-    "pipedream-2bw",
     "piper",
-    "rannc",
-    "tarnawski",
-    "tensor-parallel",
-    "uniform",
+    "madpipe",
+    "graphpipe,rannc,tarnawski",
+    "alpa-inter,contiguous-exact,pipedream,pipedream-2bw,uniform",
+    "data-parallel,expert,gpipe-hybrid,layout,mcmc,pase,tensor-parallel",
 )
+"""By process: a process compiles each kernel more slowly the more it has compiled."""
 SCRIPT = """
 import json, sys, tempfile
 from types import SimpleNamespace
@@ -78,27 +67,28 @@ print(json.dumps(outcomes))
 """
 
 
-def outcomes_in(world: str | None) -> dict[str, list[tuple[str, str, str]]]:
-    """What the kit says of every planner, in a world whose cost model is altered so (None: as it is)."""
+def outcomes_in(world: str, planners: str) -> dict[str, list[tuple[str, str, str]]]:
+    """What the kit says of these planners, in a world whose cost model is altered so."""
     alteration = {
         "ALTERED_STATE_BYTES": "500000",
         "ALTERED_LIVE_BYTES": "100000",
         "ALTERED_UPDATE_NS": "3000000",
+        "ALTERED_WORLD": world,
     }
-    if world is not None:
-        alteration["ALTERED_WORLD"] = world
     path = [str(Path(__file__).parent / "altered_world"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | alteration | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}
-    arguments = [sys.executable, "-c", SCRIPT, ",".join(CHECKS), ",".join(PLANNERS)]
+    arguments = [sys.executable, "-c", SCRIPT, ",".join(CHECKS), planners]
     done = subprocess.run(arguments, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     outcomes: dict[str, list[tuple[str, str, str]]] = json.loads(done.stdout)
     return outcomes
 
 
+@pytest.mark.parametrize("planners", PLANNERS)
 @pytest.mark.parametrize("world", EACH_WORLD)
-def test_every_planner_passes_the_kit(world: str) -> None:
-    outcomes = outcomes_in(world)
+def test_every_planner_passes_the_kit(world: str, planners: str) -> None:
+    outcomes = outcomes_in(world, planners)
+    assert ",".join(outcomes) == planners
     failed = [
         f"{planner}: {check}: {reason}"
         for planner, checks in outcomes.items()

@@ -33,7 +33,8 @@ class Copy:
         (folder / "mine.py").write_text(MINE)
         path = os.pathsep.join(map(str, (folder, folder / "plugins")))
         # Keys read sources. Python runs the kernels, which numba would compile again after each edit.
-        self.environment = {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
+        # Python keeps what it compiles here, also where it keeps nothing elsewhere: each module is compiled once.
+        self.environment = {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
     def compare(self, *more: str) -> tuple[set[str], str]:
         """The planners that ran, and the line about the store."""

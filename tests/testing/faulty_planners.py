@@ -131,7 +131,7 @@ def counters(problem, context):
 def deadline(problem, context):
     result = honest(problem, context)
     if problem.cluster.size == 8 and len(problem.profile.graph.operators) > 10:
-        end = time.process_time() + 2.5
+        end = time.process_time() + 1.6
         while time.process_time() < end:
             pass
     return result

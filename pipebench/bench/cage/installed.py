@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from pipebench.bench.searches.isolation.client import Isolation, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
 from pipebench.hooks.descriptions import Catalogue
-from pipebench.hooks.discovery import Provider, exclusion_warning, installed_entry_points, provider_of
+from pipebench.hooks.discovery import SUITE, Provider, exclusion_warning, installed_entry_points, provider_of
 from pipebench.hooks.installed.catalogue import DescribedHost, joined
 
 CATALOGUE_S = 30.0
@@ -43,13 +44,30 @@ def installed_catalogue() -> Catalogue:
     for point in installed_entry_points():
         provider = provider_of(point)
         groups.setdefault(provider.distribution, {})[str(provider)] = point.value
-    made = []
-    for group in groups.values():
-        catalogue, left_out = ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
-        warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
-        catalogue = catalogue.only_of(group)
-        made.append(msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings)))
-    return joined(made)
+    return joined(_suite_s(group) if name == SUITE else _asked(group) for name, group in groups.items())
+
+
+def _asked(group: dict[str, str]) -> Catalogue:
+    """What the plugins of one distribution offer, asked now."""
+    catalogue, left_out = ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
+    warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
+    catalogue = catalogue.only_of(group)
+    return msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings))
+
+
+_known: dict[tuple[tuple[str, str], ...], Catalogue] = {}
+"""What ships, by import path and entry points."""
+
+
+def _suite_s(group: dict[str, str]) -> Catalogue:
+    """What ships, asked once in this process: only an edit of the suite would change it. Trouble is not kept."""
+    key = (*group.items(), ("", os.pathsep.join(sys.path)))
+    if key not in _known:
+        catalogue = _asked(group)
+        if catalogue.warnings:
+            return catalogue
+        _known[key] = catalogue
+    return _known[key]
 
 
 def ask_plugins(

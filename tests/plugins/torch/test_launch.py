@@ -92,7 +92,7 @@ if rank: signal.signal(signal.SIGTERM, signal.SIG_IGN)
 time.sleep(60)
 """
     began = time.monotonic()
-    message = outcome(tmp_path, body, limit_s=10.0)
+    message = outcome(tmp_path, body, limit_s=7.0)
     assert message == "the time limit was reached: rank 1 was running F of stage 1, micro-batch 0"
     assert time.monotonic() - began < 30
 

@@ -24,8 +24,11 @@ EMPTY = Trace(
 )
 
 
-@pytest.mark.parametrize("trace", [TWO, EMPTY, draw("1f1b", transfer=0.5)[0].trace])
-def test_the_rules_of_the_format_hold(trace: Trace) -> None:
+@pytest.mark.parametrize("trace", [TWO, EMPTY, None])
+def test_the_rules_of_the_format_hold(trace: Trace | None) -> None:
+    """None: of a schedule that is drawn."""
+    if trace is None:
+        trace = draw("1f1b", transfer=0.5)[0].trace
     assert broken_rules(json.loads(chrome_trace(gantt(trace)))) == []
 
 
