@@ -44,7 +44,7 @@ def installed_catalogue() -> Catalogue:
     for point in installed_entry_points():
         provider = provider_of(point)
         groups.setdefault(provider.distribution, {})[str(provider)] = point.value
-    return joined(_suite_s(group) if name == SUITE else _asked(group) for name, group in groups.items())
+    return joined(_shipped(group) if name == SUITE else _asked(group) for name, group in groups.items())
 
 
 def _asked(group: dict[str, str]) -> Catalogue:
@@ -59,7 +59,7 @@ _known: dict[tuple[tuple[str, str], ...], Catalogue] = {}
 """What ships, by import path and entry points."""
 
 
-def _suite_s(group: dict[str, str]) -> Catalogue:
+def _shipped(group: dict[str, str]) -> Catalogue:
     """What ships, asked once in this process: only an edit of the suite would change it. Trouble is not kept."""
     key = (*group.items(), ("", os.pathsep.join(sys.path)))
     if key not in _known:
