@@ -14,8 +14,10 @@ from pipebench_torch.placing.orders import Task
 from pipebench_torch.running.exchange import Addition, add_replicas
 from pipebench_torch.running.stage import StageRun
 
-RATE = 0.5
-"""Of the gradient steps of an asynchronous run."""
+RATE = 2.0**-20
+"""Of the gradient steps of an asynchronous run: so small that they do not make roundings grow, and so large that
+gradients on weights of another age differ by a thousand times what roundings may.
+"""
 
 
 class Updates:
