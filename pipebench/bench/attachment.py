@@ -8,7 +8,7 @@ from pipebench.bench.execution import stage_seconds
 from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
 from pipebench.formats.chrome_trace import RankTrace, Span, TaskSpan
@@ -92,7 +92,7 @@ class RankGap:
 @dataclass(frozen=True, slots=True)
 class AttachedStage:
     """Seconds of work of a micro-batch, forward and backward. marked: its tasks are marked in the traces; else it
-    is the work of an iteration over its micro-batches, on ranks that have no other stage.
+    is the work of an iteration over the rank's micro-batches, on ranks that have no other stage.
     """
 
     stage: int
@@ -166,7 +166,8 @@ def _stages(
     held = [[s for s, stage in enumerate(plan.stages) if device in stage.devices] for device in devices]
     for stage, described in enumerate(plan.stages):
         tasks: dict[str, list[int]] = {}
-        iterations: list[int] = []
+        iterations: list[float] = []
+        count = mini_batch // (described.micro_batch * plan.all_pipelines)
         for trace, steps in zip(traces, kept, strict=True):
             own = held[trace.rank % len(devices)]
             if stage not in own:
@@ -175,13 +176,19 @@ def _stages(
             for task in trace.tasks:
                 if (task.stage == stage or (task.stage is None and alone)) and _during(task, steps):
                     tasks.setdefault(task.kind, []).append(_busy_overlap(trace.busy, (task.start_ns, task.end_ns)))
-            iterations += [_busy_overlap(trace.busy, step) for step in steps] if alone else []
+            turn = _own_turn(described, devices[trace.rank % len(devices)])
+            each = count / described.turns if simulated.period_ns else len(range(turn, count, described.turns))
+            iterations += [_busy_overlap(trace.busy, step) / each for step in steps] if alone and each else []
         marked = sum(median(times) for times in tasks.values()) / NS_PER_S
-        count = mini_batch // (described.micro_batch * plan.all_pipelines)
-        measured = marked or (median(iterations) / count / NS_PER_S if iterations else 0.0)
+        measured = marked or (median(iterations) / NS_PER_S if iterations else 0.0)
         if measured:
             error = prediction_error(expected[stage], measured)
             yield AttachedStage(stage, expected[stage], measured, error, marked > 0)
+
+
+def _own_turn(stage: Stage, device: int) -> int:
+    """The turn in which a device of the stage takes micro-batches."""
+    return next(turn for turn, devices in enumerate(stage.device_sets) if device in devices)
 
 
 def _during(task: TaskSpan, steps: Sequence[Span]) -> bool:

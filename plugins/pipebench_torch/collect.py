@@ -1,12 +1,12 @@
 """The reports of all processes as one trace."""
 
 from collections.abc import Sequence
-from itertools import pairwise
-from statistics import median
+from itertools import accumulate, pairwise
+from statistics import mean, median
 
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import Schedule
+from pipebench.domain.schedule import ALL_REDUCE, Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.messages import TOKEN, traffic_of
@@ -19,20 +19,22 @@ def trace_of(
 ) -> Trace:
     """The run of median length as a trace.
 
-    A task of several replicas begins and ends with the last of them. Of a transfer, the first copy of the pipeline
-    counts: from its last piece sent to its last piece received.
+    A task of several replicas begins and ends with the last of them; the all-reduces of replicas in turn begin
+    together with the last of them. Of a transfer, the first copy of the pipeline counts: from its last piece sent
+    to its last piece received.
     """
     run = _median_run([[report.runs[i] for report in reports] for i in range(len(reports[0].runs))])
     zero = min(tasks.begun for tasks in run)
     orders = lane_orders(problem, plan, schedule, layout)
     lanes = [tuple(sorted(devices)) for devices in orders]
-    rows: list[tuple[int, Task, int, int]] = []
+    rows: list[Row] = []
     for number, (devices, tasks) in enumerate(zip(lanes, orders.values(), strict=True)):
         ranks = [layout.devices.index(device) for device in devices]
         for position, task in enumerate(tasks):
             begin = max(run[rank].begin[position] for rank in ranks) - zero
             end = max(run[rank].end[position] for rank in ranks) - zero
             rows.append((number, task, begin, end))
+    rows = _reduced_together(rows)
     moved = _transfers(problem, layout, run, zero)
     return Trace(
         origin="measured",
@@ -58,6 +60,24 @@ def trace_of(
         total_ns=max(tasks.ended for tasks in run) - zero,
         period_ns=_period(layout, rows, reports[0].delay) if layout.rounds > 1 else None,
     )
+
+
+Row = tuple[int, Task, int, int]
+"""The lane, the task, its begin and its end."""
+
+
+def _reduced_together(rows: list[Row]) -> list[Row]:
+    """Each all-reduce from when the last replica of its stage has come to it."""
+    begins: dict[int, int] = {}
+    for _, (stage, _, kind), begin, _ in rows:
+        if kind == ALL_REDUCE:
+            begins[stage] = max(begin, begins.get(stage, 0))
+    return [
+        (lane, task, begins[task[0]], max(begins[task[0]], end))
+        if task[2] == ALL_REDUCE
+        else (lane, task, begin, end)
+        for lane, task, begin, end in rows
+    ]
 
 
 def _median_run(runs: list[list[TaskTimes]]) -> list[TaskTimes]:
@@ -99,15 +119,16 @@ def _memory(layout: Layout, rank: int, report: ProcessReport, tasks: TaskTimes, 
     return MemoryTimeline(device=layout.device_of(rank), time_ns=tuple(times), bytes=tuple(values))
 
 
-def _period(layout: Layout, rows: list[tuple[int, Task, int, int]], delay: int) -> int:
+def _period(layout: Layout, rows: list[Row], delay: int) -> int:
     """Time in ns of one micro-batch: the median between the ends of successive mini-batches, once the pipe is
-    full.
+    full; the mean where replicas take turns, whose mini-batches do not end evenly.
     """
     ends = [0] * layout.rounds
     for _, (stage, micro_batch, _), _, end in rows:
         round_ = layout.round_of(stage, micro_batch)
         ends[round_] = max(ends[round_], end)
-    gaps = [after - before for before, after in pairwise(ends)]
+    gaps = [after - before for before, after in pairwise(accumulate(ends, max))]
     steady = gaps[min(delay, len(gaps) - 1) : -1] or gaps
     size = layout.plan.stages[0].micro_batch
-    return max(1, round(median(steady) * size / layout.samples))
+    middle = mean if layout.plan.takes_turns else median
+    return max(1, round(middle(steady) * size / layout.samples))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pipebench.bench.attachment import attach_run, clock_offsets
 from pipebench.bench.score import prediction_error
@@ -144,6 +145,28 @@ def test_a_stage_alone_on_its_rank_is_the_work_of_an_iteration(tmp_path: Path) -
     assert [each.measured_s for each in made.stages] == pytest.approx([50e-6, 150e-6, 100e-6])
     assert [each.simulated_s for each in made.stages] == pytest.approx([100e-9, 300e-9, 200e-9])
     assert made.stages[1].error == pytest.approx((300e-9 - 150e-6) / 150e-6)
+
+
+def test_replicas_in_turn_have_unequal_parts_of_an_iteration(tmp_path: Path) -> None:
+    """Of three micro-batches the first of two replicas runs two; each takes as long on both."""
+    problem = chain_problem([100, 200], [0, 0], cluster(3), mode="sync", mini_batch=3)
+    plan = stages_plan([[0], [1]])
+    first = replace(plan.stages[0], devices=(0, 2), data_parallel=2, replicas="round_robin")
+    plan = replace(plan, stages=(first, plan.stages[1]))
+    trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
+    steps = ((0, 10_000), (10_000, 20_000))
+    busy = {0: 4000, 1: 9000, 2: 2000}
+    files = [
+        RankTrace(rank=rank, steps=steps, sent=(), got=(), busy=tuple((at, at + taken) for at, _ in steps))
+        for rank, taken in busy.items()
+    ]
+    made = attach_run(replace(row(2e-3), mini_batch=3), plan, trace, files, warmup=1)
+    assert [each.measured_s for each in made.stages] == pytest.approx([2e-6, 3e-6])
+    forward_and_backward = [each.simulated_s for each in made.stages]
+    runs = (2, 3, 1)
+    assert [rank.simulated_busy_s for rank in made.ranks] == pytest.approx(
+        [count * forward_and_backward[stage] for count, stage in zip(runs, (0, 1, 0), strict=True)]
+    )
 
 
 def test_marked_tasks_tell_stages_that_share_a_rank(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def chain_of(problem: Problem, plan: Plan, schedule: Schedule) -> tuple[int, ...
         raise _refusal(f"{plan.copies} copies of the pipeline run beside one another")
     for position, stage in enumerate(plan.stages):
         if stage.data_parallel > 1:
-            raise _refusal(f"stage {position} has {stage.data_parallel} replicas that share a micro-batch")
+            how = "take micro-batches in turn" if stage.turns > 1 else "share a micro-batch"
+            raise _refusal(f"stage {position} has {stage.data_parallel} replicas that {how}")
         if stage.micro_batch != plan.stages[0].micro_batch:
             raise _refusal(f"stages have micro-batches of {plan.stages[0].micro_batch} and {stage.micro_batch}")
     chain = _chain(problem, plan)

@@ -64,21 +64,30 @@ class Layout:
 
     def count(self, stage: int) -> int:
         """Micro-batches of a stage in all rounds."""
-        return self.rounds * self.samples // self.plan.stages[stage].micro_batch
+        return self.rounds * self.count_of_round(stage)
+
+    def count_of_round(self, stage: int) -> int:
+        """Micro-batches of a stage in one mini-batch."""
+        return self.samples // self.plan.stages[stage].micro_batch
 
     def round_of(self, stage: int, micro_batch: int) -> int:
         """The mini-batch that a micro-batch belongs to."""
         return micro_batch * self.plan.stages[stage].micro_batch // self.samples
 
     def span(self, stage: int, micro_batch: int, replica: int) -> Span:
-        """Samples of one replica's part of a micro-batch, counted over all rounds; parts differ by one at most."""
-        size, ways = self.plan.stages[stage].micro_batch, self.plan.stages[stage].data_parallel
+        """Samples of one replica's part of a micro-batch, counted over all rounds; parts differ by one at most.
+
+        A replica that takes micro-batches in turn has the whole of its own.
+        """
+        size, turns = self.plan.stages[stage].micro_batch, self.plan.stages[stage].turns
+        part, ways = replica // turns, self.plan.stages[stage].sharers
         start = micro_batch * size
-        return start + replica * size // ways, start + (replica + 1) * size // ways
+        return start + part * size // ways, start + (part + 1) * size // ways
 
     def spans(self, stage: int, micro_batch: int) -> Iterator[tuple[int, Span]]:
-        """Each replica with its part of a micro-batch."""
-        for replica in range(self.plan.stages[stage].data_parallel):
+        """Each replica that runs a micro-batch, with its part of it."""
+        turns = self.plan.stages[stage].turns
+        for replica in range(micro_batch % turns, self.plan.stages[stage].data_parallel, turns):
             yield replica, self.span(stage, micro_batch, replica)
 
     @cached_property

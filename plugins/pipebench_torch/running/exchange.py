@@ -14,8 +14,11 @@ from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.messages import Piece, Traffic
 
 
-def replica_groups(layout: Layout, rank: int) -> dict[int, Any]:
-    """Process groups of replicas by stage; every process makes all, in one order."""
+def replica_groups(layout: Layout, rank: int, machine: Machine) -> dict[int, Any]:
+    """Process groups of replicas by stage; every process makes all, in one order.
+
+    Replicas in turn reach their sums at different times. Over NCCL they meet beforehand, as those of a channel.
+    """
     found = {}
     for stage in range(len(layout.plan.stages)):
         ranks = layout.ranks_of(stage)
@@ -23,6 +26,10 @@ def replica_groups(layout: Layout, rank: int) -> dict[int, Any]:
             group = dist.new_group(list(ranks))
             if rank in ranks:
                 found[stage] = group
+    for stage, group in found.items():
+        if layout.plan.stages[stage].turns > 1 and not machine.staged:
+            dist.all_reduce(torch.zeros(1, device=machine.device), group=group)
+            machine.settle()
     return found
 
 
@@ -87,12 +94,39 @@ def add_replicas(gradients: dict[str, Tensor], names: Sequence[str], group: Any,
     All replicas list the weights in this order.
     """
     for bucket in _buckets(gradients, names):
-        flat = torch.cat([gradients[name].reshape(-1) for name in bucket])
-        ready = machine.sending(flat)
+        ready = _joined(gradients, bucket, machine)
         dist.all_reduce(ready, group=group)
-        parts = ready.to(machine.device).split([gradients[name].numel() for name in bucket])
-        for name, part in zip(bucket, parts, strict=True):
-            gradients[name] = part.view(gradients[name].shape)
+        _replace(gradients, bucket, ready, machine)
+
+
+class Addition:
+    """The same sums under way: begun when it is made, in place of the gradients when it is finished.
+
+    The gradients must not be added to meanwhile.
+    """
+
+    def __init__(self, gradients: dict[str, Tensor], names: Sequence[str], group: Any, machine: Machine) -> None:
+        self._gradients, self._machine = gradients, machine
+        self._parts: list[tuple[list[str], Tensor, Any]] = []
+        for bucket in _buckets(gradients, names):
+            ready = _joined(gradients, bucket, machine)
+            self._parts.append((bucket, ready, dist.all_reduce(ready, group=group, async_op=True)))
+
+    def finish(self) -> None:
+        """Wait until all replicas have given their part."""
+        for bucket, ready, work in self._parts:
+            work.wait()
+            _replace(self._gradients, bucket, ready, self._machine)
+
+
+def _joined(gradients: dict[str, Tensor], bucket: list[str], machine: Machine) -> Tensor:
+    return machine.sending(torch.cat([gradients[name].reshape(-1) for name in bucket]))
+
+
+def _replace(gradients: dict[str, Tensor], bucket: list[str], summed: Tensor, machine: Machine) -> None:
+    parts = summed.to(machine.device).split([gradients[name].numel() for name in bucket])
+    for name, part in zip(bucket, parts, strict=True):
+        gradients[name] = part.view(gradients[name].shape)
 
 
 def _buckets(gradients: dict[str, Tensor], names: Sequence[str]) -> Iterator[list[str]]:

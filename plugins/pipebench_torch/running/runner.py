@@ -15,11 +15,9 @@ from pipebench_torch.placing.layout import Layout, Span
 from pipebench_torch.placing.messages import TOKEN, Piece, Traffic
 from pipebench_torch.placing.orders import Task
 from pipebench_torch.processes.job import Status
-from pipebench_torch.running.exchange import Exchange, add_replicas, start_together
+from pipebench_torch.running.exchange import Exchange, start_together
 from pipebench_torch.running.stage import StageRun
-
-RATE = 0.5
-"""Of the gradient steps of an asynchronous run."""
+from pipebench_torch.running.updates import Updates
 
 
 @dataclass
@@ -62,6 +60,7 @@ class Runner:
         self._inputs: dict[int, Tensor] = {}
         self._incoming: dict[int, list[Piece]] = {}
         self._exchange: Exchange | None = None
+        self._updates: Updates | None = None
 
     def prepare(self, order_of: Mapping[int, Sequence[Task]]) -> None:
         """Make weights and inputs, and find the order in which each other process sends.
@@ -82,6 +81,7 @@ class Runner:
                     p for p in self._pieces_from(source, task) if p.target == self.rank and not p.local
                 ]
         self._incoming = dict(incoming)
+        self._updates = Updates(self.layout, self.stages, self.tasks, self.replicas, self.machine, self.delay)
 
     def _pieces_from(self, rank: int, task: Task) -> list[Piece]:
         stage, micro_batch, kind = task
@@ -116,13 +116,17 @@ class Runner:
         if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
             for pieces in waits[: self.ahead]:
                 exchange.expect(pieces)
+        updates = self._updates
+        assert updates is not None
         self._begin(record)
-        for position, task in enumerate(self.tasks):
+        updates.begin()
+        for position in range(len(self.tasks)):
             for pieces in waits[position : position + self.ahead + 1]:
                 exchange.expect(pieces)
-            self._task(task, waits[position], exchange, record, watch_memory)
+            self._task(position, waits[position], exchange, updates, record, watch_memory)
         self.status.say("waiting until its messages are received")
         exchange.finish()
+        updates.finish()
         self.machine.settle()
         record.ended = self.machine.mark()
         record.sent, record.got = exchange.sent_at, exchange.got_at
@@ -134,20 +138,30 @@ class Runner:
         record.begun = self.machine.mark()
 
     def _task(
-        self, task: Task, pieces: list[Piece], exchange: Exchange, record: Record, watch_memory: bool
+        self,
+        position: int,
+        pieces: list[Piece],
+        exchange: Exchange,
+        updates: Updates,
+        record: Record,
+        watch_memory: bool,
     ) -> None:
-        stage, micro_batch, kind = task
+        stage, micro_batch, kind = task = self.tasks[position]
         name = f"{kind} of stage {stage}, micro-batch {micro_batch}"
         for piece in pieces:
             if not piece.local:
                 self.status.say(f"waiting for rank {piece.source}: {name}")
         received = [(piece, exchange.take(piece)) for piece in pieces]
+        if kind == "F" and self.layout.plan.stages[stage].turns > 1:
+            self.status.say(f"waiting for the other replicas: {name}")
+            updates.reach(stage, self._version(stage, micro_batch))
         self.status.say(f"running {name}")
         if watch_memory:
             self.machine.reset_peak()
             before = self.machine.memory_bytes()
         begin = self.machine.mark()
-        made = self._compute(task, received)
+        made = self._compute(task, received, updates)
+        updates.after(position)
         record.tasks.append((task, begin, self.machine.mark()))
         if watch_memory:
             self.machine.settle()
@@ -161,11 +175,15 @@ class Runner:
             else:
                 exchange.give(piece, _samples_of(made[piece.tensor], piece, span))
 
-    def _compute(self, task: Task, received: list[tuple[Piece, Tensor]]) -> dict[int, Tensor]:
+    def _version(self, stage: int, micro_batch: int) -> int:
+        """Of the weights on which a micro-batch runs."""
+        return max(0, self.layout.round_of(stage, micro_batch) - self.delay)
+
+    def _compute(self, task: Task, received: list[tuple[Piece, Tensor]], updates: Updates) -> dict[int, Tensor]:
         stage, micro_batch, kind = task
         run, layout = self.stages[stage], self.layout
         if kind == "R":
-            self._reduce(run, 0, stage)
+            updates.add(stage, 0)
             return {}
         round_ = layout.round_of(stage, micro_batch)
         span = layout.span(stage, micro_batch, layout.replica_of(stage, self.rank))
@@ -175,38 +193,8 @@ class Runner:
             first = layout.copy_of(self.rank) * layout.samples + span[0] % layout.samples
             for tensor in run.model_inputs:
                 tensors[tensor] = self._inputs[tensor][first : first + groups[0]].detach().clone()
-            return run.forward(micro_batch, tensors, max(0, round_ - self.delay), first, groups)
-        gradients = run.backward(micro_batch, tensors, kind, round_, groups)
-        if layout.rounds > 1 and (micro_batch + 1) * run.stage.micro_batch % layout.samples == 0:
-            self._update(run, stage, round_)
-        return gradients
-
-    def _reduce(self, run: StageRun, round_: int, stage: int) -> None:
-        """Add the gradients of all replicas."""
-        if stage in self.replicas:
-            held = run.gradients.setdefault(round_, {})
-            for name in run.parameters:
-                if name not in held:
-                    held[name] = torch.zeros_like(run.versions[0][name], requires_grad=False)
-            add_replicas(held, run.parameters, self.replicas[stage], self.machine)
-
-    def _update(self, run: StageRun, stage: int, round_: int) -> None:
-        """Make version round + 1 of the weights from the newest one.
-
-        Drops versions that no later mini-batch uses.
-        """
-        self._reduce(run, round_, stage)
-        newest = run.versions[round_]
-        with torch.no_grad():
-            run.versions[round_ + 1] = {
-                name: (value - RATE * run.gradients[round_][name]).requires_grad_()
-                if name in run.gradients[round_]
-                else value
-                for name, value in newest.items()
-            }
-        for old in [v for v in run.versions if 0 < v <= round_ - self.delay]:
-            del run.versions[old]
-        run.gradients.pop(round_ - 1, None)
+            return run.forward(micro_batch, tensors, self._version(stage, micro_batch), first, groups)
+        return run.backward(micro_batch, tensors, kind, round_, groups)
 
     def _room(self, piece: Piece) -> Tensor:
         token = piece.tensor == TOKEN

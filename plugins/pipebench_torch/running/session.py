@@ -63,7 +63,7 @@ class Session:
         orders = lane_orders(problem, plan, schedule, self.layout)
         self.order_of = {each: _tasks_of(self.layout, orders, each) for each in range(self.layout.world)}
         self.traffic = traffic_of(graph, self.layout)
-        self.replicas = replica_groups(self.layout, rank)
+        self.replicas = replica_groups(self.layout, rank, machine)
         self.channels = (
             channel_groups(self.traffic, rank, machine) if job.backend == "nccl" and not job.chain else {}
         )

@@ -12,8 +12,9 @@ from pipebench_torch.machine import Machine
 from pipebench_torch.modules.models import StageableModel, loss_of
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.processes.job import Difference
-from pipebench_torch.running.runner import RATE, Runner
+from pipebench_torch.running.runner import Runner
 from pipebench_torch.running.stage import StageRun
+from pipebench_torch.running.updates import RATE
 
 
 def reference_gradients(model: StageableModel, layout: Layout, mini_batch: int, delay: int) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
@@ -73,8 +74,18 @@ def ring() -> Case:
     return problem, plan, FiniteSchedule(lanes=tuple(lanes))
 
 
+def in_turn() -> Case:
+    """Two replicas in turn whose sums go on beside the messages, of three micro-batches in each mini-batch."""
+    problem = problem_of(image(), 3, 6, "async")
+    names = [op.name for op in problem.profile.graph.operators]
+    first, last = stages([names[:5], names[5:]], micro_batch=2, devices=[(0, 1), (2,)])
+    plan = Plan(stages=(replace(first, replicas="round_robin"), last))
+    return problem, plan, services().schedule("1f1b-rr", problem, plan)
+
+
 @pytest.mark.parametrize(
-    ("made", "backend"), [(branches, "nccl"), (uneven, "nccl"), (ring, "nccl"), (branches, "gloo")]
+    ("made", "backend"),
+    [(in_turn, "nccl"), (branches, "nccl"), (uneven, "nccl"), (ring, "nccl"), (branches, "gloo")],
 )
 def test_gradients_are_right_on_cards(
     made: Callable[[], Case], backend: str, monkeypatch: pytest.MonkeyPatch
