@@ -8,7 +8,7 @@ from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.fitting import excess_bytes, search_within
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import idle_devices, memory_limits
-from pipebench.costs.formula import Formula
+from pipebench.costs.formula import ENDLESS, Formula
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
@@ -76,7 +76,7 @@ class _SizeSearch:
     def __init__(self, problem: Problem, size: int, options: TarnawskiPlannerOptions, context: Context) -> None:
         self.problem, self.size, self.options = problem, size, options
         self.amounts = operator_bytes(problem, size, options.memory)
-        needed = self.amounts.most(min(problem.cluster.size, problem.mini_batch // size))
+        needed = self.amounts.most(min(problem.cluster.size, self._in_flight))
         room = next(_rooms(problem, options))
         self.roomy = bool((needed <= room.limits).all())
         self.search = LoadSearch(
@@ -88,6 +88,11 @@ class _SizeSearch:
         )
         context.count("downsets", self.search.downsets)
 
+    @property
+    def _in_flight(self) -> int:
+        """Micro-batches that there are at once: without a flush those of the next mini-batches follow at once."""
+        return self.problem.mini_batch // self.size if self.problem.regime.mode == "sync" else ENDLESS
+
     def best(self, room: _Room, context: Context) -> tuple[LoadSplit | None, bool]:
         """The split of the smallest largest load that fits (None where none does), and whether it is that.
 
@@ -95,7 +100,7 @@ class _SizeSearch:
         difference, what fits is searched for with less memory.
         """
         problem, search = self.problem, self.search
-        most_live = 1 if room.one else problem.mini_batch // self.size
+        most_live = 1 if room.one else self._in_flight
         memory = memory_tables(problem, search.figures, self.amounts, search.tables.rows, most_live)
         if self.roomy:
             memory = memory._replace(plain=True)
