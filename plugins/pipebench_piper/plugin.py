@@ -62,11 +62,11 @@ def pipebench_planners() -> Iterable[Planner]:
                 "and on its inputs; "
                 "the default choice=exact may find less than the released heuristic, which can overshoot",
                 "memory=suite (default), not in the paper: the search counts transfer buffers too, but no "
-                "workspace. Where its best plan does not fit by the suite's memory, it plans for less, by what was "
-                "lacking or twice the last step, and half as much less where that leaves nothing, 16 times at most "
-                "for each micro-batch; the plan is then called heuristic. A plan that fits is missed where at all "
-                "of these a faster one is found that does not, and where it fits only because a parameter of "
-                "several operators counts once",
+                "workspace. Where its best plan does not fit by the suite's memory, it plans for less, by what "
+                "was lacking or twice the last step, and half as much less where that leaves nothing, 16 times "
+                "at most for each micro-batch; the plan is then called heuristic. A plan that fits is missed "
+                "where at all of these a faster one is found that does not, and where it fits only because a "
+                "parameter of several operators counts once",
                 "the search bisects on the stage time and keeps the fewest samples in flight; the released code "
                 "tabulates every sum of data-parallel degrees",
                 "stage time as released: compute, cut tensors and weight synchronisation are added, a tensor is "
@@ -76,8 +76,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 "replicas takes its time, and that of its cut tensors, once in d micro-batches. replicas=split, "
                 "not in the paper: they share the samples of each micro-batch, which d then divides",
                 "in flight: as many as let 1F1B with a fixed order keep the pace, where the memory allows it; "
-                "else as many as Piper counts, which may be fewer: the sum of the degrees from the stage on, over its "
-                "own, rounded up",
+                "else as many as Piper counts, which may be fewer: the sum of the degrees from the stage on, over "
+                "its own, rounded up",
                 "bandwidth is the slowest of the levels that the devices span, latency is left out",
                 "weights, gradients and optimizer state are those of the regime (sync fp32 without optimizer: the "
                 "2 w of the released inputs)",
