@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
@@ -15,18 +17,24 @@ MOST_TRIES = 16
 
 
 def live_micro_batches(problem: Problem, plan: Plan) -> list[int]:
-    """Micro-batches that each stage holds under 1F1B: as many as the plan says, else as the in-flight rule."""
+    """Micro-batches that each stage holds under 1F1B: as many as the plan says, else as the in-flight rule.
+
+    Of replicas in turn, those of the replica that holds the most.
+    """
     kept = in_flight(
         [stage.micro_batch for stage in plan.stages],
         [stage.k for stage in plan.stages],
         stage_edges(problem.profile.graph, plan),
         problem.mini_batch // plan.all_pipelines,
+        turns=[stage.turns for stage in plan.stages],
     )
-    most = [problem.mini_batch // (stage.micro_batch * plan.all_pipelines) for stage in plan.stages]
-    return [
-        min(count, (stage.in_flight or samples) // stage.micro_batch)
-        for stage, samples, count in zip(plan.stages, kept, most, strict=True)
-    ]
+    of_pipeline = problem.mini_batch // plan.all_pipelines
+    found = []
+    for stage, samples in zip(plan.stages, kept, strict=True):
+        each = stage.micro_batch * stage.turns
+        wanted = stage.in_flight // stage.micro_batch or -(-samples // each)
+        found.append(min(-(-(of_pipeline // stage.micro_batch) // stage.turns), wanted))
+    return found
 
 
 def excess_bytes(problem: Problem, plan: Plan, limits: Sequence[int], live: Sequence[int] | None = None) -> int:
@@ -41,6 +49,21 @@ def excess_bytes(problem: Problem, plan: Plan, limits: Sequence[int], live: Sequ
         model.stage_memory(plan, position, edges).peak(count) - limit
         for position, (count, limit) in enumerate(zip(held, limits, strict=True))
     )
+
+
+def at_full_pace(problem: Problem, plan: Plan, limit_bytes: int) -> Plan:
+    """The plan with as many micro-batches in flight as the in-flight rule says, where that fits; else as it is.
+
+    For sync plans whose replicas take micro-batches in turn. The rule keeps every stage at the pace of the slowest
+    one; that may take more than the planner counts.
+    """
+    live = live_micro_batches(problem, plan.without_in_flight())
+    stages = tuple(
+        replace(stage, in_flight=max(stage.in_flight, count * stage.micro_batch))
+        for stage, count in zip(plan.stages, live, strict=True)
+    )
+    wider = replace(plan, stages=stages)
+    return wider if excess_bytes(problem, wider, [limit_bytes] * len(stages)) <= 0 else plan
 
 
 def search_within(

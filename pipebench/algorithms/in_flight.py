@@ -17,7 +17,9 @@ def in_flight(
 
     A stage without successors keeps k of its micro-batches. Any other stage i keeps, for the most demanding
     successor j, s_j + hop * max(k_i b_i, b_j) + max(0, b_i - b_j), rounded up to a multiple of b_i. Nobody
-    keeps more than the mini-batch. r replicas in turn work on r micro-batches at once: k_i is k_i r_i for them.
+    keeps more than the mini-batch. r replicas in turn work on r micro-batches at once: k_i is k_i r_i for them,
+    and all keep equally many: the sum is rounded up to a multiple of r_i b_i. With less, replicas that keep more
+    than their share stop the stages before them (a chain of 16, 4, 4, 6, 8, 5, 5, 10 ran 1.13 times as long).
 
     micro_batch: samples b. edges: pairs of stages (before, after), data and order edges alike. hop: micro-batches
     that a stage is ahead of the next one; 1 as GraphPipe has it (section 4.3, Figure 5), 2 hides transfers.
@@ -34,8 +36,9 @@ def in_flight(
     kept = [0] * len(micro_batch)
     for i in reversed(topological_order(after, [f"stage {i}" for i in range(len(micro_batch))])):
         size = micro_batch[i]
-        own = k[i] * size * (turns[i] if turns else 1)
+        together = size * (turns[i] if turns else 1)
+        own = k[i] * together
         wanted = [kept[j] + hop * max(own, micro_batch[j]) + max(0, size - micro_batch[j]) for j in after[i]]
-        samples = -(-max(wanted, default=own) // size) * size
+        samples = -(-max(wanted, default=own) // together) * together
         kept[i] = min(samples, mini_batch)
     return kept

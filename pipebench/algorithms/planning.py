@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pipebench.costs.estimate import estimate
 from pipebench.costs.quantise import whole_bytes
-from pipebench.defaults import schedulers
+from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -28,9 +28,6 @@ def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tup
     return (usable, memory) if usable < memory else (memory,)
 
 
-SCHEDULERS = schedulers()
-
-
 class Offers(Protocol):
     """What this needs of a planner's context (hooks.context.Context)."""
 
@@ -48,13 +45,14 @@ class Offers(Protocol):
 def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
     """Nanoseconds of one mini-batch; None when the scheduler finds no schedule that fits in memory.
 
-    sync: the simulation of the plan under 1F1B. async: the period of 1F1B* times the micro-batches. Without
-    services: the suite's closed form.
+    sync: the simulation of the plan under 1F1B. async: the period of 1F1B*, or of 1F1B-RR where replicas take
+    micro-batches in turn, times the micro-batches. Without services: the suite's closed form.
     """
     if context.services is None:
         return estimate(problem, plan)
+    name = scheduler_for(problem.regime.mode, in_turn=plan.takes_turns)
     try:
-        schedule = context.schedule(SCHEDULERS[problem.regime.mode], problem, plan)
+        schedule = context.schedule(name, problem, plan)
     except InfeasibleProblem:
         return None
     if isinstance(schedule, PeriodicSchedule):

@@ -90,7 +90,7 @@ def lane_peak(tasks: IndexedTasks, lane: int, of_stage: Mapping[int, StageMemory
     first, end = int(tasks.first[lane]), int(tasks.first[lane + 1])
     stages = tasks.stage[first:end].tolist()
     kinds = tasks.kind[first:end].tolist()
-    releases = (tasks.release[tasks.slot[first:end]] == np.arange(first, end)).tolist()
+    releases = np.isin(tasks.kind[first:end], (B, W)).tolist()
     paired = np.flatnonzero(tasks.pair_end[first:end] > np.arange(first, end))
     beside = {task + k: of_stage[stages[task + 1 - k]].workspace for task in paired.tolist() for k in (0, 1)}
     live = dict.fromkeys(of_stage, 0)

@@ -156,6 +156,14 @@ class Formula:
         """
         return -(-update_ns * micro_batch * lanes // self.mini_batch)
 
+    @staticmethod
+    def pace_ns(load_ns: Amount, turns: int) -> Amount:
+        """The time for each micro-batch in ns, rounded up, of what is busy for `load_ns` with every turns-th one.
+
+        A device whose `turns` replicas take micro-batches in turn, or a link between two such devices.
+        """
+        return -(-load_ns // turns)
+
     def times(
         self,
         compute_ns: tuple[Amount, Amount, Amount],

@@ -18,10 +18,10 @@ from pipebench_graphpipe.target_search import GraphPartition
 
 RIVALS = (
     "data-parallel",
-    "pipedream[execution=graph]",
-    "pipedream[form=bs,execution=graph]",
-    "pipedream[order=level,execution=graph]",
-    "pipedream",
+    "pipedream[replicas=split,execution=graph]",
+    "pipedream[replicas=split,form=bs,execution=graph]",
+    "pipedream[replicas=split,order=level,execution=graph]",
+    "pipedream[replicas=split]",
 )
 """Chains under true dependencies hold stages that mix parts of several branches, which the DP's space lacks."""
 WIDE_RIVALS = ("rannc", "alpa-inter", "gpipe-hybrid")

@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.planning import SCHEDULERS, mini_batch_ns
+from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.check import check_schedule
 from pipebench.costs.messages import slowest
+from pipebench.defaults import scheduler_for
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
@@ -110,13 +111,16 @@ def _inside(problem: Problem, stage: Stage, inner: str, context: Context) -> Sta
         stage,
         data_parallel=inside.data_parallel,
         tensor_parallel=len(stage.devices) // inside.data_parallel,
+        replicas="split",
+        in_flight=min(stage.in_flight * stage.turns, problem.mini_batch),
         sharding=tuple(splits.get(name, {}) for name in stage.operators),
     )
 
 
 def _fits(problem: Problem, plan: Plan, context: Context) -> bool:
+    name = scheduler_for(problem.regime.mode, in_turn=plan.takes_turns)
     try:
-        schedule = context.schedule(SCHEDULERS[problem.regime.mode], problem, plan)
+        schedule = context.schedule(name, problem, plan)
     except InfeasibleProblem:
         return False
     return check_schedule(problem, plan, schedule).status == "valid"

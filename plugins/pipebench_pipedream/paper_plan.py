@@ -9,6 +9,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_pipedream.in_flight import chained, in_flight_of
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.paper_costs import Units, join_branches, operator_units
 from pipebench_pipedream.paper_model import Level, LevelPart, LevelSolution, ModelRules, bisect, solve
@@ -117,7 +118,9 @@ def _order(problem: Problem, options: PipeDreamPlannerOptions) -> tuple[int, ...
 def _counts(problem: Problem, options: PipeDreamPlannerOptions, micro_batch: int) -> tuple[int, ...]:
     if problem.pins.data_parallel is not None:
         return (problem.pins.data_parallel,)
-    most = 1 if options.replication == "none" else min(problem.cluster.size, micro_batch)
+    most = problem.cluster.size if options.replicas == "round_robin" else min(problem.cluster.size, micro_batch)
+    if options.replication == "none":
+        most = 1
     return tuple(range(1, most + 1))
 
 
@@ -150,20 +153,22 @@ def _plan(
             chosen.append((tuple(graph.operators[op].name for op in operators), part))
     count, micro_batches = len(chosen), problem.mini_batch // micro_batch
     sequential = problem.regime.mode == "sync" and options.execution == "sequential"
+    kept = in_flight_of([prod(part.replicas) for _, part in chosen], micro_batches, options.replicas)
     stages = tuple(
         Stage(
             operators=operators,
             devices=_devices(part, levels),
             data_parallel=prod(part.replicas),
             micro_batch=micro_batch,
-            in_flight=min(count - position, micro_batches) * micro_batch if sequential else 0,
+            replicas=options.replicas if prod(part.replicas) > 1 else "split",
+            in_flight=kept[position] * micro_batch if sequential else 0,
         )
         for position, (operators, part) in enumerate(chosen)
     )
     relay = problem.regime.mode == "async" and _needs_relay(problem, stages)
     return Plan(
         stages=stages,
-        order_edges=tuple((i, i + 1) for i in range(count - 1)) if sequential else (),
+        order_edges=chained(count) if sequential else (),
         routing="relay" if relay else "direct",
     )
 

@@ -1,5 +1,6 @@
 """The best cut of a linear order into stages, by either form of the search."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +9,7 @@ import numpy as np
 from pipebench.costs.quantise import IntArray
 from pipebench_pipedream.intervals import IntervalCosts, room
 from pipebench_pipedream.plugin import MemoryReading
-from pipebench_pipedream.suffix_dp import NONE, UNREACHED, smallest_bottleneck, within_target
+from pipebench_pipedream.suffix_dp import NONE, UNREACHED, SuffixTables, smallest_bottleneck, within_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,15 @@ class IntervalSearch:
 
     def run(self, form: Literal["k", "bs"]) -> tuple[IntervalPartition | None, int, int]:
         """The partition of the smallest bottleneck, None where none fits; states reached, transitions tried."""
-        tables = _IntervalTables(
-            self.costs.period_ns(self.micro_batch),
-            self.costs.compute_ns(self.micro_batch),
-            room(self.costs, self.memory, self.micro_batch, self.limit_bytes, self.devices),
-            np.array(self.costs.replicas, dtype=np.int64),
+        cuts = self.costs.cut_times(self.micro_batch)
+        tables = SuffixTables(
+            period=self.costs.period_ns(self.micro_batch),
+            room=room(self.costs, self.memory, self.micro_batch, self.limit_bytes, self.devices),
+            compute=self.costs.compute_ns(self.micro_batch),
+            replicas=np.array(self.costs.replicas, dtype=np.int64),
+            kind=cuts.kind,
+            pairs=cuts.pairs,
+            cuts=cuts.rows,
         )
         return self._by_stage_count(tables) if form == "k" else self._by_target(tables)
 
@@ -49,89 +54,86 @@ class IntervalSearch:
     def _micro_batches(self) -> int:
         return self.costs.problem.mini_batch // self.micro_batch
 
-    @property
-    def _counts_stages(self) -> bool:
-        return self.costs.problem.regime.mode == "sync"
-
-    def _by_stage_count(self, tables: "_IntervalTables") -> tuple[IntervalPartition | None, int, int]:
+    def _by_stage_count(self, tables: SuffixTables) -> tuple[IntervalPartition | None, int, int]:
         longest = min(self.devices, self.costs.places)
         if self.stages is not None:
             fewest, most = self.stages, self.stages
             if most > longest:
                 return None, 0, 0
         else:
-            fewest, most = 0, longest if self._counts_stages else 0
-        dp, end, chosen, states, transitions = smallest_bottleneck(
-            tables.period,
-            tables.compute,
-            tables.room,
-            tables.replicas,
+            fewest, most = 0, longest if self.costs.counts_stages else 0
+        dp, follow, end, chosen, states, transitions = smallest_bottleneck(
+            tables,
+            _kinds(tables),
             self.devices,
             fewest,
             most,
             self._micro_batches,
-            self._counts_stages,
+            self.costs.counts_stages,
         )
-        whole = dp[fewest:, 0, :]
+        whole = dp[fewest:, 0, 0, :]
         layer, used = np.unravel_index(int(whole.argmin()), whole.shape)
         if whole[layer, used] >= UNREACHED:
             return None, states, transitions
-        k, place, devices = int(layer) + fewest, 0, int(used)
-        ends: list[int] = []
-        replicas: list[int] = []
-        while place < self.costs.places:
-            count = self.costs.replicas[chosen[k, place, devices]]
-            place = int(end[k, place, devices])
-            ends.append(place)
-            replicas.append(count)
-            devices -= count
-            k = max(0, k - 1)
-        return IntervalPartition(tuple(ends), tuple(replicas), int(whole[layer, used])), states, transitions
+        most = int(layer) + fewest
+        layers = [(follow[k], end[k], chosen[k]) for k in range(most, min(most, 1) - 1, -1)]
+        steps = self._walk(int(used), layers)
+        ends = tuple(until for until, _ in steps)
+        replicas = tuple(self.costs.replicas[choice] for _, choice in steps)
+        return IntervalPartition(ends, replicas, int(whole[layer, used])), states, transitions
 
-    def _by_target(self, tables: "_IntervalTables") -> tuple[IntervalPartition | None, int, int]:
+    def _by_target(self, tables: SuffixTables) -> tuple[IntervalPartition | None, int, int]:
         """Bisection in whole nanoseconds, so the bottleneck is the smallest; each success lowers the top to it."""
         states = transitions = 0
         found: IntervalPartition | None = None
-        low, high = 0, int(tables.period.max()) + 1
+        low, high = 0, max(int(tables.period.max()), int(tables.cuts.max(initial=0))) + 1
         target = high
         while low < high:
-            fewest, end, chosen, reached, tried = within_target(
+            fewest, follow, end, chosen, reached, tried = within_target(
                 target,
-                tables.period,
-                tables.compute,
-                tables.room,
-                tables.replicas,
+                tables,
+                _kinds(tables),
                 self.devices,
                 self._micro_batches,
-                self._counts_stages,
+                self.costs.counts_stages,
             )
             states, transitions = states + reached, transitions + tried
-            if fewest[0].min() >= NONE:
+            if fewest[0, 0].min() >= NONE:
                 if found is None:
                     break
                 low = target + 1
             else:
-                found = self._walk(tables, end, chosen, int(fewest[0].argmin()))
+                steps = self._walk(int(fewest[0, 0].argmin()), [(follow, end, chosen)])
+                found = self._partition(tables, steps)
                 high = found.bottleneck_ns
             target = (low + high) // 2
         return found, states, transitions
 
-    def _walk(self, tables: "_IntervalTables", end: IntArray, chosen: IntArray, devices: int) -> IntervalPartition:
+    def _partition(self, tables: SuffixTables, steps: Sequence[tuple[int, int]]) -> IntervalPartition:
+        rows = {(int(a), int(b)): int(row) for a, b, row in tables.pairs}
         place = bottleneck = 0
-        ends: list[int] = []
-        replicas: list[int] = []
-        while place < self.costs.places:
-            choice, until = int(chosen[place, devices]), int(end[place, devices])
+        before: int | None = None
+        for until, choice in steps:
+            kind = int(tables.kind[choice])
             bottleneck = max(bottleneck, int(tables.period[choice, place, until]))
-            ends.append(until)
-            replicas.append(self.costs.replicas[choice])
+            if before is not None:
+                bottleneck = max(bottleneck, int(tables.cuts[rows[before, kind], place]))
+            place, before = until, kind
+        replicas = tuple(self.costs.replicas[choice] for _, choice in steps)
+        return IntervalPartition(tuple(until for until, _ in steps), replicas, bottleneck)
+
+    def _walk(self, devices: int, layers: Sequence[tuple[IntArray, IntArray, IntArray]]) -> list[tuple[int, int]]:
+        """The end and the choice of each stage. layers: follow, end and chosen for each stage; one serves all."""
+        place = kind = 0
+        steps: list[tuple[int, int]] = []
+        while place < self.costs.places:
+            follow, end, chosen = layers[min(len(steps), len(layers) - 1)]
+            kind = int(follow[place, kind, devices])
+            choice, until = int(chosen[place, kind, devices]), int(end[place, kind, devices])
+            steps.append((until, choice))
             place, devices = until, devices - self.costs.replicas[choice]
-        return IntervalPartition(tuple(ends), tuple(replicas), bottleneck)
+        return steps
 
 
-@dataclass(frozen=True, slots=True)
-class _IntervalTables:
-    period: IntArray
-    compute: IntArray
-    room: IntArray
-    replicas: IntArray
+def _kinds(tables: SuffixTables) -> int:
+    return int(tables.kind.max(initial=0)) + 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipebench.algorithms.coarse import COARSER
+from pipebench.algorithms.fitting import at_full_pace
 from pipebench.algorithms.micro_batches import (
     least_period_ns,
     micro_batch_candidates,
@@ -17,11 +18,12 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
-from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.plan import Plan, ReplicaMode, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
 from pipebench_pipedream import paper_plan
+from pipebench_pipedream.in_flight import chained, in_flight_of
 from pipebench_pipedream.inner import split_further
 from pipebench_pipedream.intervals import IntervalCosts, reading_notices, refuse_reading
 from pipebench_pipedream.order import linear_order
@@ -80,33 +82,54 @@ def all_counts(problem: Problem, replication: Replication = "any") -> tuple[int,
     return tuple(range(1, devices + 1)) if problem.regime.mode == "async" else replica_counts(devices)
 
 
-def replica_choices(problem: Problem, micro_batch: int, replication: Replication = "any") -> tuple[int, ...]:
+def counts_that_share(problem: Problem, options: PipeDreamPlannerOptions) -> tuple[int, ...]:
+    """Numbers of replicas that a micro-batch is split over: 1 where they take turns."""
+    return all_counts(problem, options.replication) if options.replicas == "split" else (1,)
+
+
+def replica_choices(
+    problem: Problem, micro_batch: int, replication: Replication = "any", mode: ReplicaMode = "round_robin"
+) -> tuple[int, ...]:
     """Numbers of replicas for a stage at that micro-batch, ascending; empty where the pinned one is too many.
 
-    Those of all_counts that compute at least one sample each, in sync all devices and such as divide the
-    micro-batch; where there are any, those that leave a replica no more samples than were profiled.
+    In turn: those of all_counts, in sync such as divide the micro-batches of a mini-batch, so that all replicas
+    run as many (a pinned number: so that each replica runs one at least).
+    split: those that compute at least one sample each, in sync all devices and such as divide the micro-batch;
+    where there are any, those that leave a replica no more samples than were profiled.
     """
-    devices = problem.cluster.size
-    counts = [count for count in all_counts(problem, replication) if count <= min(devices, micro_batch)]
-    if problem.pins.data_parallel is None and problem.regime.mode == "sync":
+    devices, sync = problem.cluster.size, problem.regime.mode == "sync"
+    counts = [count for count in all_counts(problem, replication) if count <= devices]
+    if mode == "round_robin":
+        whole = problem.mini_batch // micro_batch
+        if problem.pins.data_parallel is not None:
+            return tuple(count for count in counts if count <= whole or not sync)
+        return tuple(count for count in counts if not sync or whole % count == 0)
+    counts = [count for count in counts if count <= micro_batch]
+    if problem.pins.data_parallel is None and sync:
         counts = [count for count in counts if micro_batch % count == 0 or count == devices]
     return near_profiled(problem, micro_batch, counts)
 
 
 def plan_of(
-    costs: IntervalCosts, partition: IntervalPartition, micro_batch: int, execution: Literal["sequential", "graph"]
+    costs: IntervalCosts,
+    partition: IntervalPartition,
+    micro_batch: int,
+    execution: Literal["sequential", "graph"],
+    limit_bytes: int,
 ) -> Plan:
     """The plan with one stage for each interval, on consecutive devices.
 
-    sync, sequential: order edges between consecutive stages, the k-th stage from the end holds k
-    micro-batches. sync, graph: data dependencies only, in-flight left to the scheduler. async: a chain, relayed
-    unless every tensor goes to the next stage and every stage sends one there.
+    sync, sequential: order edges between consecutive stages, in flight as the search counts. sync, graph: data
+    dependencies only, in-flight left to the scheduler. Replicas in turn: in flight said in both, and as much more
+    as keeps the pace where that fits. async: a chain, relayed unless every tensor goes to the next stage and every
+    stage sends one there.
     """
     problem, graph = costs.problem, costs.model.graph
-    count = len(partition.ends)
-    micro_batches = problem.mini_batch // micro_batch
-    sequential = problem.regime.mode == "sync" and execution == "sequential"
+    sync = problem.regime.mode == "sync"
     devices = place(partition.replicas, problem.cluster.size)
+    kept = in_flight_of(partition.replicas, problem.mini_batch // micro_batch, costs.mode)
+    in_turn = costs.mode == "round_robin" and max(partition.replicas) > 1
+    says = sync and (in_turn or execution == "sequential")
     starts = (0, *partition.ends[:-1])
     stages = tuple(
         Stage(
@@ -114,15 +137,17 @@ def plan_of(
             devices=devices[position],
             data_parallel=partition.replicas[position],
             micro_batch=micro_batch,
-            in_flight=min(count - position, micro_batches) * micro_batch if sequential else 0,
+            replicas=costs.mode if partition.replicas[position] > 1 else "split",
+            in_flight=kept[position] * micro_batch if says else 0,
         )
         for position, (start, end) in enumerate(zip(starts, partition.ends, strict=True))
     )
-    return Plan(
+    made = Plan(
         stages=stages,
-        order_edges=tuple((i, i + 1) for i in range(count - 1)) if sequential else (),
-        routing="relay" if problem.regime.mode == "async" and costs.needs_relay(partition.ends) else "direct",
+        order_edges=chained(len(stages)) if sync and execution == "sequential" else (),
+        routing="direct" if sync or not costs.needs_relay(partition.ends) else "relay",
     )
+    return at_full_pace(problem, made, limit_bytes) if says and in_turn else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +177,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
 def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -> PlanResult:
     refuse_reading(problem, options.memory_reading)
     order = linear_order(problem.profile.graph, options.order)
-    sizes = micro_batch_candidates(problem, all_counts(problem, options.replication))
-    _refuse_large(problem, len(order), sizes, options.replication)
-    bounds = _bounds(problem, sizes, options.replication)
+    sizes = micro_batch_candidates(problem, counts_that_share(problem, options))
+    _refuse_large(problem, len(order), sizes, options)
+    bounds = _bounds(problem, sizes, options)
     costs: dict[int, IntervalCosts] = {}
     unscheduled: list[int] = []
     for limit_bytes in memory_limits(problem):
@@ -169,11 +194,12 @@ def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context:
                 return _result(problem, best, "limit", options)
             context.report(done / len(bounds), f"micro-batch {size}")
             if size not in costs:
-                costs[size] = IntervalCosts(problem, order, replica_choices(problem, size, options.replication))
+                counts = replica_choices(problem, size, options.replication, options.replicas)
+                costs[size] = IntervalCosts(problem, order, counts, options.replicas)
             partition = _partition(costs[size], size, limit_bytes, context)
             if partition is None:
                 continue
-            made = plan_of(costs[size], partition, size, options.execution)
+            made = plan_of(costs[size], partition, size, options.execution, limit_bytes)
             time_ns = mini_batch_ns(problem, made, context)
             if time_ns is None:
                 unscheduled.append(_claim_ns(problem, size, partition.bottleneck_ns))
@@ -186,11 +212,22 @@ def _best_candidate(problem: Problem, options: PipeDreamPlannerOptions, context:
 
 MOST_INTERVALS = 2**25
 """Intervals of the order times numbers of replicas: tables of about 230 bytes for each."""
+MOST_SUFFIXES = 2**27
+"""Suffixes of the order times numbers of replicas times devices: tables of 20 bytes for each."""
 
 
-def _refuse_large(problem: Problem, places: int, sizes: Sequence[int], replication: Replication) -> None:
-    """Raise UnsupportedProblem where the tables of all intervals would not fit in memory."""
-    most = max((len(replica_choices(problem, size, replication)) for size in sizes), default=0)
+def _refuse_large(problem: Problem, places: int, sizes: Sequence[int], options: PipeDreamPlannerOptions) -> None:
+    """Raise UnsupportedProblem where the tables of all intervals, or of all suffixes, would not fit in memory."""
+    most = max(
+        (len(replica_choices(problem, size, options.replication, options.replicas)) for size in sizes), default=0
+    )
+    suffixes = most * (places + 1) * (problem.cluster.size + 1)
+    if suffixes > MOST_SUFFIXES:
+        raise UnsupportedProblem(
+            f"pipedream would keep {suffixes:.3g} suffixes of {places} operators on {problem.cluster.size} "
+            f"devices, it keeps at most {MOST_SUFFIXES:.3g}",
+            COARSER,
+        )
     intervals = most * (places + 1) ** 2
     if intervals > MOST_INTERVALS:
         raise UnsupportedProblem(
@@ -200,14 +237,18 @@ def _refuse_large(problem: Problem, places: int, sizes: Sequence[int], replicati
         )
 
 
-def _bounds(problem: Problem, sizes: Sequence[int], replication: Replication) -> list[tuple[int, int]]:
+def _bounds(problem: Problem, sizes: Sequence[int], options: PipeDreamPlannerOptions) -> list[tuple[int, int]]:
     """The least ns of a mini-batch at each size that leaves a choice of replicas; the most promising first."""
     model = CostModel(problem)
-    return sorted(
-        (problem.mini_batch // size * least_period_ns(model, size, counts, problem.cluster.size), size)
-        for size in sizes
-        if (counts := replica_choices(problem, size, replication))
-    )
+    found = []
+    for size in sizes:
+        counts = replica_choices(problem, size, options.replication, options.replicas)
+        if counts:
+            # In turn, a replica computes all samples of a micro-batch.
+            shared = counts if options.replicas == "split" else (1,)
+            least_ns = least_period_ns(model, size, shared, problem.cluster.size)
+            found.append((problem.mini_batch // size * least_ns, size))
+    return sorted(found)
 
 
 def _partition(
@@ -231,8 +272,7 @@ def _claim_ns(problem: Problem, micro_batch: int, bottleneck_ns: int) -> int:
 def _result(
     problem: Problem, best: _IntervalCandidate, termination: Termination, options: PipeDreamPlannerOptions
 ) -> PlanResult:
-    counts = all_counts(problem, options.replication)
-    notices = micro_batch_notices(problem, counts) + idle_devices(problem, best.plan)
+    notices = micro_batch_notices(problem, counts_that_share(problem, options)) + idle_devices(problem, best.plan)
     return PlanResult(
         plan=best.plan,
         claimed_s=_claim_ns(problem, best.plan.stages[0].micro_batch, best.bottleneck_ns) / NS_PER_S,

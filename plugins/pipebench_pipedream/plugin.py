@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
@@ -36,15 +37,20 @@ DEVIATIONS = (
     "not a crash in printing), the last stage's printed compute time, a tie is broken by the first split "
     "found (the code's sums change from run to run)",
     "branches=joined is the code's branch compression; its path and its fidelity check, which fail, are left out",
-    "costs are the suite's: compute at ceil(b/d) samples, plus the ring all-reduce of one mini-batch spread "
-    "over its micro-batches; the paper takes the larger of compute and weight synchronisation, the released "
-    "optimizer adds them but divides the synchronisation by the replicas a second time",
-    "replicas of a stage split each micro-batch; the paper gives them successive mini-batches in turn",
+    "replicas of a stage take whole micro-batches in turn, as the paper's successive mini-batches: each runs b "
+    "samples once in d micro-batches. replicas=split, not in the paper: they share the samples of each, "
+    "ceil(b/d), as in GraphPipe's SPP baseline",
+    "costs are the suite's: compute of b samples and the ring all-reduce of one mini-batch spread over its "
+    "micro-batches, both divided by the replicas; the paper takes the larger of compute and weight "
+    "synchronisation, the released optimizer adds them but divides the synchronisation by the replicas a second "
+    "time",
     "cost=suite has one link level, with the slowest bandwidth and the largest latency of all that the "
     "devices span, for transfers wherever stages are cut; all-reduces on the levels that as many devices from "
     "the first on span; paper and code optimise level by level",
-    "replicas at one cut: a message runs at min(d, d') links; the released optimizer counts the downstream "
-    "replicas only, and charges cuts only when a compression ratio is given",
+    "replicas at one cut: a message goes from one replica to one other, and their link has one in lcm(d, d') "
+    "micro-batches (split: it runs at min(d, d') links); the released optimizer counts the downstream replicas "
+    "only, and charges cuts only when a compression ratio is given. Degrees at one cut whose common multiple is "
+    "above 1,024 are left out",
     "async: a cut is a resource of its own (the larger of stage and cut counts, as in the paper); sync: what "
     "leaves a stage is added to it, forward and back, at the stage's own replicas, each tensor once (the form "
     "in which GraphPipe describes its SPP baseline)",
@@ -55,24 +61,27 @@ DEVIATIONS = (
     "async memory=released is reading E2, the released optimizer's: ceil(devices behind / replicas) times weights "
     "and activations, so the last stage is free, and neither gradient nor buffers; the plan is checked and "
     "scheduled with all of them, so it may turn out not to fit",
-    "sync (not in the paper): two weight copies, the k-th stage from the end holds k micro-batches; replica "
-    "counts are powers of two and divisors of the number of devices that divide the micro-batch, and all "
-    "devices",
+    "sync (not in the paper): two weight copies; a replica holds ceil(devices from here on / replicas) "
+    "micro-batches, and more where memory allows it and 1F1B with a fixed order needs them to keep the pace; "
+    "replica counts are powers of two and divisors of the number of devices that divide the micro-batches of a "
+    "mini-batch. split: the k-th stage from the end holds k micro-batches, counts divide the micro-batch or are "
+    "all devices",
     "sync: the bottleneck leaves out how long the pipeline fills and drains at each update and the all-reduce "
     "behind it, so the plan may lose to plain data parallelism, which is in its space",
     "at most all devices are used; the paper and the code by default use all of them",
     "operators are cut in one linear order, given by `order`; the released optimizer cuts at the antichains "
     "that it reaches from one source",
-    "the micro-batch is swept: by simulated mini-batch time in sync, by the period of 1F1B* in async; the "
-    "paper takes it as given. Sizes are those that leave replicas a profiled size (powers of two of samples "
-    "where one size was profiled, in async that size); unless it is pinned, a stage takes as many replicas as "
-    "leave none more samples than were profiled; sizes that a proven bound shows to be slower than the best "
-    "so far are left out",
+    "the micro-batch is swept: by simulated mini-batch time in sync, in async by the period of 1F1B-RR, or of "
+    "1F1B* without replicas; the paper takes it as given. Sizes are profiled ones (split: those that leave "
+    "replicas a profiled size; powers of two of samples where one size was profiled, in async that size); split: "
+    "unless it is pinned, a stage takes as many replicas as leave none more samples than were profiled; sizes "
+    "that a proven bound shows to be slower than the best so far are left out",
     "inner=PLANNER, not in the paper: once the plan is found, each replicated stage is offered to that planner as "
-    "a problem of its own (its operators and devices, one micro-batch); its splits are kept where the simulated "
+    "a problem of its own (its operators and devices, one micro-batch, which its devices then share); its splits "
+    "are kept where the simulated "
     "mini-batch gets shorter and the plan still fits. PaSE names this as complementary",
-    "async under the scheduler 1f1b*, a partition that it cannot schedule in memory is skipped; the paper "
-    "runs its own 1F1B with a fixed number of mini-batches in flight",
+    "async: a partition that the scheduler cannot fit in memory is skipped; the paper runs its own 1F1B-RR with "
+    "a fixed number of mini-batches in flight",
 )
 """In the order: the options that choose a model, cost=paper and cost=released, then cost=suite."""
 
@@ -88,6 +97,8 @@ class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
       bottleneck).
     - execution (sync): `sequential` runs the stages one after the other, `graph` only waits for tensors.
     - replication: `none` gives every stage one device.
+    - replicas: `round_robin`: those of a stage take whole micro-batches in turn (PipeDream's 1F1B-RR). `split`:
+      they share the samples of each.
     - memory (async): how many micro-batches a stage is taken to hold: `p` as many as there are devices (E0),
       `decreasing` one for each device from its own to the last (E1), `released` as the released optimizer counts
       (E2: not its own, no gradients, no buffers). None: as the cost has it, cost=released `released`, the others
@@ -111,6 +122,7 @@ class PipeDreamPlannerOptions(Value, frozen=True, kw_only=True):
     form: Literal["k", "bs"] = "k"
     execution: Literal["sequential", "graph"] = "sequential"
     replication: Replication = "any"
+    replicas: ReplicaMode = "round_robin"
     states: CutStates | None = None
     branches: Literal["kept", "joined"] = "kept"
     communication: Literal["charged", "free"] | None = None
@@ -138,11 +150,12 @@ def pipebench_planners() -> Iterable[Planner]:
             name="pipedream",
             summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
             load="pipebench_pipedream.planner:plan",
-            calls=("1f1b", "1f1b*"),
+            calls=("1f1b", "1f1b*", "1f1b-rr"),
+            default_scheduler={"sync": "1f1b", "async": "1f1b-rr"},
             options=PipeDreamPlannerOptions,
             fidelity="reconstructed",
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
-            capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True),
+            capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True, round_robin=True),
             deviations=DEVIATIONS,
         ),
     )

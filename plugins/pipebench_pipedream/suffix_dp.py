@@ -1,4 +1,10 @@
-"""Kernels over suffixes of a linear order: by number of stages (PD-K) and by target period (PD-BS)."""
+"""Kernels over suffixes of a linear order: by number of stages (PD-K) and by target period (PD-BS).
+
+What a cut costs depends on the stages on both sides of it, so a suffix is known by what is in front of it too: by
+the kind of that stage. A kind stands for a number of replicas; where no cut costs anything there is one kind.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,43 +14,79 @@ from pipebench.costs.quantise import IntArray
 UNREACHED = np.int64(2**62)
 
 
+class SuffixTables(NamedTuple):
+    """What the kernels read of c choices of replicas over n places.
+
+    period, room: (c, n+1, n+1) ns for each micro-batch, and the most micro-batches, of each interval as a stage.
+    compute: (c, n+1) no period is shorter than the difference of two of them.
+    replicas, kind: (c,) of each choice.
+    pairs: (p, 3) kinds of two stages that may follow one another, and a row of `cuts`.
+    cuts: (r, n+1) ns for each micro-batch of what crosses in front of each place.
+    """
+
+    period: IntArray
+    room: IntArray
+    compute: IntArray
+    replicas: IntArray
+    kind: IntArray
+    pairs: IntArray
+    cuts: IntArray
+
+
+@kernel
+def _smallest_whole(own: IntArray, ahead: IntArray, follow: IntArray) -> None:
+    """At the first place nothing is in front: the best of all kinds, kept as kind 0. own: (kinds, devices+1)."""
+    for first in range(own.shape[0]):
+        for q in range(own.shape[1]):
+            if own[first, q] < ahead[0, q]:
+                ahead[0, q] = own[first, q]
+                follow[0, q] = first
+
+
 @kernel
 def smallest_bottleneck(
-    period: IntArray,
-    compute: IntArray,
-    room: IntArray,
-    replicas: IntArray,
+    tables: SuffixTables,
+    kinds: int,
     devices: int,
     fewest: int,
     stages: int,
     micro_batches: int,
     counts_stages: bool,
-) -> tuple[IntArray, IntArray, IntArray, int, int]:
-    """dp[k, i, q]: smallest bottleneck of the operators from place i on, in k stages on exactly q devices.
+) -> tuple[IntArray, IntArray, IntArray, IntArray, int, int]:
+    """dp[k, i, a, q]: smallest bottleneck of the operators from place i on, behind a stage of kind a.
 
-    Shapes: period and room (c, n+1, n+1), compute (c, n+1) sums up to each place, replicas (c,). The first
-    stage of such a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
+    They are k stages on exactly q devices; the cut at i counts. At place 0, where nothing is in front, a = 0.
+    The first stage of a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
     ceil(q / d) of them. A whole plan has from `fewest` to `stages` stages; stages = 0 leaves their number open
-    (only where counts_stages is false), and all of dp is one layer. Returns dp, the end of the first stage
-    and its choice of replicas (each of shape (stages+1, n+1, devices+1)), states reached, transitions tried. Of
-    equal bottlenecks the one with the longest first stage, then with the longest second one, and so on.
+    (only where counts_stages is false), and all of dp is one layer. Returns dp, the kind of its first stage, and
+    for suffixes whose first stage is of kind a its end and its choice of replicas (each of shape (stages+1, n+1,
+    kinds, devices+1)), states reached, transitions tried. Of equal bottlenecks the one with the longest first
+    stage, then with the longest second one, and so on.
     Source: PipeDream (SOSP 2019) section 3.1, with the stage count as a dimension (GraphPipe's SPP baseline).
     """
+    period, room, replicas = tables.period, tables.room, tables.replicas
+    compute, pairs = tables.compute, tables.pairs
     choices, n = period.shape[0], period.shape[1] - 1
-    dp = np.full((stages + 1, n + 1, devices + 1), UNREACHED)
-    end = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
-    chosen = np.zeros((stages + 1, n + 1, devices + 1), dtype=np.int64)
-    dp[0, n, 0] = 0
+    shape = (stages + 1, n + 1, kinds, devices + 1)
+    dp = np.full(shape, UNREACHED)
+    follow = np.zeros(shape, dtype=np.int32)
+    end = np.zeros(shape, dtype=np.int32)
+    chosen = np.zeros(shape, dtype=np.int32)
+    dp[0, n, :, 0] = 0
     least = np.full((stages + 1, n + 1), devices + 1)  # devices of the suffixes that are reached
     least[0, n] = 0
     best = UNREACHED
+    states = 0
     transitions = 0
+    own = np.empty((kinds, devices + 1), dtype=np.int64)
     for k in range(min(1, stages), stages + 1):
         before = max(0, k - 1)
         live = min(k, micro_batches)
         for i in range(n - 1, -1, -1):
+            own[:] = UNREACHED
             for c in range(choices):
                 d = replicas[c]
+                a = tables.kind[c]
                 for j in range(n, i, -1):
                     # Only a smaller bottleneck than that of a whole plan is of use.
                     if compute[c, j] - compute[c, i] >= best:
@@ -60,25 +102,35 @@ def smallest_bottleneck(
                         most = min(devices, room[c, i, j] * d)
                     transitions += max(0, most + 1 - d)
                     for q in range(d + least[before, j], most + 1):
-                        value = max(stage, dp[before, j, q - d])
-                        if value < dp[k, i, q]:
-                            dp[k, i, q] = value
-                            end[k, i, q] = j
-                            chosen[k, i, q] = c
-            for q in range(devices + 1):
-                if dp[k, i, q] < UNREACHED:
-                    least[k, i] = q
-                    break
+                        value = max(stage, dp[before, j, a, q - d])
+                        if value < own[a, q]:
+                            own[a, q] = value
+                            end[k, i, a, q] = j
+                            chosen[k, i, a, q] = c
+            for q in range(devices, -1, -1):
+                for a in range(kinds):
+                    if own[a, q] < UNREACHED:
+                        states += 1
+                        least[k, i] = q
+            if i == 0:
+                _smallest_whole(own, dp[k, 0], follow[k, 0])
+                continue
+            for pair in range(pairs.shape[0]):
+                a, b, row = pairs[pair]
+                cut = tables.cuts[row, i]
+                if cut >= best:
+                    continue
+                for q in range(least[k, i], devices + 1):
+                    value = max(own[b, q], cut)
+                    if own[b, q] >= UNREACHED or value > dp[k, i, a, q]:
+                        continue
+                    if value < dp[k, i, a, q] or own[b, q] < own[follow[k, i, a, q], q]:
+                        dp[k, i, a, q] = value
+                        follow[k, i, a, q] = b
         if k >= fewest:
             for q in range(devices + 1):
-                best = min(best, dp[k, 0, q])
-    states = 0
-    for k in range(stages + 1):
-        for i in range(n):
-            for q in range(devices + 1):
-                if dp[k, i, q] < UNREACHED:
-                    states += 1
-    return dp, end, chosen, states, transitions
+                best = min(best, dp[k, 0, 0, q])
+    return dp, follow, end, chosen, states, transitions
 
 
 NONE = np.int64(2**40)
@@ -87,32 +139,38 @@ NONE = np.int64(2**40)
 @kernel
 def within_target(
     target: int,
-    period: IntArray,
-    compute: IntArray,
-    room: IntArray,
-    replicas: IntArray,
+    tables: SuffixTables,
+    kinds: int,
     devices: int,
     micro_batches: int,
     counts_stages: bool,
-) -> tuple[IntArray, IntArray, IntArray, int, int]:
-    """fewest[i, q]: least number of stages for the operators from place i on, on exactly q devices.
+) -> tuple[IntArray, IntArray, IntArray, IntArray, int, int]:
+    """fewest[i, a, q]: least number of stages for the operators from place i on, behind a stage of kind a.
 
-    Every stage has a period of at most `target`. A stage with s - 1 behind it holds min(s, micro_batches)
-    micro-batches, or ceil(q / d) where counts_stages is false. Fewer stages behind never take more memory,
-    so the least number is enough to know. Shapes as in `smallest_bottleneck`. Returns fewest, the
-    end of the first stage, its choice of replicas (each (n+1, devices+1)), states reached, transitions tried.
+    They use exactly q devices. Every stage has a period of at most `target`, and every cut too, also that at i.
+    A stage with s - 1 behind it holds min(s, micro_batches) micro-batches, or ceil(q / d) where counts_stages is
+    false. Fewer stages behind never take more memory, so the least number is enough to know. Returns fewest, the
+    kind of its first stage, and for suffixes whose first stage is of kind a its end and its choice of replicas
+    (each (n+1, kinds, devices+1)), states reached, transitions tried.
     Source: the value is that of GraphPipe's DP (ASPLOS 2025), here for one whole linear order.
     """
+    period, room, replicas = tables.period, tables.room, tables.replicas
+    compute, pairs = tables.compute, tables.pairs
     choices, n = period.shape[0], period.shape[1] - 1
-    fewest = np.full((n + 1, devices + 1), NONE)
-    end = np.zeros((n + 1, devices + 1), dtype=np.int64)
-    chosen = np.zeros((n + 1, devices + 1), dtype=np.int64)
-    fewest[n, 0] = 0
+    shape = (n + 1, kinds, devices + 1)
+    fewest = np.full(shape, NONE)
+    follow = np.zeros(shape, dtype=np.int32)
+    end = np.zeros(shape, dtype=np.int32)
+    chosen = np.zeros(shape, dtype=np.int32)
+    fewest[n, :, 0] = 0
     states = 0
     transitions = 0
+    own = np.empty((kinds, devices + 1), dtype=np.int64)
     for i in range(n - 1, -1, -1):
+        own[:] = NONE
         for c in range(choices):
             d = replicas[c]
+            a = tables.kind[c]
             for j in range(i + 1, n + 1):
                 if compute[c, j] - compute[c, i] > target:
                     break
@@ -121,14 +179,23 @@ def within_target(
                 most = devices if counts_stages else min(devices, room[c, i, j] * d)
                 for q in range(d, most + 1):
                     transitions += 1
-                    stages = fewest[j, q - d] + 1
+                    stages = fewest[j, a, q - d] + 1
                     if stages > NONE or (counts_stages and min(stages, micro_batches) > room[c, i, j]):
                         continue
-                    if stages < fewest[i, q]:
-                        fewest[i, q] = stages
-                        end[i, q] = j
-                        chosen[i, q] = c
-        for q in range(devices + 1):
-            if fewest[i, q] < NONE:
-                states += 1
-    return fewest, end, chosen, states, transitions
+                    if stages < own[a, q]:
+                        own[a, q] = stages
+                        end[i, a, q] = j
+                        chosen[i, a, q] = c
+        states += int((own < NONE).sum())
+        if i == 0:
+            _smallest_whole(own, fewest[0], follow[0])
+            continue
+        for pair in range(pairs.shape[0]):
+            a, b, row = pairs[pair]
+            if tables.cuts[row, i] > target:
+                continue
+            for q in range(devices + 1):
+                if own[b, q] < fewest[i, a, q]:
+                    fewest[i, a, q] = own[b, q]
+                    follow[i, a, q] = b
+    return fewest, follow, end, chosen, states, transitions

@@ -9,6 +9,7 @@ from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Memory
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench_piper.released_costs import added_bytes, compute_s, crossing_bytes, synchronisation_s
@@ -21,34 +22,38 @@ class StageWay:
     """A tensor-parallel and a data-parallel degree of a stage.
 
     samples: of a micro-batch on one replica.
-    step: what the stage adds to the sum in flight.
-    share: the sum divided by it, rounded up, is the number of micro-batches that one replica keeps.
+    turns: replicas that take micro-batches in turn; 1 where all share each of them.
     """
 
     tensor_parallel: int
     data_parallel: int
     samples: int
-    step: int
-    share: int
+    turns: int
 
     @property
     def devices(self) -> int:
         """Devices of the stage."""
         return self.tensor_parallel * self.data_parallel
 
+    def live(self, in_flight: int) -> int:
+        """Micro-batches that one replica keeps, of `in_flight` from this stage on.
+
+        The stage itself adds `turns` to them.
+        """
+        return -(-in_flight // self.turns)
+
 
 class CostTables:
     """Arrays of one problem at one micro-batch size.
 
     micro_batch: samples of one micro-batch.
-    own: replicas take micro-batches in turn, as in Piper (a micro-batch stays on one device). Else they share each
-        micro-batch, whose size the user gives.
+    replicas: how the replicas of a stage share micro-batches; in Piper they take them in turn.
     """
 
-    def __init__(self, problem: Problem, micro_batch: int, own: bool) -> None:
+    def __init__(self, problem: Problem, micro_batch: int, replicas: ReplicaMode) -> None:
         self.problem = problem
         self.micro_batch = micro_batch
-        self.own = own
+        self.replicas = replicas
         self.micro_batches = problem.mini_batch // micro_batch
         self.formula = Formula(problem.regime, problem.mini_batch)
         costs = problem.profile.on(problem.cluster.devices[0])
@@ -85,12 +90,8 @@ class CostTables:
         return found
 
     def buffered_samples(self, way: StageWay) -> int:
-        """Samples of each tensor that crosses, and of its gradient, that a device has buffers for, at least.
-
-        One of the two has the size of the stage's own micro-batch, the other that of the neighbour's, which has
-        one replica at least.
-        """
-        return way.samples + (-(-self.micro_batch // way.data_parallel) if self.own else way.samples)
+        """Samples of each tensor that crosses, and of its gradient, that a device has buffers for together."""
+        return 2 * way.samples
 
     @cached_property
     def choices(self) -> dict[int, list[list[Alternative | None]]]:
@@ -123,20 +124,23 @@ class CostTables:
 
     @cached_property
     def ways(self) -> list[StageWay]:
-        """Degrees that a stage may have: data-parallel ones divide the micro-batches of the mini-batch."""
+        """Degrees that a stage may have.
+
+        In turn: data-parallel ones divide the micro-batches of the mini-batch. Else they divide the micro-batch.
+        """
         devices, pinned = self.problem.cluster.size, self.problem.pins.data_parallel
-        whole = self.micro_batches if self.own else self.micro_batch
+        in_turn = self.replicas == "round_robin"
+        whole = self.micro_batches if in_turn else self.micro_batch
         found = []
         for tensor in self.choices:
             for data in range(1, min(devices // tensor, whole) + 1):
                 if whole % data == 0 and pinned in (None, data):
-                    local = self.micro_batch if self.own else self.micro_batch // data
-                    step = data if self.own else 1
-                    found.append(StageWay(tensor, data, local, step, step))
+                    turns = data if in_turn else 1
+                    found.append(StageWay(tensor, data, self.micro_batch * turns // data, turns))
         if pinned is not None and whole % pinned:
             raise UnsupportedProblem(
                 f"piper: data_parallel is pinned to {pinned}, which does not divide the {whole} "
-                f"{'micro-batches of a mini-batch' if self.own else 'samples of a micro-batch'}"
+                f"{'micro-batches of a mini-batch' if in_turn else 'samples of a micro-batch'}"
             )
         if not found:
             raise UnsupportedProblem("piper: no degrees of data and tensor parallelism honour the pins")
@@ -159,7 +163,6 @@ class CostTables:
         weights, fixed = np.zeros((self.nodes, widest), np.int64), np.zeros((self.nodes, widest), np.int64)
         count = np.array([len(each) for each in offered], np.int64)
         replicas = way.data_parallel
-        turns = replicas if self.own else 1
         formula, graph = self.formula, self.problem.profile.graph
         for node, each in enumerate(offered):
             for position, alternative in enumerate(each):
@@ -171,7 +174,7 @@ class CostTables:
                     weights[node, position] = alternative.parameter_bytes
                     fixed[node, position] = alternative.fixed_bytes
                     keeps = alternative.saved_bytes_per_sample
-                time[node, position] = compute_s(self._times, node, alternative, way.samples) / turns
+                time[node, position] = compute_s(self._times, node, alternative, way.samples) / way.turns
                 saved[node, position] = keeps * way.samples
         time += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
         fixed += formula.state_bytes(weights, replicas) - formula.state_bytes(0, replicas)

@@ -25,8 +25,8 @@ class DownsetTables(NamedTuple):
     rows: the sets.
     work: least device-seconds of each set.
     cut: edges that each set holds in part.
-    devices, step, share: of each way: its devices; what it adds to the sum in flight; the sum divided by `share`,
-        rounded up, is what one device keeps.
+    devices, turns: of each way: its devices; what it adds to the sum in flight, which divided by the same and
+        rounded up is what one replica keeps.
     degree: position of each way's tensor-parallel degree.
     price: seconds for a byte that crosses, of each way.
     time, saved, fixed: (ways, operators, alternatives) seconds, bytes for each unit in flight, other bytes.
@@ -48,8 +48,7 @@ class DownsetTables(NamedTuple):
     work: FloatArray
     cut: Words
     devices: IntArray
-    step: IntArray
-    share: IntArray
+    turns: IntArray
     degree: IntArray
     price: FloatArray
     time: FloatArray
@@ -273,11 +272,11 @@ def reach(
                     k = useful[kind]
                     if k + used > last:
                         break
-                    total = flight[small, k] + tables.step[way]
+                    total = flight[small, k] + tables.turns[way]
                     if total > most_in_flight or total >= flight[large, k + used]:
                         continue
                     counters[1] += 1
-                    live = (total + tables.share[way] - 1) // tables.share[way]
+                    live = (total + tables.turns[way] - 1) // tables.turns[way]
                     if exchanged < 0:
                         exchanged = crossing_bytes(tables, large, small)
                     free = room_for(tables, way, live, exchanged, limit)

@@ -1,15 +1,14 @@
 """The planner `piper`: the best partition at each profiled micro-batch, then the micro-batch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import gcd
 
 from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.downset_table import downset_table
-from pipebench.algorithms.fitting import excess_bytes, search_within
+from pipebench.algorithms.fitting import at_full_pace, excess_bytes, search_within
 from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
-from pipebench.costs.placement import place
+from pipebench.costs.messages import messages
+from pipebench.costs.placement import place, turns_between
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
@@ -54,36 +53,16 @@ def sizes(problem: Problem) -> tuple[int, ...]:
 def plan_of(figures: CostTables, partition: DownsetPartition) -> Plan:
     """Stages one after the other on consecutive devices.
 
-    Replicas that take micro-batches in turn make a stage of larger micro-batches, one part for each replica;
-    in flight is what Piper's memory counts, sum of the degrees from the stage on over its own, rounded up, and
-    more where a stage behind would else wait for ever.
+    In flight is what Piper's memory counts: the sum of the degrees from the stage on, divided by its own and
+    rounded up, of each replica.
+    Raises UnsupportedProblem where two stages exchange tensors whose degrees meet again after too many turns.
     """
     devices = place([part.way.devices for part in partition.parts], figures.problem.cluster.size)
-    sizes = [part.way.samples * part.way.data_parallel for part in partition.parts]
-    live = [-(-part.in_flight // part.way.share) for part in partition.parts]
-    kept = without_deadlock(sizes, [count * size for count, size in zip(live, sizes, strict=True)])
-    stages = tuple(
-        _stage(figures, part, ids, size, samples)
-        for part, ids, size, samples in zip(partition.parts, devices, sizes, kept, strict=True)
-    )
-    return Plan(stages=stages, order_edges=tuple((i, i + 1) for i in range(len(stages) - 1)))
-
-
-def without_deadlock(micro_batch: Sequence[int], in_flight: Sequence[int]) -> list[int]:
-    """In flight of a chain of stages, raised as little as lets every stage go on under 1F1B.
-
-    Before the backward of its samples up to y (a multiple of its micro-batch b) a stage runs s + y - b samples
-    forward. The next one, with b' and s', runs backward whole micro-batches only: it reaches y after samples up to
-    ceil(y / b') b' - b' + s' forward, over all y at most y - gcd(b, b') + s'. Hence s >= s' + b - gcd(b, b').
-    Piper rounds each stage's own count up to whole micro-batches, which this may pass: 1, 4, 1 replicas count 6, 8
-    and 1.
-    """
-    kept = list(in_flight)
-    for stage in reversed(range(len(kept) - 1)):
-        size = micro_batch[stage]
-        needed = kept[stage + 1] + size - gcd(size, micro_batch[stage + 1])
-        kept[stage] = max(kept[stage], -(-needed // size) * size)
-    return kept
+    stages = tuple(_stage(figures, part, ids) for part, ids in zip(partition.parts, devices, strict=True))
+    made = Plan(stages=stages, order_edges=tuple((i, i + 1) for i in range(len(stages) - 1)))
+    for message in messages(figures.problem.profile.graph, made):
+        turns_between(stages[message.source], stages[message.target])
+    return made
 
 
 SMALL = 512, 64
@@ -108,18 +87,20 @@ def _refuse_large(problem: Problem, downsets: int, words: int, sizes: int) -> No
         )
 
 
-def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...], size: int, in_flight: int) -> Stage:
+def _stage(figures: CostTables, part: DownsetStage, devices: tuple[int, ...]) -> Stage:
     operators = figures.problem.profile.graph.operators
     offered = figures.choices[part.way.tensor_parallel]
     chosen = [offered[node][position] for node, position in zip(part.operators, part.choice, strict=True)]
     choice = tuple("" if alternative is None else alternative.id for alternative in chosen)
+    live = min(part.way.live(part.in_flight), -(-figures.micro_batches // part.way.turns))
     return Stage(
         operators=tuple(operators[node].name for node in part.operators),
         devices=devices,
         data_parallel=part.way.data_parallel,
         tensor_parallel=part.way.tensor_parallel,
-        micro_batch=size,
-        in_flight=min(in_flight, figures.problem.mini_batch),
+        micro_batch=figures.micro_batch,
+        replicas="round_robin" if part.way.turns > 1 else "split",
+        in_flight=live * figures.micro_batch,
         choice=choice if any(choice) else (),
     )
 
@@ -165,7 +146,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
             context.report(done / len(candidates), f"micro-batch {size}")
             context.check_deadline()
             if size not in searches:
-                figures = CostTables(problem, size, problem.pins.micro_batch is None)
+                figures = CostTables(problem, size, options.replicas)
                 searches[size] = DownsetSearch(figures, rows, options.choice == "exact", options.memory == "suite")
             made = _solve(problem, searches[size], limit_bytes, options, context)
             if made is None:
@@ -191,7 +172,10 @@ def _solve(
         context.count("searches")
         partition = search.best(planned, context.out_of_time, problem.pins.pipeline == 1)
         whole = planned == limit_bytes
-        return None if partition is None else _Fitting(plan_of(search.figures, partition), partition, whole)
+        if partition is None:
+            return None
+        made = plan_of(search.figures, partition)
+        return _Fitting(at_full_pace(problem, made, limit_bytes) if made.takes_turns else made, partition, whole)
 
     if options.memory == "piper":
         return best(limit_bytes)

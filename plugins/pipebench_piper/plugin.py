@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value, require_count
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
@@ -21,12 +22,15 @@ class PiperPlannerOptions(Value, frozen=True, kw_only=True):
     - memory: `suite`: the plan fits by the suite's memory, with transfer buffers and workspace; the search goes on
       with less memory until it does. `piper`: weights, fixed bytes and what live micro-batches save, as in the
       paper and the released code.
+    - replicas: `round_robin`: those of a stage take whole micro-batches in turn, as Piper means them. `split`:
+      they share the samples of each.
     """
 
     choice: Literal["exact", "greedy"] = "exact"
     states: Literal["downsets", "linear"] = "downsets"
     max_downsets: int = 40_000
     memory: Literal["piper", "suite"] = "suite"
+    replicas: ReplicaMode = "round_robin"
 
     def __post_init__(self) -> None:
         require_count("max_downsets", self.max_downsets)
@@ -51,33 +55,35 @@ def pipebench_planners() -> Iterable[Planner]:
                 replicas=True,
                 tensor_parallel=True,
                 recompute=True,
-                per_stage_micro_batch=True,
+                round_robin=True,
             ),
             deviations=(
                 "code-checked with choice=greedy, memory=piper: the released code's optimum on 400 random graphs "
                 "and on its inputs; "
                 "the default choice=exact may find less than the released heuristic, which can overshoot",
-                "memory=suite (default), not in the paper: the search counts transfer buffers too, as for "
-                "neighbours of one replica, but no workspace. Where its best plan does not fit by the suite's "
-                "memory, it plans for less, by what was lacking or twice the last step, and half as much less "
-                "where that leaves nothing, 16 times at most for each micro-batch; the plan is then called "
-                "heuristic. A plan that fits is missed where at all of these a faster one is found that does not, "
-                "and where it fits only because a parameter of several operators counts once",
+                "memory=suite (default), not in the paper: the search counts transfer buffers too, but no "
+                "workspace. Where its best plan does not fit by the suite's memory, it plans for less, by what "
+                "was lacking or twice the last step, and half as much less where that leaves nothing, 16 times "
+                "at most for each micro-batch; the plan is then called heuristic. A plan that fits is missed "
+                "where at all of these a faster one is found that does not, and where it fits only because a "
+                "parameter of several operators counts once",
                 "the search bisects on the stage time and keeps the fewest samples in flight; the released code "
                 "tabulates every sum of data-parallel degrees",
                 "stage time as released: compute, cut tensors and weight synchronisation are added, a tensor is "
                 "charged for each consumer outside, synchronisation is 4 (d - 1) / d of the weights (the paper's "
                 "parameter server) a mini-batch",
-                "replicas take micro-batches in turn: a stage of d replicas has micro-batches of d "
-                "times the size, "
-                "one part for each; with a pinned micro-batch the replicas share it, and d divides it",
-                "a stage keeps more in flight than Piper counts where the next one, of other replicas, would "
-                "wait for ever for what this one holds back: whole micro-batches are rounded up",
+                "replicas take whole micro-batches in turn, as the paper and the released code mean: a stage of d "
+                "replicas takes its time, and that of its cut tensors, once in d micro-batches. replicas=split, "
+                "not in the paper: they share the samples of each micro-batch, which d then divides",
+                "in flight: as many as let 1F1B with a fixed order keep the pace, where the memory allows it; "
+                "else as many as Piper counts, which may be fewer: the sum of the degrees from the stage on, over "
+                "its own, rounded up",
                 "bandwidth is the slowest of the levels that the devices span, latency is left out",
                 "weights, gradients and optimizer state are those of the regime (sync fp32 without optimizer: the "
                 "2 w of the released inputs)",
                 "stages run one after the other, and data-parallel degrees divide the micro-batches "
-                "of a mini-batch",
+                "of a mini-batch; stages that exchange tensors and whose degrees have a common multiple above "
+                "1,024 are refused, because the suite does not price their messages",
                 "operators without any alternative above degree 1 run whole on each device of a tensor-parallel "
                 "stage; the released code needs one for every operator",
                 "a parameter that several operators use is counted for each of them",

@@ -71,8 +71,7 @@ def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
         work=work,
         cut=edge_rows,
         devices=devices,
-        step=np.array([way.step for way in ways], np.int64),
-        share=np.array([way.share for way in ways], np.int64),
+        turns=np.array([way.turns for way in ways], np.int64),
         degree=np.array(where, np.int64),
         price=np.array(price),
         time=time,
@@ -250,7 +249,7 @@ class DownsetSearch:
             behind, left, number = (int(value) for value in self._link[at, devices])
             way = figures.ways[number]
             members, time, saved, fixed, count = stage_choice(tables, at, behind, number)
-            live = -(-total // way.share)
+            live = way.live(total)
             room = room_for(tables, number, live, crossing_bytes(tables, at, behind), limit_bytes)
             seconds, _, choice = choose(time, saved * live + fixed, count, room, self.exact)
             parts.append(

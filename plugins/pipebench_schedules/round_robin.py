@@ -8,7 +8,7 @@ from pipebench.algorithms.one_f_one_b_star import Run, Send, placed_schedule
 from pipebench.algorithms.planning import memory_limits
 from pipebench.check.memory import live_at
 from pipebench.check.periodic import hop_times, link_between
-from pipebench.costs.formula import StageMemory
+from pipebench.costs.formula import Formula, StageMemory
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import turns_between
@@ -128,7 +128,7 @@ class _Builder:
         for link, every, length in self._links():
             loads[link] += length
             turns[link] = every
-        return max(1, *(-(-load // turns[resource]) for resource, load in loads.items()))
+        return max(1, *(Formula.pace_ns(load, turns[resource]) for resource, load in loads.items()))
 
     def _links(self) -> Iterator[tuple[object, int, int]]:
         """Each transfer's link, its turns and ns; nothing where transfers do not wait for each other."""

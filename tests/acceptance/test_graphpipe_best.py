@@ -18,7 +18,7 @@ from pipebench.hooks.syntax import parse_reference
 from tests.plugins.running import services, time_ns
 
 PIPEDREAM = [
-    f"pipedream[form={form},order={order},execution={execution}]"
+    f"pipedream[form={form},order={order},execution={execution},replicas=split]"
     for form, order, execution in product(("k", "bs"), ("branch", "level"), ("sequential", "graph"))
 ]
 BASELINES = [*PIPEDREAM, "data-parallel", "graphpipe[variant=paper]"]
@@ -100,7 +100,7 @@ def test_the_gain_over_pipedream_grows_with_the_branches(
     gains = []
     for count in branches:
         problem = problem_of(f"{model}[branches={count}]", devices, samples)
-        own, sequential = planned_ns("graphpipe", problem), planned_ns("pipedream", problem)
+        own, sequential = planned_ns("graphpipe", problem), planned_ns("pipedream[replicas=split]", problem)
         assert own
         assert sequential
         gains.append(sequential / own)

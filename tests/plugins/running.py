@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from pipebench.bench.services import HostServices
+from pipebench.defaults import scheduler_for
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule, Schedule
@@ -24,12 +25,12 @@ def context(options: Any = None) -> Context:
 
 def scheduled(problem: Problem, plan: Plan) -> Schedule:
     """The plan under the default scheduler of its regime."""
-    name = "1f1b" if problem.regime.mode == "sync" else "1f1b*"
+    name = scheduler_for(problem.regime.mode, in_turn=plan.takes_turns)
     return services().schedule(name, problem, plan)
 
 
 def time_ns(problem: Problem, plan: Plan) -> int:
-    """Nanoseconds of one mini-batch: simulated in sync, periods of 1F1B* in async."""
+    """Nanoseconds of one mini-batch: simulated in sync, as many periods as it has micro-batches in async."""
     schedule = scheduled(problem, plan)
     if isinstance(schedule, PeriodicSchedule):
         return schedule.period_ns * (problem.mini_batch // plan.stages[0].micro_batch)

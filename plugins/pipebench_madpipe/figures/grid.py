@@ -13,6 +13,7 @@ BASELINES = (
     Contender("released", "PipeDream, memory released (E2)", "pipedream[memory=released]", 2),
 )
 """The paper's baseline under the three readings of its memory estimate, each scheduled by 1F1B*."""
+BASELINE_SCHEDULER = "1f1b*"
 PAPER = Contender("paper", "MadPipe, variant paper", "madpipe[variant=paper]", 3)
 IMPROVED = Contender("improved", "MadPipe, improved", "madpipe", 4)
 MADPIPES = (PAPER, IMPROVED)
@@ -70,6 +71,7 @@ class CellGrid:
                         yield Cell(
                             at=at | {"bandwidth_gb_s": float(bandwidth), "series": contender.key},
                             planner=contender.planner,
+                            scheduler=BASELINE_SCHEDULER if contender in BASELINES else None,
                             profile=profile,
                             input_bytes=IMAGE_BYTES,
                             chain=True,

@@ -28,14 +28,14 @@ def transformer(name: str, devices: int) -> Problem:
 @pytest.mark.parametrize("devices", [8, 16, 32])
 def test_four_branches_are_faster_than_a_sequential_pipeline(devices: int) -> None:
     problem = transformer("mmt", devices)
-    assert gain(problem, "pipedream") > 1.1
+    assert gain(problem, "pipedream[replicas=split]") > 1.1
     # Most of it is the schedule: the sequential partition without its order edges comes close.
-    assert gain(problem, "pipedream[execution=graph]") == pytest.approx(1, abs=0.02)
+    assert gain(problem, "pipedream[execution=graph,replicas=split]") == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("devices", [4, 8, 16, 32])
 def test_on_the_sequential_transformer_nothing_is_lost(devices: int) -> None:
-    assert gain(transformer("transformer", devices), "pipedream") == pytest.approx(1, abs=0.01)
+    assert gain(transformer("transformer", devices), "pipedream[replicas=split]") == pytest.approx(1, abs=0.01)
 
 
 def test_the_gain_grows_with_the_number_of_branches() -> None:
@@ -53,7 +53,7 @@ def test_the_gain_grows_with_the_number_of_branches() -> None:
             saved=[32768] * (join + 2),
             mini_batch=16,
         )
-        gains.append(gain(problem, "pipedream"))
+        gains.append(gain(problem, "pipedream[replicas=split]"))
     assert gains == sorted(gains)
     assert gains[0] > 1.1
     assert gains[-1] > 1.3

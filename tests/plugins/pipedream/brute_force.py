@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, product
+from math import ceil, lcm
 
 import numpy as np
+from msgspec.structs import replace
 
 from pipebench.costs.formula import Formula, StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, ReplicaMode
 from pipebench.domain.problem import Problem, RegimeMode
 from tests.builders import cluster, dag_problem, stages_plan
 
@@ -51,7 +54,7 @@ class Costed:
 
 
 def every_plan(
-    problem: Problem, order: Sequence[int], counts: Sequence[int], micro_batch: int
+    problem: Problem, order: Sequence[int], counts: Sequence[int], micro_batch: int, mode: ReplicaMode
 ) -> Iterator[Costed]:
     """All consecutive partitions of the order, with all replica counts of `counts` that fit the devices."""
     places, devices = len(order), problem.cluster.size
@@ -61,51 +64,80 @@ def every_plan(
             groups = [order[a:b] for a, b in zip((0, *cuts), ends, strict=True)]
             for replicas in product(counts, repeat=stages):
                 if sum(replicas) <= devices:
-                    bottleneck, peak = cost(problem, groups, replicas, micro_batch)
+                    bottleneck, peak = cost(problem, groups, replicas, micro_batch, mode)
                     yield Costed(ends, replicas, bottleneck, peak)
 
 
 def cost(
-    problem: Problem, groups: Sequence[Sequence[int]], replicas: Sequence[int], micro_batch: int
+    problem: Problem, groups: Sequence[Sequence[int]], replicas: Sequence[int], micro_batch: int, mode: ReplicaMode
 ) -> tuple[int, int]:
     """Bottleneck and peak memory of one plan."""
     micro_batches = problem.mini_batch // micro_batch
-    periods, peaks = [], []
-    for position, (period, memory) in enumerate(stage_costs(problem, groups, replicas, micro_batch)):
-        live = min(len(groups) - position, micro_batches)
-        if problem.regime.mode == "async":
-            live = -(-sum(replicas[position:]) // replicas[position])
-        periods.append(period)
+    found = stage_costs(problem, groups, replicas, micro_batch, mode)
+    sync = problem.regime.mode == "sync"
+    peaks = []
+    for position, memory in enumerate(found.memory):
+        live = -(-sum(replicas[position:]) // replicas[position])
+        if sync and mode == "round_robin":
+            live = min(live, len(range(0, micro_batches, replicas[position])))
+        elif sync:
+            live = min(len(groups) - position, micro_batches)
         peaks.append(memory.peak(live))
-    return max(periods), max(peaks)
+    return found.bottleneck_ns, max(peaks)
+
+
+@dataclass(frozen=True)
+class PlanCosts:
+    """Periods of the stages of a plan and of the cuts in front of them in ns, and the memory of the stages."""
+
+    periods: list[int]
+    cuts: list[int]
+    memory: list[StageMemory]
+
+    @property
+    def bottleneck_ns(self) -> int:
+        return max(*self.periods, *self.cuts, 0)
 
 
 def stage_costs(
-    problem: Problem, groups: Sequence[Sequence[int]], replicas: Sequence[int], micro_batch: int
-) -> list[tuple[int, StageMemory]]:
-    """Period in ns and memory of each stage, from the cost model's figures for stages and messages.
+    problem: Problem, groups: Sequence[Sequence[int]], replicas: Sequence[int], micro_batch: int, mode: ReplicaMode
+) -> PlanCosts:
+    """Stages and cuts from the cost model's figures for the plan's stages and messages.
 
-    async: the larger of the stage and its two cuts. sync: the stage and what leaves it, at its own replicas.
+    async: a device, and the link between two replicas both ways, is busy with one of so many micro-batches.
+    sync: the stage and what leaves it, at its own replicas.
     """
     model = CostModel(problem)
     sync = problem.regime.mode == "sync"
-    plan = stages_plan(groups, micro_batch=micro_batch, replicas=replicas)
+    plan = in_mode(stages_plan(groups, micro_batch=micro_batch, replicas=replicas), mode)
     if not sync:
-        plan = Plan(stages=plan.stages, routing="relay")
+        plan = replace(plan, routing="relay")
     edges = model.messages(plan)
-    found = []
+    periods = []
     for position, stage in enumerate(plan.stages):
         times = model.stage_times(stage)
-        period = times.period - (-times.all_reduce * micro_batch // problem.mini_batch)
+        # In sync the update is a task of a replica, in which it runs as many micro-batches as it has turns.
+        busy = times.period - (-times.all_reduce * micro_batch * stage.turns // problem.mini_batch)
         if sync:
             for tensor in {edge.tensor for edge in edges if edge.source == position}:
                 for sent in (model.tensor_bytes(tensor, micro_batch), model.gradient_bytes(tensor, micro_batch)):
-                    d = stage.data_parallel
-                    period += Formula.message_ns(problem.cluster.levels[0], sent, d, d)
-        else:
-            for source in (position - 1, position):
-                crossing = [edge for edge in edges if edge.source == source]
-                both = [model.message_ns(plan, e) + model.message_ns(plan, e, backward=True) for e in crossing]
-                period = max(period, sum(both))
-        found.append((period, model.stage_memory(plan, position, edges)))
-    return found
+                    busy += Formula.message_ns(problem.cluster.levels[0], sent, stage.sharers, stage.sharers)
+        periods.append(ceil(Fraction(busy, stage.turns)))
+    cuts = [0] * len(groups)
+    if not sync:
+        loads: dict[tuple[int, int], Fraction] = {}
+        for edge in edges:
+            turns = lcm(plan.stages[edge.source].turns, plan.stages[edge.target].turns)
+            for turn, backward in product(range(turns), (False, True)):
+                key = edge.target, turn
+                taken = Fraction(model.message_ns(plan, edge, backward, turn), turns)
+                loads[key] = loads.get(key, Fraction(0)) + taken
+        for (behind, _), load in loads.items():
+            cuts[behind] = max(cuts[behind], ceil(load))
+    memory = [model.stage_memory(plan, position, edges) for position in range(len(groups))]
+    return PlanCosts(periods, cuts, memory)
+
+
+def in_mode(plan: Plan, mode: ReplicaMode) -> Plan:
+    """The plan with replicas that share micro-batches so."""
+    return replace(plan, stages=tuple(replace(stage, replicas=mode) for stage in plan.stages))

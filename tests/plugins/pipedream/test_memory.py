@@ -8,6 +8,7 @@ import pytest
 from pipebench.costs.rescale import scale_profile
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.formats.clusters import load_cluster
 from pipebench.formats.profiles.files import read_profile
@@ -24,19 +25,21 @@ from tests.shared_data import shared_data
 READINGS: tuple[MemoryReading, ...] = ("p", "decreasing", "released")
 
 
-def every_estimate(problem: Problem, micro_batch: int, reading: MemoryReading) -> Iterator[tuple[int, int]]:
+def every_estimate(
+    problem: Problem, micro_batch: int, reading: MemoryReading, shared: ReplicaMode
+) -> Iterator[tuple[int, int]]:
     """Bottleneck and the largest estimate of a stage, of every partition of an async problem."""
     places, devices = len(problem.profile.graph.operators), problem.cluster.size
-    counts = replica_choices(problem, micro_batch)
+    counts = replica_choices(problem, micro_batch, mode=shared)
     for stages in range(1, min(places, devices) + 1):
         for cuts in combinations(range(1, places), stages - 1):
             groups = [tuple(range(a, b)) for a, b in pairwise((0, *cuts, places))]
             for replicas in product(counts, repeat=stages):
                 if sum(replicas) <= devices:
-                    costed = stage_costs(problem, groups, replicas, micro_batch)
+                    costed = stage_costs(problem, groups, replicas, micro_batch, shared)
                     behind = [sum(replicas[position:]) for position in range(stages)]
                     estimates = []
-                    for position, (_, memory) in enumerate(costed):
+                    for position, memory in enumerate(costed.memory):
                         d = replicas[position]
                         if reading == "released":
                             each = memory.per_micro_batch + weights(problem, groups[position])
@@ -45,7 +48,7 @@ def every_estimate(problem: Problem, micro_batch: int, reading: MemoryReading) -
                             estimates.append(
                                 memory.peak(-(-(devices if reading == "p" else behind[position]) // d))
                             )
-                    yield max(period for period, _ in costed), max(estimates)
+                    yield costed.bottleneck_ns, max(estimates)
 
 
 def weights(problem: Problem, group: tuple[int, ...]) -> int:
@@ -55,13 +58,16 @@ def weights(problem: Problem, group: tuple[int, ...]) -> int:
 
 
 @pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("shared", ["round_robin", "split"])
 @pytest.mark.parametrize("seed", range(10))
-def test_the_search_equals_enumeration_under_every_reading(seed: int, reading: MemoryReading) -> None:
+def test_the_search_equals_enumeration_under_every_reading(
+    seed: int, shared: ReplicaMode, reading: MemoryReading
+) -> None:
     micro_batch = 1 + seed % 3
     problem = random_problem(seed, "async", 2 + seed % 3, micro_batch)
-    plans = list(every_estimate(problem, micro_batch, reading))
+    plans = list(every_estimate(problem, micro_batch, reading, shared))
     order = range(len(problem.profile.graph.operators))
-    costs = IntervalCosts(problem, order, replica_choices(problem, micro_batch))
+    costs = IntervalCosts(problem, order, replica_choices(problem, micro_batch, mode=shared), shared)
     least, most = min(estimate for _, estimate in plans), max(estimate for _, estimate in plans)
     for limit in (least - 1, least, (3 * least + most) // 4, (least + most) // 2, most):
         if limit < 0:

@@ -3,7 +3,9 @@
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import RegimeMode
 from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.partition import IntervalSearch
@@ -12,18 +14,22 @@ from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.pipedream.brute_force import every_plan, random_problem
 
 MODES: tuple[RegimeMode, ...] = ("sync", "async")
+SHARED: tuple[ReplicaMode, ...] = ("round_robin", "split")
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("micro_batch", [1, 3, 4])
 @pytest.mark.parametrize("seed", range(12))
-def test_both_forms_equal_enumeration_at_every_memory_limit(seed: int, micro_batch: int, mode: RegimeMode) -> None:
+def test_both_forms_equal_enumeration_at_every_memory_limit(
+    seed: int, micro_batch: int, shared: ReplicaMode, mode: RegimeMode
+) -> None:
     devices = 2 + seed % 3
-    problem = random_problem(seed, mode, devices, micro_batch)
+    problem = replace(random_problem(seed, mode, devices, micro_batch), mini_batch=(2, 12)[seed % 2] * micro_batch)
     order = range(len(problem.profile.graph.operators))
-    counts = replica_choices(problem, micro_batch)
-    plans = list(every_plan(problem, order, counts, micro_batch))
-    costs = IntervalCosts(problem, order, counts)
+    counts = replica_choices(problem, micro_batch, mode=shared)
+    plans = list(every_plan(problem, order, counts, micro_batch, shared))
+    costs = IntervalCosts(problem, order, counts, shared)
     by_stages = {len(p.ends) for p in plans}
     least, most = min(p.peak_bytes for p in plans), max(p.peak_bytes for p in plans)
     for limit in (least - 1, least, (3 * least + most) // 4, (least + most) // 2, most):
@@ -90,9 +96,12 @@ def test_sync_adds_what_leaves_the_stage() -> None:
     assert found.bottleneck_ns == 40 + 2 * 4
 
 
-def test_async_uses_three_replicas_and_amortises_their_all_reduce() -> None:
-    # 3 samples on 3 replicas: 10 + 20 ns; ring of 30 bytes at 1 byte/ns is 4 steps of 10, over 2 micro-batches.
+@pytest.mark.parametrize("shared", SHARED)
+def test_async_uses_three_replicas_and_amortises_their_all_reduce(shared: ReplicaMode) -> None:
+    # A ring of 30 bytes at 1 byte/ns is 4 steps of 10, over 2 micro-batches. Split: 3 samples on 3 replicas take
+    # 10 + 20 ns. In turn: a replica takes 30 + 60 ns once in 3 micro-batches, with 3 shares of 20 of the ring.
     problem = dag_problem([30], [60], [], cluster(3), weights=[30], mode="async", mini_batch=6, micro_batches=(3,))
-    found, _, _ = IntervalSearch(IntervalCosts(problem, (0,), replica_choices(problem, 3)), 3, 10**15, 3).run("k")
+    costs = IntervalCosts(problem, (0,), replica_choices(problem, 3, mode=shared), shared)
+    found, _, _ = IntervalSearch(costs, 3, 10**15, 3).run("k")
     assert found is not None
     assert (found.replicas, found.bottleneck_ns) == ((3,), 30 + 40 // 2)

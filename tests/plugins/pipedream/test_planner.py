@@ -150,7 +150,7 @@ def test_sequential_execution_orders_the_stages_and_graph_leaves_them_free() -> 
     # Two branches of equal weight that meet in a light operator: four stages at most.
     tensors = [(0, (1,), 0), (1, (4,), 0), (2, (3,), 0), (3, (4,), 0)]
     problem = dag_problem([9, 9, 9, 9, 1], [9, 9, 9, 9, 1], tensors, cluster(4), mini_batch=8)
-    problem = pinned(problem, micro_batch=1)
+    problem = pinned(problem, micro_batch=1, data_parallel=1)
     sequential = run(problem).plan
     graph = run(problem, execution="graph").plan
     assert [s.operators for s in sequential.stages] == [s.operators for s in graph.stages]
@@ -175,7 +175,8 @@ def test_async_stages_of_a_graph_are_a_relayed_chain() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_sizes_beyond_those_profiled_are_shared_by_replicas(mode: RegimeMode) -> None:
-    # A launch of 50 ns a kernel, profiled for one and two samples; 16 samples on 8 devices are two each.
+    # A launch of 50 ns a kernel, profiled for one and two samples; 16 samples on 8 devices are two each. In turn,
+    # a micro-batch is two samples.
     problem = dag_problem([60] * 3, [60] * 3, [(0, (1,), 1), (1, (2,), 1)], cluster(8), mode=mode, mini_batch=32)
     device = problem.profile.costs[0]
     operators = tuple(
@@ -184,7 +185,10 @@ def test_sizes_beyond_those_profiled_are_shared_by_replicas(mode: RegimeMode) ->
     )
     device = msgspec.structs.replace(device, micro_batches=(1, 2), operators=operators)
     problem = msgspec.structs.replace(problem, profile=msgspec.structs.replace(problem.profile, costs=(device,)))
-    result = run(problem)
+    in_turn = run(problem)
+    assert sum(stage.data_parallel for stage in in_turn.plan.stages) == 8
+    assert {stage.micro_batch for stage in in_turn.plan.stages} == {2}
+    result = run(problem, replicas="split")
     assert sum(stage.data_parallel for stage in result.plan.stages) == 8
     assert result.plan.stages[0].micro_batch > 2
     for stage in result.plan.stages:
@@ -195,12 +199,14 @@ def test_sizes_beyond_those_profiled_are_shared_by_replicas(mode: RegimeMode) ->
 
 
 def test_sizes_that_cannot_win_are_left_out() -> None:
-    # The same time at every size: four micro-batches or more cannot beat the mini-batch as one, two might.
+    # The same time at every size: four micro-batches or more cannot beat the mini-batch as one, two might. They do
+    # where two devices take one each.
     on = cluster(2)
     problem = dag_problem([9] * 3, [9] * 3, [(0, (1,), 1)], on, mini_batch=8, micro_batches=(1, 2, 4, 8))
-    called = context(PipeDreamPlannerOptions())
-    assert pipedream(problem, called).plan.stages[0].micro_batch == 8
-    assert called.counters["sizes_left_out"] == 2
+    for replicas, best in (("split", 8), ("round_robin", 4)):
+        called = context(msgspec.convert({"replicas": replicas}, PipeDreamPlannerOptions))
+        assert pipedream(problem, called).plan.stages[0].micro_batch == best
+        assert called.counters["sizes_left_out"] == 2
 
 
 @pytest.mark.parametrize("mode", MODES)

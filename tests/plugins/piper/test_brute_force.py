@@ -94,6 +94,12 @@ def partitions(problem: Problem) -> Iterator[list[list[int]]]:
 
 def stage_seconds(problem: Problem, stage: list[int], ways: tuple[Alternative, ...], d: int) -> float:
     """Seconds of a micro-batch of a stage of d replicas under these choices."""
+    compute = sum((way.forward_s[0] + way.backward_s[0]) / d for way in ways)
+    return compute + besides_compute(problem, stage, ways, d)
+
+
+def besides_compute(problem: Problem, stage: list[int], ways: tuple[Alternative, ...], d: int) -> float:
+    """What Piper adds to the compute of a stage: tensors that cross, and the synchronisation of its weights."""
     graph, batch = problem.profile.graph, problem.mini_batch
     bandwidth = problem.cluster.levels[0].bandwidth_bytes_s
     seconds = 0.0
@@ -105,7 +111,7 @@ def stage_seconds(problem: Problem, stage: list[int], ways: tuple[Alternative, .
                 sent += crossing * sum(reader not in stage for reader in readers)
             elif node in readers and producer not in stage:
                 sent += crossing
-        seconds += (way.forward_s[0] + way.backward_s[0]) / d + sent / d / bandwidth
+        seconds += sent / d / bandwidth
         seconds += 4 * (d - 1) * way.parameter_bytes / d / batch / bandwidth
     return seconds
 

@@ -12,10 +12,9 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem
 from pipebench_piper.planner import plan as piper
-from pipebench_piper.planner import without_deadlock
 from pipebench_piper.plugin import PiperPlannerOptions
 from tests.builders import cluster
-from tests.plugins.piper.test_brute_force import offered_at, partitions, random_problem, stage_seconds
+from tests.plugins.piper.test_brute_force import besides_compute, offered_at, partitions, random_problem
 from tests.plugins.running import context, scheduled
 
 Way = tuple[int, int]
@@ -23,21 +22,19 @@ Way = tuple[int, int]
 
 
 def stages_of(problem: Problem, parts: list[list[int]], ways: tuple[Way, ...]) -> list[Stage]:
-    """Stages without choices, with what Piper keeps in flight: the sum of the degrees from the stage on."""
+    """Stages without choices; each replica keeps what Piper counts: the sum of the degrees from the stage on."""
     names = [operator.name for operator in problem.profile.graph.operators]
-    behind = [sum(d for _, d in ways[at:]) for at in range(len(ways))]
-    sizes = [d for _, d in ways]
-    kept = without_deadlock(sizes, [-(-total // d) * d for total, d in zip(behind, sizes, strict=True)])
     found, first = [], 0
-    for part, (t, d), samples in zip(parts, ways, kept, strict=True):
+    for at, (part, (t, d)) in enumerate(zip(parts, ways, strict=True)):
         found.append(
             Stage(
                 operators=tuple(names[node] for node in part),
                 devices=tuple(range(first, first + t * d)),
                 data_parallel=d,
                 tensor_parallel=t,
-                micro_batch=d,
-                in_flight=min(samples, problem.mini_batch),
+                micro_batch=1,
+                replicas="round_robin",
+                in_flight=min(-(-sum(d for _, d in ways[at:]) // d), problem.mini_batch),
                 choice=tuple(f"{t}a" for _ in part),
             )
         )
@@ -55,7 +52,8 @@ def least_seconds(problem: Problem, model: CostModel, plan: Plan, position: int,
         made = replace(plan, stages=(*plan.stages[:position], chosen, *plan.stages[position + 1 :]))
         peak = model.stage_memory(made, position, edges).peak(stage.in_flight // stage.micro_batch)
         if peak <= problem.cluster.memory_bytes:
-            best = min(best, stage_seconds(problem, part, ways, stage.data_parallel))
+            compute = model.stage_times(chosen).period / chosen.turns / 1e9
+            best = min(best, compute + besides_compute(problem, part, ways, stage.data_parallel))
     return best
 
 

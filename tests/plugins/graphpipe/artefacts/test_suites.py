@@ -63,12 +63,12 @@ def test_counts_of_branches_are_those_of_either_section() -> None:
 def test_search_times_are_of_warm_searches() -> None:
     assert {cell.repeat for cell in SearchTimes().suite(full=False) if "piper" not in cell.planner} == {3, 0}
     assert {cell.planner for cell in SearchTimes().suite(full=False) if not cell.repeat} == {
-        "pipedream[execution=graph]"
+        "pipedream[execution=graph,replicas=split]"
     }
     planners = {cell.planner for cell in SearchTimes().suite(full=False)}
     assert {
-        "pipedream",
-        "pipedream[form=bs]",
+        "pipedream[replicas=split]",
+        "pipedream[form=bs,replicas=split]",
         "graphpipe[variant=paper,memo=false]",
         "piper[memory=piper]",
     } <= planners
@@ -76,7 +76,7 @@ def test_search_times_are_of_warm_searches() -> None:
 
 def test_the_case_study_draws_both_schedules() -> None:
     drawn = [(cell.planner, cell.timeline) for cell in CaseStudy().suite(full=False) if cell.timeline]
-    assert drawn == [("graphpipe[variant=paper]", "GraphPipe paper"), ("pipedream", "PipeDream k")]
+    assert drawn == [("graphpipe[variant=paper]", "GraphPipe paper"), ("pipedream[replicas=split]", "PipeDream k")]
 
 
 def test_files_come_beside_the_models_or_are_refused() -> None:
