@@ -6,6 +6,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from pipebench.algorithms.in_flight import in_flight
+from pipebench.costs.formula import ENDLESS
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
@@ -19,21 +20,22 @@ MOST_TRIES = 16
 def live_micro_batches(problem: Problem, plan: Plan) -> list[int]:
     """Micro-batches that each stage holds under 1F1B: as many as the plan says, else as the in-flight rule.
 
-    Of replicas in turn, those of the replica that holds the most.
+    Of replicas in turn, those of the replica that holds the most. Without a flush there may be more than one
+    mini-batch has: the next one follows at once.
     """
+    at_once = problem.mini_batch // plan.all_pipelines if problem.regime.mode == "sync" else ENDLESS
     kept = in_flight(
         [stage.micro_batch for stage in plan.stages],
         [stage.k for stage in plan.stages],
         stage_edges(problem.profile.graph, plan),
-        problem.mini_batch // plan.all_pipelines,
+        at_once,
         turns=[stage.turns for stage in plan.stages],
     )
-    of_pipeline = problem.mini_batch // plan.all_pipelines
     found = []
     for stage, samples in zip(plan.stages, kept, strict=True):
         each = stage.micro_batch * stage.turns
         wanted = stage.in_flight // stage.micro_batch or -(-samples // each)
-        found.append(min(-(-(of_pipeline // stage.micro_batch) // stage.turns), wanted))
+        found.append(min(-(-(at_once // stage.micro_batch) // stage.turns), wanted))
     return found
 
 

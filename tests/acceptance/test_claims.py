@@ -1,4 +1,4 @@
-"""Ten cells in which a planner's claim, under its own assumptions, is what the simulator finds, within 3 %.
+"""Cells in which a planner's claim, under its own assumptions, is what the simulator finds, within 3 %.
 
 A claim is of the planner's own model: most count the steady state of a pipeline and leave its fill and drain out,
 or take memory for granted. So each cell gives a planner what it assumes: its regime, its scheduler, memory enough.
@@ -40,6 +40,7 @@ CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "madpipe-transformer": ("madpipe", {**QUICK, "regime": "async", "mini_batch": 128}),
     "pipedream-transformer": ("pipedream", {**QUICK, "regime": "async", "mini_batch": 128}),
     "pipedream-resnet50": ("pipedream", {**RESNET, "regime": "async"}),
+    "tarnawski-transformer": ("tarnawski", {**QUICK, "regime": "async", "mini_batch": 128}),
     "tarnawski-bert": ("tarnawski", {**BERT, "regime": "async"}),
     "alpa-inter-language": ("alpa-inter", {**LANGUAGE, **FLUSHED}),
     "rannc-wide": ("rannc", {**WIDE, "regime": "sync", "mini_batch": 64}),
