@@ -12,7 +12,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench_pipedream.planner import plan as pipedream
-from pipebench_pipedream.plugin import PipeDreamPlannerOptions
+from pipebench_pipedream.plugin import PipeDreamPlannerOptions, pipebench_planners
 from tests.builders import chain_problem, cluster
 from tests.plugins.pipedream.shared_problems import shared_problem
 from tests.plugins.running import context, scheduled, services, time_ns
@@ -83,6 +83,13 @@ def test_plans_of_the_released_optimizer_reach_what_it_prints_over_free_links(
     assert [stage.data_parallel for stage in made.stages] == replicas
     assert f"{claimed_s:.6f}" == printed
     assert period_s(problem, made) == pytest.approx(claimed_s, rel=0.03)
+
+
+def test_info_says_what_replicas_mean() -> None:
+    (planner,) = pipebench_planners()
+    assert planner.capabilities.round_robin
+    assert planner.default_scheduler == {"sync": "1f1b", "async": "1f1b-rr"}
+    assert any("take whole micro-batches in turn" in each for each in planner.deviations)
 
 
 @pytest.mark.parametrize("cost", ["paper", "released"])

@@ -9,7 +9,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.result import PlanResult
 from pipebench_piper.planner import plan
-from pipebench_piper.plugin import PiperPlannerOptions
+from pipebench_piper.plugin import PiperPlannerOptions, pipebench_planners
 from tests.builders import chain_problem, cluster
 from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published
 from tests.plugins.running import context, scheduled, time_ns
@@ -33,6 +33,12 @@ def test_replicas_take_whole_micro_batches_in_turn() -> None:
     assert {stage.micro_batch for stage in made.stages} == {1}
     assert [stage.in_flight for stage in made.stages] == [9, 2, 1]
     assert check_schedule(problem, made, scheduled(problem, made)).status == "valid"
+
+
+def test_info_says_what_replicas_mean() -> None:
+    (planner,) = pipebench_planners()
+    assert planner.capabilities.round_robin
+    assert any(each.startswith("replicas take whole micro-batches in turn") for each in planner.deviations)
 
 
 def test_where_memory_is_short_stages_keep_what_piper_counts() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pipebench.check import check_plan, check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.plan import Plan, ReplicaMode, Stage
 from pipebench.domain.problem import Pins, Problem
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperPlannerOptions
@@ -129,13 +129,17 @@ def test_what_the_released_count_leaves_out_decides() -> None:
     assert lacking > 5
 
 
+@pytest.mark.parametrize("replicas", ["round_robin", "split"])
 @pytest.mark.parametrize("seed", range(30))
-def test_plans_of_a_pinned_micro_batch_fit(seed: int) -> None:
+def test_plans_of_a_pinned_micro_batch_fit(seed: int, replicas: ReplicaMode) -> None:
     given = random_problem(seed)
     problem = replace(given, pins=Pins(micro_batch=2 if given.mini_batch % 2 == 0 else 1))
     try:
-        found = piper(problem, context(PiperPlannerOptions()))
+        found = piper(problem, context(PiperPlannerOptions(replicas=replicas)))
     except InfeasibleProblem:
         return
+    assert found.plan.takes_turns == (
+        replicas == "round_robin" and any(stage.data_parallel > 1 for stage in found.plan.stages)
+    )
     verdict = check_schedule(problem, found.plan, scheduled(problem, found.plan))
     assert (verdict.status, verdict.witness) == ("valid", None)
