@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import lcm
 
+from pipebench.defaults import ONE_F_ONE_B, ROUND_ROBIN
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -71,7 +72,7 @@ def refuse_turns(plan: Plan, who: str) -> None:
             raise UnsupportedProblem(
                 f"{who} takes replicas that share each micro-batch; the {stage.turns} of stage {position} take "
                 "micro-batches in turn",
-                "use the schedulers gpipe and 1f1b (sync) or 1f1b-rr (async), or a plan of another planner",
+                f"use the scheduler {ONE_F_ONE_B} (sync) or {ROUND_ROBIN} (async), or a plan of another planner",
             )
 
 

@@ -250,7 +250,7 @@ def test_out_keeps_rows_and_plans(pipebench: CommandLine, tmp_path: Path) -> Non
 def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     profile = shared_data("pipedream/resnet50.txt")
     planners = "data-parallel,uniform,contiguous-exact,pipedream,madpipe,graphpipe"
-    options = ("--devices", "4", "--memory", "12GB", "--bandwidth", "12GB/s")
+    options = ("--devices", "4", "--memory", "16GB", "--bandwidth", "12GB/s")
     done = pipebench("compare", "--planners", planners, "--profile", str(profile), *options, "--json")
     rows = {row["planner"]: row for row in rows_of(done.out)}
     assert set(rows) == set(planners.split(","))
