@@ -100,7 +100,7 @@ class Stage(Value, frozen=True, kw_only=True):
         if self.turns == 1:
             return (self.devices,)
         each = self.tensor_parallel
-        return tuple(self.devices[first : first + each] for first in range(0, each * self.turns, each))
+        return tuple(self.devices[first : first + each] for first in range(0, len(self.devices), each))
 
 
 class Plan(Value, frozen=True, kw_only=True):
