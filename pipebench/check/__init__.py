@@ -1,6 +1,7 @@
 """The judge: is a plan, schedule or trace valid? A verdict and a smallest witness, from code no planner owns."""
 
-from pipebench.check.plan import check_pins, check_plan
+from pipebench.check.pins import check_pins
+from pipebench.check.plan import check_plan
 from pipebench.check.refusal import require_ordered, require_valid_plan
 from pipebench.check.schedule import check_schedule
 from pipebench.check.trace import check_trace

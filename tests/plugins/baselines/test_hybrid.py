@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.check import check_schedule
-from pipebench.check.plan import check_pins
+from pipebench.check.pins import check_pins
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.profile import Alternative

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipebench.check import check_schedule
-from pipebench.check.plan import check_pins
+from pipebench.check.pins import check_pins
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph

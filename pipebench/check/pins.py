@@ -1,0 +1,55 @@
+"""Whether a plan honours the pins of its problem."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.domain.verdict import Verdict, Witness
+
+
+def check_pins(problem: Problem, plan: Plan) -> Verdict:
+    """The verdict on the pins of a plan that `check_plan` found valid; rule `shape`.
+
+    tensor_parallel, micro_batch: of every stage.
+    data_parallel: replicas of every stage, in all pipelines and copies.
+    pipeline: number of device sets of each pipeline.
+    virtual_stages: stages of a pipeline on each set.
+    recompute: of every stage, or of all its operators by their alternatives.
+    """
+    pins = problem.pins
+    for position, stage in enumerate(plan.stages):
+        sets = Counter(plan.stages[other].devices for other in plan.pipeline_of(position))
+        if pins.pipeline is not None and len(sets) != pins.pipeline:
+            return _shape_verdict(
+                f"pipeline is pinned to {pins.pipeline}, the plan has {len(sets)} device sets", None
+            )
+        for name, pinned, found in _of_stage(problem, plan, stage, sets[stage.devices]):
+            if pinned is not None and pinned != found:
+                return _shape_verdict(f"{name} is pinned to {pinned}, stage {position} has {found}", position)
+    return Verdict(status="valid")
+
+
+def _of_stage(problem: Problem, plan: Plan, stage: Stage, sharers: int) -> Iterator[tuple[str, object, object]]:
+    pins = problem.pins
+    yield "tensor_parallel", pins.tensor_parallel, stage.tensor_parallel
+    yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.all_pipelines
+    yield "micro_batch", pins.micro_batch, stage.micro_batch
+    yield "virtual_stages", pins.virtual_stages, sharers
+    yield "recompute", pins.recompute, _recompute(problem, stage)
+
+
+def _recompute(problem: Problem, stage: Stage) -> str:
+    costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+    index = problem.profile.graph.index
+    again = [
+        identifier != "" and costs[index[name]].alternative(identifier).recompute
+        for name, identifier in zip(stage.operators, stage.choice, strict=False)
+    ]
+    if stage.recompute == "stage" or (again and all(again)):
+        return "stage"
+    return "part" if any(again) else "none"
+
+
+def _shape_verdict(message: str, stage: int | None) -> Verdict:
+    return Verdict(status="invalid", witness=Witness(rule="shape", message=message, stage=stage))
