@@ -15,7 +15,7 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.domain.topology import topological_order
 
@@ -229,26 +229,30 @@ def one_f_one_b_star(model: CostModel, plan: Plan) -> PeriodicSchedule:
     limits = [memory_limits(model.problem, plan.stages[stage].devices) for stage in chain.order]
     for choice in (0, -1):
         live = [
-            _most_live(plan, stage, memory[place], limits[place][choice])
+            most_live(plan.stages[stage], memory[place], limits[place][choice])
             for place, stage in enumerate(chain.order)
         ]
         period = int(minimal_period(chain.forward + chain.backward, np.array(live, np.int64)))
         if period > 0:
             return _pattern(chain, period)
     place = next(place for place, most in enumerate(live) if most < 1)
-    needed, has = memory[place].peak(1), limits[place][-1]
-    raise InfeasibleProblem(
-        f"stage {chain.order[place]} needs {needed} bytes on each device with one micro-batch in flight, "
-        f"its devices have {has}: {needed - has} too many",
+    raise too_large(chain.order[place], memory[place], limits[place][-1])
+
+
+def most_live(stage: Stage, memory: StageMemory, limit: int) -> int:
+    """Micro-batches that a stage may have in flight within `limit` bytes; below 1: it does not fit."""
+    most = max(1, stage.in_flight // stage.micro_batch) if stage.in_flight else ENDLESS
+    return min(most, memory.most_live(limit))
+
+
+def too_large(position: int, memory: StageMemory, limit: int) -> InfeasibleProblem:
+    """The error that names a stage that does not fit with one micro-batch in flight."""
+    needed = memory.peak(1)
+    return InfeasibleProblem(
+        f"stage {position} needs {needed} bytes on each device with one micro-batch in flight, "
+        f"its devices have {limit}: {needed - limit} too many",
         "cut it into smaller stages, or use a smaller micro-batch",
     )
-
-
-def _most_live(plan: Plan, stage: int, memory: StageMemory, limit: int) -> int:
-    """Micro-batches that the stage may have in flight within `limit` bytes; below 1: it does not fit."""
-    described = plan.stages[stage]
-    most = max(1, described.in_flight // described.micro_batch) if described.in_flight else ENDLESS
-    return min(most, memory.most_live(limit))
 
 
 def _pattern(chain: StageChain, period: int) -> PeriodicSchedule:

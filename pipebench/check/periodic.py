@@ -232,7 +232,7 @@ def link_between(
     turn: a micro-batch, which says between which replicas in turn it goes; None: between all, in their turns.
     """
     sender, receiver = (
-        stage.devices if turn is None else stage.device_sets[turn % stage.turns]
+        stage.devices if turn is None else stage.devices_of(turn)
         for stage in (plan.stages[source], plan.stages[target])
     )
     return (sender, receiver) if mode == "full" or sender <= receiver else (receiver, sender)

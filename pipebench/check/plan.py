@@ -1,12 +1,12 @@
 """Whether a plan is valid before its tasks are ordered: coverage, sizes, choices, devices, routing, pins."""
 
 from collections.abc import Callable
-from math import lcm, prod
+from math import prod
 
 from pipebench.check.structure import cyclic_stages, data_edges, leaves_and_returns
 from pipebench.costs.messages import messages
-from pipebench.costs.placement import MOST_TURNS, devices_of_copies
-from pipebench.domain.errors import InvalidValue
+from pipebench.costs.placement import devices_of_copies, turns_between
+from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import pipelines_of_kind, sets_listed, sets_of_stages
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -350,12 +350,10 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
             if unsaid:
                 return f"stage {position} splits dims of its operators, but {unsaid}"
     for source, target in _exchanging(problem, plan) if plan.takes_turns else ():
-        repeats = lcm(plan.stages[source].turns, plan.stages[target].turns)
-        if repeats > MOST_TURNS:
-            return (
-                f"the replicas in turn of stages {source} and {target} meet again after {repeats} micro-batches, "
-                f"at most {MOST_TURNS} are computed"
-            )
+        try:
+            turns_between(plan.stages[source], plan.stages[target])
+        except UnsupportedProblem as error:
+            return error.message
     return ""
 
 

@@ -92,7 +92,7 @@ def _ports(
     model: CostModel, plan: Plan, message: Message, backward: bool, turn: int
 ) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    upper, lower = (stage.device_sets[turn % stage.turns] for stage in (source, target))
+    upper, lower = (stage.devices_of(turn) for stage in (source, target))
     both = (*upper, *lower)
     levels = model.problem.cluster.levels
     outermost = model.problem.cluster.level_spanning(min(both), max(both))

@@ -270,7 +270,7 @@ class CostModel:
         source, target = plan.stages[message.source], plan.stages[message.target]
         if in_place(source, target):
             return 0
-        ends = [stage.device_sets[turn % stage.turns] for stage in (source, target)]
+        ends = [stage.devices_of(turn) for stage in (source, target)]
         level = level_between(self.problem.cluster, *ends)
         sent = (
             self.gradient_bytes(message.tensor, target.micro_batch)

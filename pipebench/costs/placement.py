@@ -60,20 +60,14 @@ def lanes_of(plan: Plan) -> tuple[list[tuple[int, ...]], list[int]]:
 
     Raises InvalidValue as `lanes_in_turn`, UnsupportedProblem where replicas take micro-batches in turn.
     """
-    refuse_turns(plan, "This")
-    sets, of_stage = lanes_in_turn(plan)
-    return sets, [lanes[0] for lanes in of_stage]
-
-
-def refuse_turns(plan: Plan, who: str) -> None:
-    """Raise UnsupportedProblem where replicas take micro-batches in turn. who: begins the sentence."""
     for position, stage in enumerate(plan.stages):
         if stage.turns > 1:
             raise UnsupportedProblem(
-                f"{who} takes replicas that share each micro-batch; the {stage.turns} of stage {position} take "
-                "micro-batches in turn",
+                f"the {stage.turns} replicas of stage {position} take micro-batches in turn; here they share each",
                 f"use the scheduler {ONE_F_ONE_B} (sync) or {ROUND_ROBIN} (async), or a plan of another planner",
             )
+    sets, of_stage = lanes_in_turn(plan)
+    return sets, [lanes[0] for lanes in of_stage]
 
 
 def in_place(one: Stage, other: Stage) -> bool:

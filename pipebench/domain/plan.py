@@ -102,6 +102,10 @@ class Stage(Value, frozen=True, kw_only=True):
         each = self.tensor_parallel
         return tuple(self.devices[first : first + each] for first in range(0, len(self.devices), each))
 
+    def devices_of(self, micro_batch: int) -> tuple[int, ...]:
+        """The devices that run a micro-batch, by its number."""
+        return self.device_sets[micro_batch % self.turns]
+
 
 class Plan(Value, frozen=True, kw_only=True):
     """Stages, extra precedences, placement, pipelines, copies.

@@ -107,7 +107,7 @@ def pattern_of(problem: Problem, plan: Plan, schedule: PeriodicSchedule) -> Peri
 
 
 def _devices(plan: Plan, stage: int, micro_batch: int) -> tuple[int, ...]:
-    return tuple(sorted(plan.stages[stage].device_sets[micro_batch % plan.stages[stage].turns]))
+    return tuple(sorted(plan.stages[stage].devices_of(micro_batch)))
 
 
 def device_names(devices: tuple[int, ...]) -> str:

@@ -119,7 +119,7 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
     return FiniteSchedule(
         lanes=tuple(
             Lane(
-                devices=_set_of(plan, *listed[0][1:]),
+                devices=plan.stages[listed[0][1]].devices_of(listed[0][2]),
                 stage=tuple(stage for _, stage, _ in listed),
                 micro_batch=tuple(batch for _, _, batch in listed),
                 kinds="".join(kind for kind, _, _ in listed),
@@ -128,10 +128,6 @@ def in_order(problem: Problem, plan: Plan) -> FiniteSchedule:
             if listed
         )
     )
-
-
-def _set_of(plan: Plan, stage: int, micro_batch: int) -> tuple[int, ...]:
-    return plan.stages[stage].device_sets[micro_batch % plan.stages[stage].turns]
 
 
 def in_pairs(problem: Problem, plan: Plan) -> FiniteSchedule:

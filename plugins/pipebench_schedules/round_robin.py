@@ -4,15 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipebench.algorithms.one_f_one_b_star import Run, Send, placed_schedule
+from pipebench.algorithms.one_f_one_b_star import Run, Send, most_live, placed_schedule, too_large
 from pipebench.algorithms.planning import memory_limits
 from pipebench.check.memory import live_at
 from pipebench.check.periodic import hop_times, link_between
-from pipebench.costs.formula import Formula, StageMemory
+from pipebench.costs.formula import Formula
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import turns_between
-from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
@@ -95,7 +95,8 @@ class _Builder:
             if all(memory.most_live(limit) >= 1 for memory, limit in zip(self._memory, limits, strict=True)):
                 break
         else:
-            self._refuse()
+            position = next(p for p, memory in enumerate(self._memory) if memory.most_live(limits[p]) < 1)
+            raise too_large(position, self._memory[position], limits[position])
         refused, period = 0, self._least()
         while not self._fits(found := self._pattern(period), limits):
             context.count("periods")
@@ -108,16 +109,6 @@ class _Builder:
             else:
                 refused = middle
         return found
-
-    def _refuse(self) -> None:
-        for position, (memory, limits) in enumerate(zip(self._memory, self._limits, strict=True)):
-            needed = memory.peak(1)
-            if needed > limits[-1]:
-                raise InfeasibleProblem(
-                    f"stage {position} needs {needed} bytes on each device with one micro-batch in flight, its "
-                    f"devices have {limits[-1]}: {needed - limits[-1]} too many",
-                    "cut it into smaller stages, or use a smaller micro-batch",
-                )
 
     def _least(self) -> int:
         """The load of the busiest device or link, in ns for each micro-batch."""
@@ -175,7 +166,7 @@ class _Builder:
     def _fits(self, made: _Pattern, limits: list[int]) -> bool:
         starts = {(stage, kind): start for stage, kind, start in made.runs}
         return all(
-            self._live(made.period, position, starts) <= self._most(position, memory, limit)
+            self._live(made.period, position, starts) <= most_live(self._plan.stages[position], memory, limit)
             for position, (memory, limit) in enumerate(zip(self._memory, limits, strict=True))
         )
 
@@ -183,7 +174,3 @@ class _Builder:
         """Micro-batches that one replica keeps in flight."""
         first, end = starts[position, FORWARD], starts[position, BACKWARD] + self._times[position].backward
         return max(1, live_at(first, end, first, period * self._plan.stages[position].turns))
-
-    def _most(self, position: int, memory: StageMemory, limit: int) -> int:
-        stage, most = self._plan.stages[position], memory.most_live(limit)
-        return min(most, max(1, stage.in_flight // stage.micro_batch)) if stage.in_flight else most

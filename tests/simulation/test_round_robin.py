@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pipebench.check import check_plan, check_schedule, check_trace
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import LinkLevel, LinkMode
-from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
@@ -229,3 +229,9 @@ def test_sizes_of_stages_that_exchange_tensors_are_equal() -> None:
     verdict = check_plan(problem, mixed)
     assert verdict.witness is not None
     assert "the sizes must be equal" in verdict.witness.message
+
+
+def test_a_stage_that_does_not_fit_is_named() -> None:
+    problem = chain_problem([3, 1], [3, 1], cluster(3, memory=9), activations=[10, 0, 0], mini_batch=8)
+    with pytest.raises(InfeasibleProblem, match="stage 0 needs 10 bytes .* 1 too many"):
+        pattern(problem, in_turn(stages_plan([[0], [1]], replicas=[2, 1])))
