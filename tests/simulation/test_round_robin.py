@@ -13,7 +13,7 @@ from pipebench.check import check_plan, check_schedule, check_trace
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
@@ -233,5 +233,42 @@ def test_sizes_of_stages_that_exchange_tensors_are_equal() -> None:
 
 def test_a_stage_that_does_not_fit_is_named() -> None:
     problem = chain_problem([3, 1], [3, 1], cluster(3, memory=9), activations=[10, 0, 0], mini_batch=8)
-    with pytest.raises(InfeasibleProblem, match="stage 0 needs 10 bytes .* 1 too many"):
+    with pytest.raises(InfeasibleProblem, match=r"stage 0 needs 10 bytes .* 1 too many"):
         pattern(problem, in_turn(stages_plan([[0], [1]], replicas=[2, 1])))
+
+
+def test_the_bubble_counts_each_replica_in_its_turns() -> None:
+    """Two replicas of 6 ns every 6 ns, and one stage of 2 ns every 3 ns."""
+    problem = chain_problem([3, 1], [3, 1], cluster(3), mini_batch=8)
+    plan = in_turn(stages_plan([[0], [1]], replicas=[2, 1]))
+    trace = simulate(problem, plan, pattern(problem, plan))
+    assert trace.period_ns == 3
+    assert metrics(problem, plan, trace).bubble == pytest.approx(1 / 9)
+
+
+def test_what_a_stage_declares_in_flight_is_that_of_one_replica() -> None:
+    """At a period of 3 ns each of two replicas keeps two micro-batches, 0 to 12 ns every 6 ns."""
+    problem = chain_problem([3, 1], [3, 1], cluster(3), mini_batch=8)
+    plan = in_turn(stages_plan([[0], [1]], replicas=[2, 1]))
+    made = pattern(problem, plan)
+    for declared, status in ((2, "valid"), (1, "invalid")):
+        stage = replace(plan.stages[0], in_flight=declared)
+        said = replace(plan, stages=(stage, plan.stages[1]))
+        assert check_schedule(problem, said, made).status == status
+
+
+def test_the_slow_link_of_one_replica_sets_the_pace() -> None:
+    """Replica 0 is beside the next stage, replica 1 in another node: 44 ns there and back for every second one."""
+    far = LinkLevel(name="net", group=4, bandwidth_bytes_s=1e9)
+    on = replace(
+        cluster(4, link_mode="full"), levels=(LinkLevel(name="node", group=2, bandwidth_bytes_s=4e9), far)
+    )
+    problem = chain_problem([1, 1], [1, 1], on, activations=[0, 20, 0], mini_batch=8)
+    first = Stage(
+        operators=("op0",), devices=(2, 1), data_parallel=2, micro_batch=1, replicas="round_robin", in_flight=1
+    )
+    plan = Plan(stages=(first, Stage(operators=("op1",), devices=(3,), micro_batch=1)))
+    made = pattern(problem, plan)
+    trace = simulate(problem, plan, made)
+    ends = ends_by_rule(problem, plan, made, 60)
+    assert trace.period_ns == 22 == (ends[59] - ends[39]) // 20
