@@ -23,6 +23,8 @@ class Ways:
 
     operator: position in the graph.
     devices: devices that one replica takes.
+    plain_backward_s, weight_gradient_s: of the operator's plain way; an alternative has the same share of its
+    backward.
     parameter_bytes: the operator's own weights on each device.
     fixed_bytes, saved_bytes (for a sample), workspace_bytes: on each device.
     """
@@ -37,6 +39,8 @@ class Ways:
     workspace_bytes: IntArray
     forward_s: FloatArray
     backward_s: FloatArray
+    plain_backward_s: FloatArray
+    weight_gradient_s: FloatArray
 
     def forward_ns(self, samples: int) -> IntArray:
         """Forward of one micro-batch with `samples` on each device, rounded as the costs are."""
@@ -45,6 +49,20 @@ class Ways:
     def run_ns(self, samples: int) -> IntArray:
         """Forward plus backward of one micro-batch."""
         return self.forward_ns(samples) + nanoseconds(seconds_at(self.sizes, self.backward_s, samples))
+
+    def crossing_ns(self, samples: int) -> IntArray:
+        """At most what a sample waits for on its way through the operator and back: forward and input gradient.
+
+        A backward may be split (zero bubble): then only its input gradient goes upstream, and the weight gradient
+        runs when the lane has time.
+        """
+        backward = nanoseconds(seconds_at(self.sizes, self.backward_s, samples))
+        weight = nanoseconds(seconds_at(self.sizes, self.weight_gradient_s, samples))
+        plain = np.maximum(nanoseconds(seconds_at(self.sizes, self.plain_backward_s, samples)), 1)
+        shared = np.ceil(backward * (weight / plain)).astype(np.int64) + 1  # rounded half-even by the cost model
+        later = np.minimum(backward, np.where(self.plain, weight, np.where(weight > 0, shared, 0)))
+        crossing: IntArray = self.forward_ns(samples) + backward - later
+        return crossing
 
     def least(self, values: IntArray, operators: int) -> IntArray:
         """For each operator the smallest value among its ways, shape (operators,)."""
@@ -70,6 +88,8 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
     graph = problem.profile.graph
     own = [sum(graph.parameter_bytes[name] for name in set(operator.parameters)) for operator in graph.operators]
     timed = [operator if alternative is None else alternative for _, operator, alternative in rows]
+    plain = [operator for _, operator, _ in rows]
+    none = (0.0,) * len(costs.micro_batches)
     return Ways(
         sizes=costs.micro_batches,
         operator=np.array([position for position, _, _ in rows], dtype=np.int64),
@@ -81,6 +101,10 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
         workspace_bytes=np.array([operator.workspace_bytes for _, operator, _ in rows], dtype=np.int64),
         forward_s=np.array([t.forward_s for t in timed], dtype=np.float64),
         backward_s=np.array([t.backward_s for t in timed], dtype=np.float64),
+        plain_backward_s=np.array([operator.backward_s for _, operator, _ in rows], dtype=np.float64),
+        weight_gradient_s=np.array(
+            [operator.weight_gradient_s or none for _, operator, _ in rows], dtype=np.float64
+        ),
     )
 
 
@@ -275,18 +299,33 @@ def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
     return smallest
 
 
-def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntArray:
+def crossing_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False) -> IntArray:
+    """The least ns of the forward and the input gradient of one micro-batch, of each row.
+
+    split: on one device of operators that may be split. A part of a backward and one of its weight gradient are
+    rounded up each, so an input gradient may be almost 1 ns less than its share.
+    """
+    whole = rows.crossing_ns(cut.samples)
+    if not split:
+        return whole
+    rounding = whole < rows.run_ns(cut.samples)
+    return np.maximum(least_part(problem, rows, cut, whole) - rounding, 0)
+
+
+def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False, *, crossing: bool = False) -> IntArray:
     """The least ns of one micro-batch that each row adds to its lane, forward and backward.
 
-    split: on one device of operators that may be split (see `splits`).
+    split: on one device of operators that may be split (see `splits`). crossing: without the weight gradient.
 
     Where lanes run a forward and a backward at once (Problem.overlap o), less is added. Proof. A forward is in one
     pair at most, which hides at most o x its own time, and 1/2 ns by rounding. So a micro-batch adds at least the
     sum over its stage's operators of backward + (1 - o) forward, less 1/2. Rounded down with 1 ns taken off, and
     not below zero, the operators together give at most that: the first that is above zero takes off the 1/2.
     """
-    whole = rows.run_ns(cut.samples)
+    whole = rows.crossing_ns(cut.samples) if crossing else rows.run_ns(cut.samples)
     if not problem.overlap:
+        if crossing:
+            return crossing_ns(problem, rows, cut, split)
         return least_part(problem, rows, cut, whole) if split else whole
     parts = most_parts(problem, cut) if split else 1
     exposed = (whole - problem.overlap * rows.forward_ns(cut.samples)) / parts

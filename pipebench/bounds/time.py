@@ -9,6 +9,7 @@ from pipebench.bounds.operators import (
     Cut,
     Ways,
     busy_ns,
+    crossing_ns,
     devices_of_a_plan,
     every_stage_ns,
     freely_split,
@@ -110,19 +111,24 @@ def operator_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
 def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
     """The longest path, with all micro-batches of one operator on it: the bound and that operator. Sync only.
 
-    Proof. Let o be an operator, u_1, …, u_k a path to it, f(u) the least forward and w(u) the least forward
-    plus backward time of one micro-batch. Those u_i in o's stage add runs x time >= w to the stage's work.
-    The others stand in earlier stages of the same pipeline (C1): the first forward of o's lane waits for a
-    forward of each of them on a sample that it covers, one after the other, and after its last backward come both
-    its update and, one after the other, a backward of each of them, behind which the first of their stages runs
-    what every stage runs for its update, C. Between these lie runs x time of o. Hence T >= runs x time of o +
-    the larger of f(u_1) + … + f(u_k) + update of o and w(u_1) + … + w(u_k) + C, for the cut that o's stage
-    has, so at least the minimum over cuts.
+    Proof. Let o be an operator and u_1, …, u_k a path to it. Of one micro-batch let f(u) be the least forward,
+    c(u) the least forward plus input gradient, w(u) the least forward plus backward: a backward may be split,
+    then the input gradient alone goes upstream and the weight gradient runs when its lane has time. The first
+    forward of o's lane waits for a forward of each u_i in an earlier stage of the same pipeline (C1), on a sample
+    that it covers, one after the other; those u_i that are in o's stage add to the stage's work instead, which
+    is more. From there:
+    - o's lane has all forwards and backwards of o before it, and its update:
+      T >= f(u_1) + … + f(u_k) + runs x time of o + update of o.
+    - Between the first forward and the last input gradient of o's lane lie all its forwards and input gradients.
+      Then come, one after the other, an input gradient of each u_i, behind the last of which its lane runs what is
+      left of that backward, and what every stage runs for its update, C:
+      T >= w(u_1) + c(u_2) + … + c(u_k) + runs x (forward and input gradient) of o + C.
+    Both for the cut that o's stage has, so at least the minimum over cuts of the larger of them.
 
-    In the same way one sample goes down every path and back up: T >= the sum of w along it + C.
+    In the same way one sample goes down every path and back up: T >= w(u_1) + c(u_2) + … + c(o) + C.
 
     In a pair a forward still takes its time before the next operator starts, but it adds less to its lane: the
-    least of both stands for those u_i that may be in o's stage.
+    least of both stands for those u_i that may be in o's stage. split: an operator may be cut into parts.
     """
     graph = problem.profile.graph
     every = every_stage_ns(problem)
@@ -131,26 +137,35 @@ def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
         return least_part(problem, rows, cut, whole) if split else whole
 
     once = least(problem, lambda rows, cut: part(rows, cut, rows.run_ns(cut.samples)))
+    crossing = least(problem, lambda rows, cut: crossing_ns(problem, rows, cut, split))
     forward = least(problem, lambda rows, cut: part(rows, cut, rows.forward_ns(cut.samples)))
-    busy = least(problem, lambda rows, cut: busy_ns(problem, rows, cut, split)) if problem.overlap else once
-    above, above_forward = before_each(graph, busy), before_each(graph, np.minimum(forward, busy))
+    busy, busy_crossing = once, crossing
+    if problem.overlap:
+        busy = least(problem, lambda rows, cut: busy_ns(problem, rows, cut, split))
+        busy_crossing = least(problem, lambda rows, cut: busy_ns(problem, rows, cut, split, crossing=True))
+    above = before_each(graph, np.minimum(busy_crossing, busy), first=busy)
+    above_forward = before_each(graph, np.minimum(forward, busy))
 
     def through_ns(rows: Ways, cut: Cut) -> IntArray:
         computed = cut.busiest_ns(problem, busy_ns(problem, rows, cut, split))
+        crossed = cut.busiest_ns(problem, busy_ns(problem, rows, cut, split, crossing=True))
         update = every if split else update_ns(problem, rows, cut)
-        first = above[rows.operator] + every
-        through: IntArray = computed + np.maximum(first, above_forward[rows.operator] + update)
+        back = above[rows.operator] + crossed + every
+        through: IntArray = np.maximum(above_forward[rows.operator] + computed + update, back)
         return through
 
-    longest = np.maximum(least(problem, through_ns), before_each(graph, once) + once + every)
+    longest = np.maximum(least(problem, through_ns), before_each(graph, crossing, first=once) + crossing + every)
     return int(longest.max()), int(longest.argmax())
 
 
-def before_each(graph: OperatorGraph, lengths: IntArray) -> IntArray:
-    """For each operator the longest sum of lengths along a path to it, itself left out."""
+def before_each(graph: OperatorGraph, lengths: IntArray, first: IntArray | None = None) -> IntArray:
+    """For each operator the longest sum of lengths along a path to it, itself left out.
+
+    first: lengths of an operator that is the first of its path; not less than its others.
+    """
     above = [0] * len(lengths)
-    each = lengths.tolist()
+    each, alone = lengths.tolist(), (lengths if first is None else first).tolist()
     for operator in graph.topological:
         for before in graph.predecessors[operator]:
-            above[operator] = max(above[operator], above[before] + each[before])
+            above[operator] = max(above[operator], above[before] + each[before], alone[before])
     return np.array(above, dtype=np.int64)

@@ -14,6 +14,8 @@ MOST_TABLE_LINES = 1_000_000
 LARGEST_TOML_BYTES = 2 * MIB
 LARGEST_CONFIG_BYTES = MIB
 """Of a model's config.json."""
+MOST_LAYERS = 2_000
+"""Of a model that a config.json describes: each becomes some ten operators."""
 LARGEST_LAYOUT_BYTES = MIB
 """Of a layout of another framework."""
 MOST_SCHEDULE_CELLS, MOST_SCHEDULE_RANKS = 1_000_000, 2**16

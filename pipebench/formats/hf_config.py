@@ -6,7 +6,7 @@ import msgspec
 
 from pipebench.documents.decoding import MALFORMED, bounded_json, require_unique_keys
 from pipebench.domain.errors import PipebenchError, nearest
-from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_UNTYPED_ELEMENTS
+from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LAYERS, MOST_UNTYPED_ELEMENTS
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
@@ -80,7 +80,7 @@ class _ConfigReader:
         dropout = self._said.get("resid_pdrop" if gpt2 else "hidden_dropout_prob", 0.1 if learned else 0.0)
         options: dict[str, Any] = {
             "architecture": self._architecture,
-            "layers": self._count("n_layer" if gpt2 else "num_hidden_layers"),
+            "layers": self._count("n_layer" if gpt2 else "num_hidden_layers", most=MOST_LAYERS),
             "hidden": hidden,
             "heads": heads,
             "kv_heads": self._count("num_key_value_heads", heads),
@@ -104,13 +104,14 @@ class _ConfigReader:
         kind = self._said.get("torch_dtype", self._said.get("dtype"))
         return PRECISIONS.get(kind) if isinstance(kind, str) else None
 
-    def _count(self, key: str, default: int | None = None) -> int:
-        """A whole number of at least 1; null and a missing key are the default."""
+    def _count(self, key: str, default: int | None = None, most: int = MOST_COUNT) -> int:
+        """A whole number from 1 to `most`; null and a missing key are the default."""
         value = self._said.get(key)
         if value is None:
             if default is None:
                 raise PipebenchError(f"{self._path}: the key {key!r} is missing")
             return default
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_COUNT:
-            raise PipebenchError(f"{self._path}: {key} is {repr(value)[:40]}, it must be a whole number from 1")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            allowed = f"it must be a whole number from 1 to {most}"
+            raise PipebenchError(f"{self._path}: {key} is {repr(value)[:40]}, {allowed}")
         return value

@@ -16,7 +16,7 @@ from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import chain_problem, cluster
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(problems(), st.sampled_from(WORLDS), st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_no_plan_is_below_the_bounds_of_its_world(
     problem: Problem, world: str, state_bytes: int, live_bytes: int, update_ns: int

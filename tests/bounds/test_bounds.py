@@ -15,7 +15,7 @@ from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import chain_problem, cluster, dag_problem
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(problems())
 def test_no_plan_is_below_the_bounds(problem: Problem) -> None:
     model = CostModel(problem)

@@ -37,7 +37,7 @@ def splitting(problem: Problem) -> Problem:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(problems(), st.randoms(use_true_random=False))
 def test_no_plan_with_splits_is_below_the_bounds_over_splits(problem: Problem, random: Random) -> None:
     try:

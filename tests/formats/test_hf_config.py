@@ -63,6 +63,7 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"num_hidden_layers": 2001}, "num_hidden_layers is 2001, it must be a whole number from 1 to 2000"),
         ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, mistral, mixtral"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
         ({"model_type": None}, "no model_type"),

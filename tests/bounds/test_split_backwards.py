@@ -1,0 +1,64 @@
+"""Backwards that are split: the weight gradient of one stage runs while another computes input gradients."""
+
+from itertools import islice
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pipebench.bench.services import HostServices
+from pipebench.bounds import time_bound
+from pipebench.domain.errors import InfeasibleProblem, PipebenchError
+from pipebench.domain.problem import Problem
+from pipebench.hooks.manager import Host
+from pipebench.simulation.simulate import simulate
+from tests.bounds.drawn_problems import problems
+from tests.bounds.every_plan import plans
+from tests.builders import chain_problem, cluster, stages_plan
+
+SERVICES = HostServices(Host())
+
+
+def with_weight_gradients(problem: Problem, shares: list[float]) -> Problem:
+    """The problem with that share of each operator's backward measured apart."""
+    (costs,) = problem.profile.costs
+    operators = tuple(
+        replace(each, weight_gradient_s=tuple(share * time_s for time_s in each.backward_s))
+        for each, share in zip(costs.operators, shares, strict=False)
+    )
+    return replace(problem, profile=replace(problem.profile, costs=(replace(costs, operators=operators),)))
+
+
+@pytest.mark.parametrize(("share", "least_ns"), [(0.0, 6000), (0.5, 5000), (1.0, 4000)])
+def test_one_micro_batch_through_two_equal_layers(share: float, least_ns: int) -> None:
+    """F F I I, with the weight gradient of the second layer beside the input gradient of the first."""
+    whole = chain_problem([1000, 1000], [2000, 2000], cluster(2), mode="sync")
+    problem = with_weight_gradients(whole, [share, share])
+    plan = stages_plan([[0], [1]])
+    taken_ns = simulate(problem, plan, SERVICES.schedule("greedy", problem, plan)).total_ns
+    assert taken_ns == least_ns
+    assert time_bound(problem).parts["path"] == taken_ns
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    problems(),
+    st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=3, max_size=3),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_no_plan_under_a_greedy_order_is_below_the_bound(
+    problem: Problem, shares: list[float], overlap: float
+) -> None:
+    sync = replace(problem, regime=replace(problem.regime, mode="sync"), overlap=overlap)
+    split = with_weight_gradients(sync, shares)
+    try:
+        bound = time_bound(split)
+    except InfeasibleProblem:
+        return
+    for plan in islice(plans(split), 0, 200, 5):
+        try:
+            schedule = SERVICES.schedule("greedy", split, plan)
+        except PipebenchError:
+            continue
+        assert bound.ns <= simulate(split, plan, schedule).total_ns, plan
