@@ -85,6 +85,9 @@ KIT_SCHEDULERS: dict[Literal["finite", "periodic"], tuple[Mode, str, str]] = {
 Regime of the problems; scheduler; scheduler for stage graphs and shared devices where the first cannot order them.
 """
 
+YARDSTICK = "data-parallel"
+"""The planner that stands in every table of `compare`, whatever is compared."""
+
 EXAMPLE_PLANNERS = ("madpipe", "graphpipe")
 EXAMPLE_MODEL = "resnet50"
 """What messages and help texts give as examples. The model is a profile that ships too."""

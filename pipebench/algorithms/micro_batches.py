@@ -43,15 +43,14 @@ def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tup
     profiled = _profiled_sizes(problem)
     notices = []
     if not any(_has_known_times(problem, size, replicas) for size in sizes):
-        notices.append(f"the micro-batch is the mini-batch: no profiled size ({_join_sizes(profiled)}) divides it")
+        notices.append("the micro-batch is the mini-batch: no profiled size divides it")
     elif len(profiled) == 1 and problem.regime.mode == "async":
         notices.append(
-            f"micro-batch: the one that was profiled, {profiled[0]} samples on a device; others would take times "
-            "in proportion and were not tried (pin one to do so)"
+            "micro-batch: the only one that was profiled; others would take times in proportion and were not tried "
+            "(pin one to do so)"
         )
     if len(few) < len(sizes):
-        most = _most_micro_batches(problem)
-        notices.append(f"micro-batches below {few[0]} were left out: more than {most} in a mini-batch")
+        notices.append("the smallest micro-batches were left out: a mini-batch would have too many of them")
     return tuple(notices)
 
 
@@ -91,10 +90,6 @@ def _most_micro_batches(problem: Problem) -> int:
     if problem.regime.mode == "async":
         return problem.mini_batch
     return max(1, MOST_STEPS // min(problem.cluster.size, len(problem.profile.graph.operators)))
-
-
-def _join_sizes(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes))
 
 
 def least_period_ns(model: CostModel, micro_batch: int, replicas: Sequence[int], devices: int) -> int:

@@ -62,5 +62,4 @@ def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
 
 def idle_devices(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """One notice when there are some, none otherwise."""
-    idle = problem.cluster.size - plan.devices_used
-    return (f"{idle} of {problem.cluster.size} devices are not used",) if idle else ()
+    return ("some devices are not used",) if plan.devices_used < problem.cluster.size else ()

@@ -6,11 +6,11 @@ from typing import Any
 
 from pipebench.bench.environment import disturbance, usage
 from pipebench.bench.services import HostServices
+from pipebench.bench.shape import shape_fields
 from pipebench.bench.time_limits import SCORE_S, time_limit
 from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
-from pipebench.costs.messages import stage_edges
 from pipebench.costs.sharded_stage import is_sharded
 from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import PipebenchError
@@ -60,12 +60,10 @@ def _worse(verdict: Verdict, pins: Verdict) -> Verdict:
 
 
 def plan_fields(problem: Problem, plan: Plan, schedule: Schedule) -> dict[str, Any]:
-    """What the plan is: stages, depth, micro-batches, replicas, samples in flight, hashes."""
+    """What the plan is: its shape, micro-batches, samples in flight, hashes."""
     return {
-        "stages": len(plan.stages),
-        "depth": depth(problem, plan),
+        **shape_fields(problem, plan),
         "micro_batch": tuple(stage.micro_batch for stage in plan.stages),
-        "replicas": tuple(stage.data_parallel * plan.all_pipelines for stage in plan.stages),
         "in_flight": tuple(stage.in_flight for stage in plan.stages),
         "plan_id": digest(plan),
         "schedule_id": digest(schedule),
@@ -119,7 +117,7 @@ def time_fields(
         traces.append(trace)
         measured = metrics(problem, plan, trace)
         if trace.origin == "simulated" and name != SIMULATOR:
-            notices.append(f"executor {name} simulates by itself: {measured.seconds:.6g} s, which does not count")
+            notices.append(f"executor {name} simulates by itself, which does not count")
             continue
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
         if trace.origin == "measured":
@@ -174,13 +172,3 @@ def replayed_s(problem: Problem, plan: Plan, schedule: Schedule, measured: Trace
     """
     again = simulate(problem, plan, schedule, mean_task_times(measured, len(plan.stages)))
     return metrics(problem, plan, again).seconds
-
-
-def depth(problem: Problem, plan: Plan) -> int:
-    """Stages on the longest path of the stage graph, order edges included."""
-    longest = [1] * len(plan.stages)
-    edges = stage_edges(problem.profile.graph, plan)
-    for _ in plan.stages:
-        for before, after in edges:
-            longest[after] = max(longest[after], min(longest[before] + 1, len(plan.stages)))
-    return max(longest)

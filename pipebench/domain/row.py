@@ -17,6 +17,7 @@ class Row(Value, frozen=True, kw_only=True):
 
     workload: the suite's name for the problem, with the values of its grid; empty outside suites.
     hardware: kinds of devices with their memory, such as `V100 12 GB`; empty in rows of older stores.
+    device_memory_bytes: of each device; of the smallest where they differ.
     Times are seconds for one mini-batch (search times: seconds of search).
     scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
     named, empty where the suite chose; None in rows of older stores.
@@ -29,6 +30,11 @@ class Row(Value, frozen=True, kw_only=True):
     measured_error: (simulated - measured) / measured.
     replayed_s: simulated with the measured times of tasks instead of the profile's.
     measured_memory_bytes: the most that a process of an executor held.
+    depth: stages on the longest path of the stage graph. branches: the most stages of which none waits for another.
+    cut_id: hash of the operators of each stage, whatever its devices.
+    planned_micro_batch: of an adapted plan the sizes that it was planned with, where it runs with others.
+    own_scheduler: the planner's own scheduler, where another one is faster. own_scheduler_s: the time under it; None
+    where it has no valid order for the plan.
 
     search_cpu_s, search_wall_s: medians of search_samples.
     search_samples: CPU seconds with children, and wall seconds, of the warm searches in order.
@@ -47,6 +53,7 @@ class Row(Value, frozen=True, kw_only=True):
     cluster: str
     hardware: str = ""
     devices: int
+    device_memory_bytes: int | None = None
     mini_batch: int
     regime: RegimeMode
     problem_id: str
@@ -101,6 +108,12 @@ class Row(Value, frozen=True, kw_only=True):
     bound_memory_bytes: int | None = None
     stages: int | None = None
     depth: int | None = None
+    branches: int | None = None
+    devices_used: int | None = None
+    cut_id: str | None = None
+    planned_micro_batch: tuple[int, ...] = ()
+    own_scheduler: str = ""
+    own_scheduler_s: float | None = None
     micro_batch: tuple[int, ...] = ()
     replicas: tuple[int, ...] = ()
     in_flight: tuple[int, ...] = ()
@@ -142,6 +155,9 @@ _COUNTS = (
     "repetition",
     "stages",
     "depth",
+    "branches",
+    "devices_used",
+    "planned_micro_batch",
     "micro_batch",
     "replicas",
     "in_flight",

@@ -139,9 +139,7 @@ def _second_phase(
     described = plan_pattern(model, plan, within_reserve=False)
     answer = ilp_answer(described, options.ilp_seconds, options.ilp_nodes, context)
     repeats = problem.mini_batch // chain.micro_batch
-    notices = [f"first phase: {first.period_ns} ns a micro-batch; schedule: {answer.period_ns} ns"]
-    if answer.status != "optimal":
-        notices.append(f"the solver stopped at a limit, at a gap of {answer.gap:.2%}")
+    notices = [] if answer.status == "optimal" else ["the solver stopped at a limit"]
     return PlanResult(
         plan=plan,
         schedule=periodic_schedule(described, answer.instants, answer.period_ns),

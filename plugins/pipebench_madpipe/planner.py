@@ -199,7 +199,7 @@ def _result(task: _Task, best: _Best, memory: int, lower_ns: int | None, context
         lower_bound_s=lower_ns * NS if lower_ns is not None else None,
         bound_scope=_scope(task, memory) if lower_ns is not None else "",
         termination="optimal" if proven else "limit" if context.out_of_time() else "heuristic",
-        notices=tuple(_notices(task, best, plan.routing == "relay", lower_ns)),
+        notices=tuple(_notices(task, best, plan.routing == "relay")),
     )
 
 
@@ -216,7 +216,7 @@ def _scope(task: _Task, memory: int) -> str:
     return ", ".join(parts)
 
 
-def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int | None) -> list[str]:
+def _notices(task: _Task, best: _Best, relayed: bool) -> list[str]:
     notices = []
     graph = task.model.graph
     if any(len(neighbours) > 1 for neighbours in (*graph.successors, *graph.predecessors)):
@@ -224,13 +224,10 @@ def _notices(task: _Task, best: _Best, relayed: bool, lower_ns: int | None) -> l
         notices.append(f"the graph is no chain: it is cut in topological order{passed_on}")
     layers, devices = len(best.chain.layers), task.problem.cluster.size
     if layers < devices:
-        notices.append(f"{layers} layers for {devices} devices: at most {layers} devices are used")
+        notices.append("the model has fewer layers than there are devices: some devices stay idle")
     if not task.non_contiguous:
         reason = "virtual_stages is pinned to 1" if best.chain.one_level else "the links are of several levels"
         notices.append(f"only contiguous allocations were searched: {reason}")
-    if lower_ns and lower_ns < best.mini_batch_ns:
-        gap = best.mini_batch_ns / lower_ns - 1
-        notices.append(f"no plan of the class is more than {gap:.2%} faster (proven)")
     return notices
 
 

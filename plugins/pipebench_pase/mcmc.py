@@ -174,11 +174,10 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         for op, space, at in zip(graph.operators, tables.spaces, start, strict=True)
     )
     notices: tuple[str, ...] = (
-        (f"start: {name}, {moved} operators on fewer parts, as the cutoff asks",) if moved else (f"start: {name}",)
+        (f"start: {name}, some operators on fewer parts, as the cutoff asks",) if moved else (f"start: {name}",)
     )
     if first != start:
-        changed = sum(own != other for own, other in zip(first, start, strict=True))
-        notices = (*notices, f"start: {changed} operators split otherwise, so that it fits in memory")
+        notices = (*notices, "start: some operators split otherwise, so that it fits in memory")
     return strategy_result(
         problem,
         prices,
@@ -186,7 +185,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         walked.cost,
         options.describe,
         "limit" if walked.stopped == "limit" else "heuristic",
-        (*notices, f"ended by: {walked.stopped}, after {walked.iterations} iterations"),
+        (*notices, f"ended by: {walked.stopped}"),
     )
 
 

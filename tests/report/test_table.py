@@ -1,17 +1,47 @@
-"""The comparison table: headings, blocks, notices once, failures, 80 columns."""
+"""The comparison table: a block for each problem, both regimes side by side, notices once, failures, widths."""
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from rich.console import Console
 
 from pipebench.domain.row import Row
+from pipebench.report.problem_blocks import cut_words, problem_blocks
 from pipebench.report.text.comparison import heading, print_rows
-from tests.report.printed import printed
 from tests.report.rows import row
 
 LONG = "tensors that skip stages are passed on from stage to stage"
 
 
 def lines_of(*rows: Row) -> list[str]:
-    return [line.rstrip() for line in printed(print_rows, rows).splitlines()]
+    return lines_at(120, *rows)
+
+
+def lines_at(width: int, *rows: Row, yardsticks: Sequence[Row] = ()) -> list[str]:
+    out = io.StringIO()
+    print_rows(Console(file=out, width=width, highlight=False), rows, (), yardsticks)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def sync_and_async(name: str, sync: float, other: float, **fields: Any) -> list[Row]:
+    """The rows of one planner on one problem, of these samples/s; 200 are the bound."""
+    return [
+        row(
+            name,
+            regime=regime,
+            problem_id=regime,
+            throughput=speed,
+            simulated_s=128 / speed,
+            gap=200 / speed - 1,
+            bound_s=0.64,
+            **fields,
+        )
+        for regime, speed in (("sync", sync), ("async", other))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -23,60 +53,137 @@ def lines_of(*rows: Row) -> list[str]:
     ],
 )
 def test_the_heading_names_the_model_where_the_profile_does_not(model: str, profile: str, shown: str) -> None:
-    expected = f"sync: {shown} 8 x summit, mini-batch 128, bound 500 ms (work)"
-    assert heading(row("a", model=model, profile=profile)) == expected
+    (block,) = problem_blocks([row("a", model=model, profile=profile)])
+    assert heading(block) == f"{shown} 8 x summit, mini-batch 128: no plan beats 256 samples/s (work)"
 
 
-def test_rows_of_one_problem_stand_together_whatever_their_order() -> None:
+def test_the_heading_has_a_bound_for_each_regime_where_they_differ() -> None:
+    rows = [row("a", bound_s=1.0, bound_kind="path"), row("a", regime="async", problem_id="q", bound_s=0.5)]
+    (block,) = problem_blocks(rows)
+    assert heading(block).endswith(": no plan beats 128 samples/s (path) in sync, 256 samples/s (work) in async")
+
+
+def test_a_problem_is_one_block_and_a_planner_one_line_with_both_regimes() -> None:
+    rows = [*sync_and_async("a", 150, 180), *sync_and_async("b", 160, 100)]
+    other = [replace(each, workload_id="x", problem_id=f"x {each.regime}") for each in rows[:2]]
+    lines = lines_at(100, *rows, *other)
+    assert [line.split(" on ")[0] for line in lines if "no plan beats" in line] == ["mmt", "mmt"]
+    words = [[word for word in line.split() if "█" not in word] for line in lines]
+    assert [line[2:6] for line in words if line[:1] == ["a"]] == [["150", "75.0", "180", "90.0"]] * 2
+    assert [line[2:6] for line in words if line[:1] == ["b"]] == [["160", "80.0", "100", "50.0"]]
+    (best,) = [line for line in words if line[:1] == ["best:"]]
+    assert best[1:9] == ["b", "|", "a", "-", "160", "80.0", "180", "90.0"]
+    assert sum("not ranked against each other" in line for line in lines) == 1
+
+
+def test_the_best_of_each_regime_is_bold() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system="standard", width=100)
+    print_rows(console, [*sync_and_async("a", 150, 180), *sync_and_async("b", 160, 100)])
+    bold = re.findall(r"\x1b\[1m *([\d.]+)", out.getvalue())
+    assert [figure for figure in bold if figure in ("150", "180", "160", "100")] == ["180", "160", "160", "180"]
+
+
+def test_the_yardstick_stands_last_and_is_never_the_best() -> None:
+    lines = lines_at(100, *sync_and_async("a", 150, 180), yardsticks=sync_and_async("y", 199, 199))
+    assert next(line for line in lines if line.startswith("y")).split()[:2] == ["y", "†"]
+    assert not any(line.startswith("best") for line in lines)  # one planner is compared
+    several = lines_at(
+        100, *sync_and_async("a", 150, 180), *sync_and_async("b", 1, 1), yardsticks=sync_and_async("y", 199, 199)
+    )
+    assert [line.split()[0] for line in several if line[:1] in ("a", "b", "y")] == ["a", "b", "y", "best:"]
+    assert "best: a" in "\n".join(several)
+
+
+def test_what_failed_says_so_in_its_cell_and_why_below() -> None:
+    failed = {"status": "infeasible", "reason": "it needs 25378230784 bytes", "throughput": None, "gap": None}
     lines = lines_of(
-        row("a", regime="async", problem_id="q"), row("b"), row("c", problem_id="r"), row("d"),
-        row("e", regime="async", problem_id="q"),
-    )  # fmt: skip
-    assert [line.split()[0] for line in lines if line.split() and line.split()[-1] in ("ok", "(work)")] == [
-        "sync:", "b", "d", "sync:", "c", "async:", "a", "e",
-    ]  # fmt: skip
+        row("a", **failed),
+        row("a", regime="async", problem_id="q"),
+        row("b", status="crashed", reason="boom"),
+        row("c", **failed),
+        row("d", status="unsupported", reason="never"),
+    )
+    cells = {line.split()[0]: line.split()[1:] for line in lines if line[:1] in ("a", "b", "c", "d")}
+    assert cells["a"][:3] == ["-", "infeasible", "140"]
+    assert cells["b"][:3] == ["-", "crashed", "n/a"]
+    assert cells["d"][:3] == ["-", "n/a", "n/a"]
+    assert [line for line in lines if line.startswith("  ")][-3:] == [
+        "  a, c: it needs 25.4 GB",
+        "  b: boom",
+        "  d: never",
+    ]
 
 
 def test_a_notice_is_printed_once_with_whom_it_concerns() -> None:
-    lines = lines_of(
+    lines = lines_at(
+        200,
         row("madpipe", notices=(LONG, "only contiguous")),
         row("uniform"),
-        row("madpipe", problem_id="q", notices=(LONG,)),
-        row("exact", problem_id="q", notices=(LONG,)),
-        row("uniform", problem_id="r"),
+        row("madpipe", problem_id="q", workload_id="v", notices=(LONG,)),
+        row("exact", problem_id="q", workload_id="v", notices=(LONG,)),
+        row("uniform", problem_id="r", workload_id="u"),
     )
     assert lines[-2:] == [f"1  madpipe, exact: {LONG}", "2  madpipe: only contiguous"]
-    assert "\n".join(lines).count(LONG) == 1
-    marks = [(line.split()[0], line.partition(" ok")[2].strip()) for line in lines if " ok" in line]
-    assert marks == [("madpipe", "1,2"), ("uniform", ""), ("madpipe", "1"), ("exact", "1"), ("uniform", "")]
-    assert [line.endswith("notes") for line in lines if line.startswith("planner")] == [True, True, False]
+    marks = [(line.split()[0], line.split()[-1]) for line in lines if line[:4] in ("madp", "exac")]
+    assert marks == [("madpipe", "1,2"), ("madpipe", "1"), ("exact", "1")]
 
 
-def test_an_adapted_planner_is_marked_and_nothing_wraps_at_80_columns() -> None:
-    lines = lines_of(
-        row("contiguous-exact", adapted=True, verdict="valid", gap=1.343, notices=(LONG,)),
-        row("graphpipe", status="invalid_plan", reason="no memory", throughput=None, fit="does not fit"),
+def test_notices_that_differ_in_figures_alone_are_one_without_them() -> None:
+    lines = lines_at(
+        200,
+        row("a", notices=("12 layers for 16 devices of resnet50 (1f1b*)",)),
+        row("b", notices=("7 layers for 8 devices of resnet50 (1f1b*)",)),
+        row("c", notices=("only once: 3 layers",)),
     )
-    (adapted,) = [line for line in lines if line.startswith("contiguous-exact")]
-    assert adapted.endswith(" fits 50.0 ms ok           1,2")
-    assert "adapted" in lines[-2]
-    assert max(len(line) for line in lines[:4]) <= 80
-    assert len(lines) == 8
+    assert lines[-2:] == [
+        "1  a, b: … layers for … devices of resnet50 (1f1b*)",
+        "2  c: only once: 3 layers",
+    ]
 
 
-def test_the_claim_stands_beside_what_the_suite_finds_where_there_is_room() -> None:
-    claim = {"mini_batch": 64, "claimed_s": 0.5, "throughput": 111.0}
-    roomy = lines_of(row("a", **claim), row("b", claimed_s=None))
-    assert roomy[1].split()[2:4] == ["claimed", "samples/s"]
-    assert [line.split()[2:4] for line in roomy[2:4]] == [["128", "111"], ["-", "140"]]
-    narrow = lines_of(row("a-planner-with-a-long-name[of=which,more=is-said]", **claim))
-    assert "claimed" not in narrow[1]
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
+def test_no_line_is_too_long_and_no_word_is_split(width: int) -> None:
+    name = "a-planner[of=which,more=is-said]"
+    rows = [*sync_and_async(name, 150, 180, notices=(LONG,)), *sync_and_async("graphpipe", 99, 98)]
+    lines = lines_at(width, *rows, yardsticks=sync_and_async("data-parallel", 77, 78))
+    assert max(map(len, lines)) <= width
+    words = set(" ".join(lines).split())
+    assert {"graphpipe", "data-parallel", "150", "180", "98.0", "77.0", *LONG.split()} <= words | {"98.0", "77.0"}
+    assert {"[of=which,more=is-said]", "a-planner"} <= words or name in words
 
 
-def test_planners_that_fail_for_the_same_reason_share_a_line() -> None:
-    failed = {"status": "infeasible", "reason": "it needs 25378230784 bytes"}
-    lines = lines_of(row("a", **failed), row("b", status="crashed", reason="boom"), row("c", **failed))
-    assert [line for line in lines if line.startswith("  ")] == ["  a, c: it needs 25.4 GB", "  b: boom"]
+def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
+    rows = sync_and_async("a", 150, 180, memory_bytes=8_010_000_000, device_memory_bytes=16_000_000_000, bubble=0.1,
+                          class_bound_s=0.8, class_bound_scope="mine", claimed_s=1.0, stages=8, branches=4,
+                          replicas=(1,) * 8, devices_used=8)  # fmt: skip
+    wide, narrow = lines_at(200, *rows), lines_at(60, *rows)
+    line = next(line for line in wide if line.startswith("a"))
+    assert "8 stages, 4 branches" in line
+    assert "8.01" in line
+    assert "10.0 %" in line
+    assert "GB of 16.0" in wide[2]
+    assert "6.7 %" not in line  # of async, below its class bound: none of its figures is negative
+    assert "0.0 %" in line
+    assert not any("no room for" in each for each in wide)
+    (said,) = [each for each in " ".join(narrow).split("  ") if "no room for" in each]
+    assert "no room for cut, memory, bubble, class gap, claimed, scheduler" in said
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"stages": 1, "replicas": (8,), "devices_used": 8}, "1 stage x 8"),
+        ({"stages": 8, "replicas": (1,) * 8, "branches": 4, "devices_used": 8}, "8 stages, 4 branches"),
+        ({"stages": 3, "replicas": (5, 2, 1), "devices_used": 8}, "3 stages x 1-5"),
+        ({"stages": 9, "replicas": (1,) * 9, "devices_used": 8}, "9 stages on 8 devices"),
+        ({"stages": 6, "replicas": (1,) * 6, "devices_used": 6}, "6 stages, 2 idle"),
+        ({"stages": 8, "replicas": (1,) * 8, "devices_used": 4}, "8 stages on 4 devices, 4 idle"),
+        ({}, "-"),
+    ],
+)
+def test_a_cut_in_words(fields: dict[str, Any], words: str) -> None:
+    assert cut_words(row("a", **fields)) == words
 
 
 @pytest.mark.parametrize(("measured", "tau"), [((3.0, 2.0, 1.0), "-1.00"), ((1.0, 3.0, 2.0), "0.33")])

@@ -47,13 +47,14 @@ def _at(plan: Plan, micro_batch: int) -> Plan:
     return replace(plan, stages=tuple(stages))
 
 
+def sizes(plan: Plan) -> tuple[int, ...]:
+    """The micro-batches of a plan, each once, ascending."""
+    return tuple(sorted({stage.micro_batch for stage in plan.stages}))
+
+
 def changes(before: Plan, after: Plan) -> tuple[str, ...]:
     """What was changed, in words for the row."""
-    was, now = (
-        ", ".join(str(size) for size in sorted({stage.micro_batch for stage in plan.stages}))
-        for plan in (before, after)
-    )
-    found = [f"micro-batch {now}, planned with {was}"] if was != now else []
+    found = ["with another micro-batch than planned"] if sizes(before) != sizes(after) else []
     if max(stage.k for stage in before.stages) > max(stage.k for stage in after.stages):
-        found.append("k = 1 at every stage")
+        found.append("with k = 1 at every stage")
     return tuple(found)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from pipebench.bench.ordering.adaptation import adapted_plans, changes
+from pipebench.bench.ordering.adaptation import adapted_plans, changes, sizes
 from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
@@ -26,13 +26,24 @@ OWN = "own"
 
 @dataclass(frozen=True, slots=True)
 class OrderedPlan:
-    """A plan, its schedule, the name of who made it, and the check's verdict on both. notes: lines for the row."""
+    """A plan, its schedule, the name of who made it, and the check's verdict on both.
+
+    planned_micro_batch, own_scheduler, own_scheduler_s: as in the row. notes: lines for the row.
+    """
 
     plan: Plan
     schedule: Schedule
     scheduler: str
     verdict: Verdict
+    planned_micro_batch: tuple[int, ...] = ()
+    own_scheduler: str = ""
+    own_scheduler_s: float | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def fields(self) -> dict[str, Any]:
+        """What the row says of the choice."""
+        names = ("scheduler", "planned_micro_batch", "own_scheduler", "own_scheduler_s")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +172,34 @@ class _Search:
             return Unordered(status, reply.reason, tried.scheduler)  # type: ignore[arg-type]
         best = min(self.found, key=lambda scored: scored.rank)
         notes = [] if planned is None else [f"adapted: {text}" for text in changes(planned, best.tried.plan)]
-        notes += self._beside(best)
+        own = self._own if best.tried.scheduler != self._own else ""
+        own_s, trouble = self._beside() if own else (None, "")
+        notes += [f"its own scheduler, {own}, {trouble}"] if trouble else []
         notes += [
             f"scheduler {tried.scheduler}: {reply.reason}"
             for tried, reply in self._failed
             if reply.ending in ("timeout", "failed")
         ]
-        return OrderedPlan(best.tried.plan, best.schedule, best.tried.scheduler, best.verdict, tuple(notes))
+        moved = planned is not None and sizes(planned) != sizes(best.tried.plan)
+        return OrderedPlan(
+            best.tried.plan,
+            best.schedule,
+            best.tried.scheduler,
+            best.verdict,
+            planned_micro_batch=sizes(planned) if planned is not None and moved else (),
+            own_scheduler=own if own_s is not None or trouble else "",
+            own_scheduler_s=own_s,
+            notes=tuple(notes),
+        )
 
-    def _beside(self, best: _Scored) -> list[str]:
-        """What the planner's own default scheduler does with the plan, where another one is better."""
-        if not self._own or best.tried.scheduler == self._own:
-            return []
+    def _beside(self) -> tuple[float | None, str]:
+        """The time of the plan under the planner's own default scheduler, or why it has none."""
         for scored in self.found:
             if scored.tried.scheduler == self._own and scored.seconds is not None:
-                return [f"its own scheduler, {self._own}, takes {scored.seconds:.4g} s"]
+                return scored.seconds, ""
             if scored.tried.scheduler == self._own and scored.verdict.witness is not None:
-                return [f"under its own scheduler, {self._own}, invalid: {scored.verdict.witness.message}"]
+                return None, f"makes an invalid order of its plan ({scored.verdict.witness.rule})"
         for tried, reply in self._failed:
             if tried.scheduler == self._own:
-                return [f"its own scheduler, {self._own}, makes none: {reply.reason}"]
-        return []
+                return None, f"makes none: {reply.reason.partition(' (')[0]}"
+        return None, ""

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
@@ -12,14 +12,14 @@ from pipebench.bench.plan_entrants import ready_layout, ready_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.suites import Settings
 from pipebench.bench.trials.trial import Trial
-from pipebench.defaults import EXAMPLE_PLANNERS, SIMULATOR
+from pipebench.defaults import EXAMPLE_PLANNERS, SIMULATOR, YARDSTICK
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.documents import read_plan
 from pipebench.formats.frameworks.layouts import is_foreign, read_layout
 from pipebench.hooks.descriptors import Component, Planner, Scheduler
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import parse_references
+from pipebench.hooks.syntax import Reference, parse_references
 from pipebench.hooks.trust import Trust
 
 
@@ -35,6 +35,7 @@ class Request:
     rounds: how often each trial is run.
     coarsen: the most blocks of operators that planners see; 0: they see the operators.
     trusted: import paths out of files that executors may import.
+    yardstick: a planner that runs on each workload too, once in each regime in which others run.
     """
 
     workloads: Sequence[Workload]
@@ -51,32 +52,57 @@ class Request:
     seed: int = 0
     coarsen: int = 0
     trusted: frozenset[str] = frozenset()
+    yardstick: Ready | None = None
 
 
 def trials(request: Request) -> list[Trial]:
-    """The trials in the order of the table: by workload, regime, planner, scheduler, round."""
-    return [
-        Trial(
-            workload=workload,
-            regime=regime,
-            planner=planner,
-            scheduler=scheduler,
-            executors=request.executors,
-            repeat=request.repeat,
-            timeout_s=request.timeout_s,
-            memory_bytes=request.memory_bytes,
-            coarsen=0 if planner.here else request.coarsen,
-            seed=request.seed,
-            repetition=repetition,
-            trusted=request.trusted,
-        )
-        for workload in request.workloads
-        for planner in request.planners
-        for regime in request.regimes or _regimes(request, planner)
-        for scheduler in request.schedulers or (None,)
-        if request.regimes or scheduler is None or request.scheduler_regimes.get(scheduler, regime) == regime
-        for repetition in range(request.rounds)
-    ]
+    """The trials in the order of the table: by workload, planner, regime, scheduler, round; yardsticks last."""
+    found: list[Trial] = []
+    for workload in request.workloads:
+        entered = [
+            _trial(request, workload, planner, regime, scheduler, repetition)
+            for planner in request.planners
+            for regime in request.regimes or _regimes(request, planner)
+            for scheduler in request.schedulers or (None,)
+            if request.regimes or scheduler is None or request.scheduler_regimes.get(scheduler, regime) == regime
+            for repetition in range(request.rounds)
+        ]
+        found += entered
+        if request.yardstick is not None:
+            found += [
+                replace(
+                    _trial(request, workload, request.yardstick, regime, None, 0),
+                    executors=(SIMULATOR,),
+                    yardstick=True,
+                )
+                for regime in BOTH
+                if any(each.regime == regime for each in entered)
+            ]
+    return found
+
+
+def _trial(
+    request: Request,
+    workload: Workload,
+    planner: Ready,
+    regime: RegimeMode,
+    scheduler: str | None,
+    repetition: int,
+) -> Trial:
+    return Trial(
+        workload=workload,
+        regime=regime,
+        planner=planner,
+        scheduler=scheduler,
+        executors=request.executors,
+        repeat=request.repeat,
+        timeout_s=request.timeout_s,
+        memory_bytes=request.memory_bytes,
+        coarsen=0 if planner.here else request.coarsen,
+        seed=request.seed,
+        repetition=repetition,
+        trusted=request.trusted,
+    )
 
 
 BOTH: tuple[RegimeMode, ...] = ("sync", "async")
@@ -130,11 +156,13 @@ def comparison_request(
     plans: Sequence[str] = (),
     rounds: int = 1,
     trust: Trust | None = None,
+    yardstick: bool = False,
 ) -> Request:
     """The request of a command line and its suites.
 
     plans: plan files and framework layouts, scored beside the planners.
     trust: left out, no executor imports a model that a profile names.
+    yardstick: whether the suite's yardstick runs beside planners that it is not one of.
     Raises PipebenchError for a wrong name, option or file, and where there is no planner.
     """
     planners = [ready_planner(host, reference) for reference in parse_references(settings.planners)]
@@ -163,7 +191,15 @@ def comparison_request(
         seed=settings.seed or 0,
         coarsen=settings.coarsen or 0,
         trusted=_trusted_models(workloads, executors, trust or Trust()),
+        yardstick=_yardstick(host, planners) if yardstick else None,
     )
+
+
+def _yardstick(host: Host, planners: Sequence[Ready]) -> Ready | None:
+    """None where it is compared anyway, or where nobody has installed it."""
+    if YARDSTICK not in host.slot("planners") or any(planner.label == YARDSTICK for planner in planners):
+        return None
+    return ready_planner(host, Reference(YARDSTICK))
 
 
 def _regime_of(component: Component) -> RegimeMode:

@@ -48,7 +48,7 @@ def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str
     """The columns of a search: those of every row, and those of a search that found a plan.
 
     planned_for: the planner's own regime where its plan is adapted to another one. What it claims and proves says
-    nothing there, and its notices say for which regime they are.
+    nothing there.
     """
     report = done.report
     fields: dict[str, Any] = {"output": done.output, "search_peak_bytes": done.peak_bytes}
@@ -56,8 +56,7 @@ def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    lead = f"planned for {planned_for}: " if planned_for else ""
-    said = [*(lead + notice for notice in result.notices), *done.notices]
+    said = [*result.notices, *done.notices]
     said += [] if done.samples else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
     fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
@@ -130,6 +129,7 @@ class Trial:
     parallel: whether other trials run at the same time.
     coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
+    yardstick: the suite added it, so that the others stand beside something known; it counts in no standing.
     """
 
     workload: Workload
@@ -146,6 +146,7 @@ class Trial:
     parallel: bool = False
     coarsen: int = 0
     trusted: frozenset[str] = frozenset()
+    yardstick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +305,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "cluster": scoring.cluster.name,
         "hardware": hardware(scoring.cluster),
         "devices": scoring.cluster.size,
+        "device_memory_bytes": scoring.cluster.memory_bytes,
         "mini_batch": scoring.mini_batch,
         "regime": trial.regime,
         "problem_id": scoring.problem_id,
@@ -353,7 +355,7 @@ def _scored_outcome(
     common: dict[str, Any],
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
-    common = {**common, "scheduler": ordered.scheduler, "notices": (*common["notices"], *ordered.notes)}
+    common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
     if splits_operators(plan):
         common = {**common, **_bounds(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}

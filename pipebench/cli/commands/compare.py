@@ -189,19 +189,22 @@ def command(
     trusting = trust_in_files(trust)
     settings = settle(chosen_suites(selection(choice)), said, trusting)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
-    request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds, trusting)
+    workloads = chosen_workloads(host, choice)
+    request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
     store = Store.open(out) if out is not None else None
     for notice in store.notices if store else ():
         say(f"warning: {notice}", err=True)
     show_new_warnings(host)
     plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
-    finished, stopped = _run(host, plan, where)
+    every, stopped = _run(host, plan, where)
+    yardsticks = [each.outcome.row for each in every if plan.trials[each.position].yardstick]
+    finished = [each for each in every if not plan.trials[each.position].yardstick]
     rows = [each.outcome.row for each in finished]
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
-        _print(finished, request.timeout_s)
+        _print(finished, yardsticks, request.timeout_s)
     if page is not None and rows:
         write_page(page, host, finished, store)
     if stopped is not None:
@@ -253,14 +256,15 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
     return sorted(finished, key=lambda each: each.position), stopped
 
 
-def _print(finished: "list[FinishedTrial]", timeout_s: float) -> None:
+def _print(finished: "list[FinishedTrial]", yardsticks: "list[Row]", timeout_s: float) -> None:
     from pipebench.bench.standings import standings
     from pipebench.report.text.comparison import print_rows
     from pipebench.report.text.standings import print_standings
 
     out = console()
     rows = [each.outcome.row for each in finished]
-    print_rows(out, rows, cached={each.outcome.row.key for each in finished if each.cached})
+    cached = {each.outcome.row.key for each in finished if each.cached}
+    print_rows(out, rows, cached, yardsticks)
     if len({row.workload_id for row in rows}) > 1:
         print_standings(out, standings(rows, timeout_s=timeout_s))
 

@@ -29,7 +29,7 @@ def _fewest_columns(table: Table) -> int:
 
 def _records(console: Console, table: Table) -> list[Text]:
     """Of each row the first cell, and below it the others with their titles, as many a line as fit."""
-    titles = [_plain(console, column.header) for column in table.columns]
+    titles = [" ".join(_plain(console, column.header).split()) for column in table.columns]
     lines: list[Text] = []
     for cells in zip(*(list(column.cells) for column in table.columns), strict=True):
         first, *others = (_plain(console, cell) for cell in cells)

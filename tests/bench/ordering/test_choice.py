@@ -213,8 +213,10 @@ def test_the_planners_own_scheduler_is_shown_where_it_differs(monkeypatch: pytes
     )
     assert isinstance(found, OrderedPlan)
     assert found.scheduler == "1f1b"
-    (note,) = found.notes
-    assert note.startswith("its own scheduler, gpipe, takes ")
+    assert found.own_scheduler == "gpipe"
+    own_s = simulate(problem, plan, SERVICES.schedule("gpipe", problem, plan)).total_ns / 1e9
+    assert found.own_scheduler_s == pytest.approx(own_s)
+    assert found.notes == ()
     assert check_schedule(problem, found.plan, found.schedule).status == "valid"
 
 

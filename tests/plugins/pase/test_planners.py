@@ -49,7 +49,7 @@ def test_no_search_is_better_than_the_optimum(name: str) -> None:
 
 def test_a_walk_ends_at_half_its_iterations_without_improvement() -> None:
     notices = by_walk(problem("rnnlm", 1), iterations=400).notices
-    assert any("half the search without improvement, after 200 iterations" in notice for notice in notices)
+    assert any("half the search without improvement" in notice for notice in notices)
 
 
 def test_one_device_splits_nothing() -> None:

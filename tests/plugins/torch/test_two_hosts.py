@@ -74,6 +74,7 @@ def ended(nodes: "list[subprocess.Popen[str]]") -> list[tuple[str, str]]:
             node.kill()
 
 
+@pytest.mark.nightly
 def test_hosts_that_know_themselves_by_their_loopback_find_each_other(
     hosts: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -1,0 +1,130 @@
+"""The rows of one problem side by side: what a table, a page and a notebook open with."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipebench.bench.standings import fastest_rows
+from pipebench.domain.problem import RegimeMode
+from pipebench.domain.row import Row, planner_name
+
+REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One entrant on one problem: its row in each regime in which it ran.
+
+    yardstick: the suite put it beside the others.
+    """
+
+    name: str
+    rows: Mapping[RegimeMode, Row]
+    yardstick: bool = False
+
+    @property
+    def any_row(self) -> Row:
+        """One of its rows: what they say of the problem is the same."""
+        return next(iter(self.rows.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemBlock:
+    """All contenders on one problem in the order of the comparison, yardsticks last.
+
+    regimes: in which somebody ran. best: by regime the fastest of those who are compared, where several are.
+    """
+
+    contenders: tuple[Contender, ...]
+    regimes: tuple[RegimeMode, ...]
+    best: Mapping[RegimeMode, Row]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, those of each contender together."""
+        return [row for each in self.contenders for row in each.rows.values()]
+
+    @property
+    def row(self) -> Row:
+        """One of the rows: what they say of the problem is the same."""
+        return self.contenders[0].any_row
+
+    def bounds(self) -> dict[RegimeMode, Row]:
+        """By regime a row with the bound that holds for every plan that splits no operator."""
+        found: dict[RegimeMode, Row] = {}
+        for row in self.rows:
+            if row.bound_s and (row.regime not in found or row.bound_s > (found[row.regime].bound_s or 0.0)):
+                found[row.regime] = row
+        return found
+
+
+def problem_blocks(rows: Iterable[Row], yardsticks: Collection[Row] = ()) -> list[ProblemBlock]:
+    """One for each problem, whatever its regime, in the order in which they first occur.
+
+    yardsticks: rows that the suite added. They take no part in who is best.
+    """
+    found: dict[str, tuple[list[Row], list[Row]]] = {}
+    for row in rows:
+        found.setdefault(row.workload_id, ([], []))[0].append(row)
+    for row in yardsticks:
+        found.setdefault(row.workload_id, ([], []))[1].append(row)
+    return [_block(*both) for both in found.values()]
+
+
+def _block(rows: Sequence[Row], yardsticks: Sequence[Row]) -> ProblemBlock:
+    contenders = (*_contenders(rows, False), *_contenders(yardsticks, True))
+    ran = {row.regime for each in contenders for row in each.rows.values()}
+    best = {row.regime: row for row in fastest_rows(rows).values()}
+    return ProblemBlock(contenders, tuple(mode for mode in REGIMES if mode in ran), best)
+
+
+def _contenders(rows: Sequence[Row], yardstick: bool) -> list[Contender]:
+    """Rows of one entrant together. What it did twice in one regime (failures differ) is a contender each."""
+    found: dict[tuple[str, int], dict[RegimeMode, Row]] = {}
+    for row in rows:
+        name, number = _name(row), 0
+        while row.regime in found.get((name, number), {}):
+            number += 1
+        found.setdefault((name, number), {})[row.regime] = row
+    return [
+        Contender(name, {mode: by_regime[mode] for mode in REGIMES if mode in by_regime}, yardstick)
+        for (name, _), by_regime in found.items()
+    ]
+
+
+def _name(row: Row) -> str:
+    name = planner_name(row.planner, coarsen=row.coarsen)
+    return f"{name} x {row.entered_scheduler}" if row.entered_scheduler else name
+
+
+def cut_words(row: Row) -> str:
+    """Where a row cuts the model: stages, branches, replicas, devices left idle. `-` for a row without a plan."""
+    if row.stages is None:
+        return "-"
+    words = "1 stage" if row.stages == 1 else f"{row.stages} stages"
+    counts = set(row.replicas)
+    if counts != {1}:
+        words += f" x {counts.pop()}" if len(counts) == 1 else f" x {min(counts)}-{max(counts)}"
+    if row.branches and row.branches > 1:
+        words += f", {row.branches} branches"
+    if row.devices_used and row.devices_used < sum(row.replicas):
+        words += f" on {row.devices_used} devices"
+    if row.devices_used and row.devices_used < row.devices:
+        words += f", {row.devices - row.devices_used} idle"
+    return words
+
+
+def is_data_parallel(row: Row) -> bool:
+    """Whether the plan is one stage on all devices."""
+    return row.stages == 1 and row.replicas == (row.devices,)
+
+
+def share_of_bound(row: Row) -> float | None:
+    """bound / simulated time, at most 1: the part of what is possible at best that the plan reaches."""
+    return None if row.gap is None else 1 / (1 + row.gap)
+
+
+def class_gap(row: Row) -> float | None:
+    """How much slower the plan is than the planner's proven bound for its class of plans."""
+    if row.class_bound_s is None or not row.simulated_s or row.class_bound_s <= 0:
+        return None
+    return max(0.0, row.simulated_s / row.class_bound_s - 1)

@@ -1,0 +1,62 @@
+"""The notices of rows as numbered notes: each text once, with whom it concerns."""
+
+import re
+from collections.abc import Collection, Iterable
+
+from pipebench.domain.row import Row
+from pipebench.report.units import with_readable_bytes
+
+CACHED = "from the store, not run again"
+PARALLEL = "ran beside other trials: its search time compares with nothing"
+
+
+class Notes:
+    """The notices of some rows. A row that is adapted to another regime, comes from a store (its key is among
+    the cached) or ran beside others has one that says so.
+
+    Notices that differ in their figures alone are one, in which each figure is `…`: figures stand in columns.
+    """
+
+    def __init__(self, rows: Iterable[Row], cached: Collection[str] = ()) -> None:
+        self._cached = cached
+        said = [(row, text) for row in rows for text in self._texts(row)]
+        alike: dict[str, set[str]] = {}
+        for _, text in said:
+            alike.setdefault(without_figures(text), set()).add(text)
+        self._shown = {text: words if len(texts) > 1 else text for words, texts in alike.items() for text in texts}
+        self._who = who_by_text((row, self._shown[text]) for row, text in said)
+        self._number = {text: number for number, text in enumerate(self._who, start=1)}
+
+    def numbers(self, row: Row) -> set[int]:
+        """The numbers of a row's notices."""
+        return {
+            self._number[shown] for text in self._texts(row) if (shown := self._shown.get(text)) in self._number
+        }
+
+    def marks(self, row: Row) -> str:
+        """The same as a text: 1,3."""
+        return ",".join(map(str, sorted(self.numbers(row))))
+
+    def lines(self) -> list[str]:
+        """One line a notice, by number."""
+        return [f"{self._number[text]}  {who}: {text}" for text, who in self._who.items()]
+
+    def _texts(self, row: Row) -> list[str]:
+        own = [
+            (bool(row.key) and row.key in self._cached, CACHED),
+            (row.parallel, PARALLEL),
+        ]
+        return [*(text for holds, text in own if holds), *map(with_readable_bytes, row.notices)]
+
+
+def without_figures(text: str) -> str:
+    """The text with `…` for each number that stands alone; names such as resnet50 and 1f1b stay."""
+    return re.sub(r"(?<![\w.*=-])\d[\d.,]*(?=[\s:;,)%]|$)", "…", text)
+
+
+def who_by_text(said: Iterable[tuple[Row, str]]) -> dict[str, str]:
+    """For each distinct text the planners of whose rows it is said, by commas; texts in order of first use."""
+    planners: dict[str, dict[str, None]] = {}
+    for row, text in said:
+        planners.setdefault(text, {})[row.planner] = None
+    return {text: ", ".join(names) for text, names in planners.items()}
