@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import files, of_slot, some_of
 from pipebench.cli.groups import invocation
+from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import (
     REAL,
     WholeFrom,
@@ -119,33 +121,45 @@ FAILURES = {
 }
 
 
-@click.command()
-@click.option("--planners", multiple=True, help=PLANNERS_HELP)
-@click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
-@click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
-@click.option("--schedulers", multiple=True, help="Schedulers in place of the best of all.")
-@click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
-@click.option("--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
-@click.option("--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
-@click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
-@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
-@click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
-@click.option("--coarsen", type=WholeFrom(1), help="Planners see at most so many blocks of operators.")
-@click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
-@click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
-@click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
-@click.option("--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
-@click.option("--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
-@click.option("--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
-@click.option(
+@click.command(cls=GroupedCommand)
+@option(WHO, "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help=PLANNERS_HELP)
+@option(WHO, "--plans", shell_complete=files, multiple=True, type=str, help=PLANS_HELP)
+@option(WHO, "--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
+@option(
+    WHO,
+    "--schedulers",
+    shell_complete=some_of(of_slot("schedulers")),
+    multiple=True,
+    help="Schedulers in place of the best of all.",
+)
+@option(
+    WHO,
+    "--executors",
+    shell_complete=some_of(of_slot("executors")),
+    help=f"Executors, by commas  [default: {SIMULATOR}]",
+)
+@option(HOW, "--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
+@option(HOW, "--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
+@option(HOW, "--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@option(HOW, "--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@option(HOW, "--seed", type=SEED, help="Seed of everything random  [default: 0]")
+@option(WHO, "--coarsen", type=WholeFrom(1), help="Planners see at most so many blocks of operators.")
+@option(OUTPUT, "--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
+@option(HOW, "--fresh", is_flag=True, help="Run what the store holds already, too.")
+@option(HOW, "--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
+@option(HOW, "--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
+@option(HOW, "--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
+@option(HOW, "--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
+@option(
+    OUTPUT,
     "--fail-on",
     multiple=True,
     type=click.Choice(list(FAILURES)),
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
 @trust_option
-@click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-@click.option("--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
+@option(OUTPUT, "--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
+@option(OUTPUT, "--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
 @workload_options
 def command(
     plans: tuple[str, ...],
