@@ -85,6 +85,9 @@ KIT_SCHEDULERS: dict[Literal["finite", "periodic"], tuple[Mode, str, str]] = {
 Regime of the problems; scheduler; scheduler for stage graphs and shared devices where the first cannot order them.
 """
 
+COMPARED_PLANNERS = ("madpipe", "graphpipe", "rannc", "pase", "pipedream", "piper")
+"""The planners of papers, which `compare` runs where neither the user nor a suite names any."""
+
 EXAMPLE_PLANNERS = ("madpipe", "graphpipe")
 EXAMPLE_MODEL = "resnet50"
 """What messages and help texts give as examples. The model is a profile that ships too."""

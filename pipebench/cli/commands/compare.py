@@ -23,11 +23,12 @@ from pipebench.cli.parameters import (
 )
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
-from pipebench.defaults import SIMULATOR
+from pipebench.defaults import COMPARED_PLANNERS, SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.store import Store
+    from pipebench.bench.suites import Settings
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.documents.document import PlannedProblem
@@ -178,7 +179,8 @@ def command(
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
 
-    Without models, profiles or a suite: the default suite. Each planner runs in both regimes unless --regime is
+    Without models, profiles or a suite: the default suite. Without planners: those of papers, unless a suite names
+    its own. Each planner runs in both regimes unless --regime is
     given; where it plans for one only, its plan is adapted to the other and the row says so. A plan that brings no
     schedule is scored under every scheduler that takes it, and the best counts.
     """
@@ -202,6 +204,7 @@ def command(
         isolation().warm_up()
     trusting = trust_in_files(trust)
     settings = settle(chosen_suites(selection(choice)), said, trusting)
+    settings = _with_planners(settings, plans)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     request = comparison_request(host, chosen_workloads(host, choice), settings, paths, rounds, trusting)
     store = Store.open(out) if out is not None else None
@@ -221,6 +224,17 @@ def command(
     if stopped is not None:
         raise stopped
     return _exit_code(rows, fail_on)
+
+
+def _with_planners(settings: "Settings", plans: tuple[str, ...]) -> "Settings":
+    """The settings; where nothing is named to compare, with the planners of papers, which goes to stderr."""
+    from dataclasses import replace
+
+    if settings.planners or plans:
+        return settings
+    names = ",".join(COMPARED_PLANNERS)
+    say(f"no planner was named: comparing those of papers (--planners {names})", err=True)
+    return replace(settings, planners=COMPARED_PLANNERS)
 
 
 def _settings(choice: dict[str, Any]) -> Any:
