@@ -72,7 +72,9 @@ def find_term(word: str) -> Term:
     by_word = _terms_by_word()
     if word in by_word:
         return by_word[word]
-    folded = {each.casefold(): term for each, term in reversed(by_word.items())}
+    folded: dict[str, Term] = {}
+    for each, term in by_word.items():
+        folded.setdefault(each.casefold(), term)
     key = " ".join(word.split()).casefold()
     for spelling in (key, key.removesuffix("s")):
         if spelling in folded:
