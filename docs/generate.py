@@ -15,6 +15,7 @@ from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.documents.document import KINDS, VERSION
 from pipebench.documents.fields import field_texts, value_types
+from pipebench.documents.glossary import subjects
 from pipebench.domain.limits import MOST_OUTPUT_BYTES
 from pipebench.domain.value import Value
 from pipebench.domain.workload import SOURCES, workload_fields
@@ -308,6 +309,38 @@ def _value_default(info: Any) -> str:
     return "left out" if info.default is msgspec.UNSET else f"`{msgspec.json.encode(info.default).decode()}`"
 
 
+def glossary() -> Iterator[str]:
+    """Every term with its text, its fields of a row and its related terms."""
+    yield f"# Glossary\n\n{MADE}"
+    yield "`pipebench glossary WORD` prints one entry. WORD may be a field of a row, such as `class_bound_s`."
+    anchors = _anchors()
+    for subject in subjects():
+        yield f"## {subject.name}"
+        for term in subject.terms:
+            yield f"### {term.name}\n\n{term.text}"
+            lines = []
+            if term.also:
+                lines.append(f"- also: {', '.join(term.also)}")
+            if term.fields:
+                lines.append(f"- fields of a row: {', '.join(f'`{name}`' for name in term.fields)}")
+            if term.see:
+                lines.append(f"- see: {', '.join(f'[{name}](#{anchors[name]})' for name in term.see)}")
+            yield "\n".join(lines)
+
+
+def _anchors() -> dict[str, str]:
+    """The anchor of each term, as readers of Markdown number equal ones."""
+    headings = [heading for each in subjects() for heading in (each.name, *(term.name for term in each.terms))]
+    found: dict[str, str] = {}
+    made: list[str] = ["glossary"]
+    for heading in headings:
+        letters = heading.lower().replace(" ", "-")
+        plain = "".join(letter for letter in letters if letter.isalnum() or letter in "-_")
+        found[heading] = f"{plain}-{made.count(plain)}" if plain in made else plain
+        made.append(plain)
+    return found
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "hooks.md": hooks,
     "commands.md": commands,
@@ -316,6 +349,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "workload.md": workload,
     "documents.md": documents,
     "programs.md": programs,
+    "glossary.md": glossary,
 }
 
 

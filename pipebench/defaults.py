@@ -88,6 +88,9 @@ Regime of the problems; scheduler; scheduler for stage graphs and shared devices
 YARDSTICK = "data-parallel"
 """The planner that stands in every table of `compare`, whatever is compared."""
 
+COMPARED_PLANNERS = ("madpipe", "graphpipe", "rannc", "pase", "pipedream", "piper")
+"""The planners of papers, which `compare` runs where neither the user nor a suite names any."""
+
 EXAMPLE_PLANNERS = ("madpipe", "graphpipe")
 EXAMPLE_MODEL = "resnet50"
 """What messages and help texts give as examples. The model is a profile that ships too."""

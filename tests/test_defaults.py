@@ -150,6 +150,7 @@ def test_every_default_exists(host: Host) -> None:
         "planners": {
             *defaults.FIRST_PLANNERS,
             defaults.LAYOUT_PLANNER,
+            *defaults.COMPARED_PLANNERS,
             *defaults.EXAMPLE_PLANNERS,
             *defaults.EXAMPLE_CUTS,
         },

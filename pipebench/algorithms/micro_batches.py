@@ -46,8 +46,8 @@ def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tup
         notices.append("the micro-batch is the mini-batch: no profiled size divides it")
     elif len(profiled) == 1 and problem.regime.mode == "async":
         notices.append(
-            "micro-batch: the only one that was profiled; others would take times in proportion and were not tried "
-            "(pin one to do so)"
+            "micro-batch: the only one that was profiled; others would take times in proportion and were not "
+            "tried (pin one to do so)"
         )
     if len(few) < len(sizes):
         notices.append("the smallest micro-batches were left out: a mini-batch would have too many of them")

@@ -10,7 +10,7 @@ from pipebench.domain.value import digest
 
 
 def shape_fields(problem: Problem, plan: Plan) -> dict[str, Any]:
-    """The columns of a row that the stages alone decide: stages, depth, branches, cut_id, replicas, devices_used."""
+    """The columns of a row that the stages alone decide."""
     edges = stage_edges(problem.profile.graph, plan)
     return {
         "stages": len(plan.stages),

@@ -101,10 +101,8 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
         workspace_bytes=np.array([operator.workspace_bytes for _, operator, _ in rows], dtype=np.int64),
         forward_s=np.array([t.forward_s for t in timed], dtype=np.float64),
         backward_s=np.array([t.backward_s for t in timed], dtype=np.float64),
-        plain_backward_s=np.array([operator.backward_s for _, operator, _ in rows], dtype=np.float64),
-        weight_gradient_s=np.array(
-            [operator.weight_gradient_s or none for _, operator, _ in rows], dtype=np.float64
-        ),
+        plain_backward_s=np.array([each.backward_s for each in plain], dtype=np.float64),
+        weight_gradient_s=np.array([each.weight_gradient_s or none for each in plain], dtype=np.float64),
     )
 
 

@@ -1,11 +1,16 @@
 """Groups of commands, each imported when it is used, and the words that were typed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from pipebench.domain.errors import nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +29,21 @@ def invocation() -> Invocation:
 class LazyGroup(click.Group):
     """A group whose commands are modules `package`.<name>, each with a function `command`.
 
-    listed: name to one line of help.
+    sections: by heading, name to one line of help. said_before: what stands before a name in messages.
     """
 
-    listed: dict[str, str]
+    sections: Mapping[str, Mapping[str, str]]
     package: str
+    said_before: str
+
+    @property
+    def listed(self) -> list[str]:
+        """The names of all commands, in the order of the help."""
+        return [name for section in self.sections.values() for name in section]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(self.listed)
+        return self.listed
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -44,16 +55,30 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.listed:
-            raise click.UsageError(f"no command {args[0]!r} ({nearest(args[0], self.listed)})")
+        if args and not args[0].startswith("-") and args[0] not in self.listed and not ctx.resilient_parsing:
+            name = f"{self.said_before}{args[0]}"
+            raise click.UsageError(f"no command {name!r} ({nearest(args[0], self.listed)})")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=text)
+            for section in self.sections.values()
+            for name, text in section.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.listed.items()))
+        widest = max(map(len, self.listed))
+        for heading, section in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in section.items()])
 
 
-def lazy_group(package: str, listed: dict[str, str]) -> type[LazyGroup]:
+def lazy_group(package: str, sections: Mapping[str, Mapping[str, str]], said_before: str = "") -> type[LazyGroup]:
     """The class of a group with these commands, for click.group(cls=…)."""
-    return type("Commands", (LazyGroup,), {"package": package, "listed": listed})
+    return type("Commands", (LazyGroup,), {"package": package, "sections": sections, "said_before": said_before})

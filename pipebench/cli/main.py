@@ -12,28 +12,41 @@ from pipebench.cli.groups import Invocation, lazy_group
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
-COMMANDS = {
-    "compare": "run planners on the same problems and score their plans",
-    "plan": "make one plan and show its stages",
-    "profile": "what the operators of a model cost, computed or measured",
-    "execute": "run a plan on processes or devices and set it beside its simulation",
-    "attach": "traces of a run that was launched elsewhere, beside a row",
-    "draw": "draw the timeline of schedules, nothing else needed",
-    "show": "show what is in a file",
-    "convert": "a profile from one file format to another",
-    "export": "a plan in the words of a training framework",
-    "validate": "check a plan: valid, or a witness of what is wrong",
-    "diff": "what changed between two plans or two sets of results",
-    "report": "stored results as a page or a table",
-    "pack": "a store as one file, to pass on",
-    "rerun": "run stored trials again: same, different or not runnable",
-    "track": "night after night: what became slower or worse",
-    "reproduce": "run a paper's figure again and judge its claims",
-    "list": "what there is: planners, schedulers, models, profiles, …",
-    "info": "all about one component",
-    "plugin": "write, check and look after plugins: new, check, list, doctor",
-    "schema": "the JSON Schema of a document",
+SECTIONS = {
+    "Compare and plan": {
+        "compare": "run planners on the same problems and score their plans",
+        "plan": "make one plan and show its stages",
+        "draw": "draw the timeline of schedules, nothing else needed",
+        "export": "a plan in the words of a training framework",
+        "validate": "check a plan: valid, or a witness of what is wrong",
+    },
+    "Look at results": {
+        "show": "show what is in a file",
+        "report": "stored results as a page or a table",
+        "diff": "what changed between two plans or two sets of results",
+        "rerun": "run stored trials again: same, different or not runnable",
+        "pack": "a store as one file, to pass on",
+    },
+    "Profiles and files": {
+        "profile": "what the operators of a model cost, computed or measured",
+        "convert": "a profile from one file format to another",
+        "schema": "the JSON Schema of a document",
+    },
+    "Real devices": {
+        "execute": "run a plan on processes or devices and set it beside its simulation",
+        "attach": "traces of a run that was launched elsewhere, beside a row",
+    },
+    "Every night": {"track": "night after night: what became slower or worse"},
+    "Papers": {"reproduce": "run a paper's figure again and judge its claims"},
+    "Plugins and reference": {
+        "list": "what there is: planners, schedulers, models, profiles, …",
+        "info": "all about one component",
+        "glossary": "what the words mean, by subject or one at a time",
+        "plugin": "write, check and look after plugins: new, check, list, doctor",
+    },
 }
+COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
+COMPLETION = 'Completion of names: eval "$(_PIPEBENCH_COMPLETE=bash_source pipebench)"'
 
 
 OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
@@ -41,7 +54,9 @@ OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 
 
 @click.group(
-    cls=lazy_group("pipebench.cli.commands", COMMANDS), context_settings={"help_option_names": ["-h", "--help"]}
+    cls=lazy_group("pipebench.cli.commands", SECTIONS),
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=COMPLETION,
 )
 @click.version_option(__version__, prog_name="pipebench")
 def main() -> None:

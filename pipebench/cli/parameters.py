@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipebench.cli.option_groups import HOW, option
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def one_backend(jobs: int | None, backend: str | None, scheduler_address: str | 
     return Where(jobs=jobs or 1)
 
 
-trust_option = click.option(
-    "--trust", is_flag=True, help="Run what files name besides installed components; it is printed first."
+trust_option = option(
+    HOW, "--trust", is_flag=True, help="Run what files name besides installed components; it is printed first."
 )
 
 
@@ -122,8 +123,8 @@ LAUNCH = (
 
 def launch_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of LAUNCH, which it takes as `**launch`."""
-    for option in reversed(LAUNCH):
-        command = option(command)
+    for add in reversed(LAUNCH):
+        command = add(command)
     return command
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a line of text. err: to stderr. nl: end it."""
     click.echo(printable(str(text)), err=err, nl=nl)
+
+
+def width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def print_json(value: Any) -> None:

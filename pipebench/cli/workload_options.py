@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pipebench.cli.completion import clusters, files, of_slot, one_of, profiles, some_of, suites
+from pipebench.cli.option_groups import option
 from pipebench.cli.parameters import NUMBERS, WholeFrom
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.limits import MOST_SEED
-from pipebench.domain.workload import Field, keyword_fields
+from pipebench.domain.workload import PINNED, WHAT, Field, keyword_fields
 
 if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
@@ -24,13 +26,43 @@ SEED = WholeFrom(0, MOST_SEED)
 UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
 """Degrees that may be named, and must be 1."""
 
+COMPLETIONS = {"cluster": one_of(clusters), "profiler": one_of(of_slot("profilers"))}
+"""Fields of a workload whose values the shell can complete with names."""
+
 _SOURCES = [
-    click.option("--models", "-m", multiple=True, help="Models, name[option=value], profiled by --profiler."),
-    click.option("--profile", "-p", "profiles", multiple=True, help="Profiles: shipped names or files."),
-    click.option("--config", "configs", multiple=True, help="A language model's Hugging Face config.json."),
-    click.option("--seq", "sequence", type=WholeFrom(1), help="With --config: tokens a sample."),
-    click.option(
-        "--suite", "suites", multiple=True, help=f"Suites, by name or TOML file (nothing named: {SUITE})."
+    option(
+        WHAT,
+        "--models",
+        "-m",
+        shell_complete=some_of(of_slot("models")),
+        multiple=True,
+        help="Models, name[option=value], profiled by --profiler.",
+    ),
+    option(
+        WHAT,
+        "--profile",
+        "-p",
+        "profiles",
+        shell_complete=some_of(profiles),
+        multiple=True,
+        help="Profiles: shipped names or files.",
+    ),
+    option(
+        WHAT,
+        "--config",
+        "configs",
+        shell_complete=files,
+        multiple=True,
+        help="A language model's Hugging Face config.json.",
+    ),
+    option(WHAT, "--seq", "sequence", type=WholeFrom(1), help="With --config: tokens a sample."),
+    option(
+        WHAT,
+        "--suite",
+        "suites",
+        shell_complete=some_of(suites),
+        multiple=True,
+        help=f"Suites, by name or TOML file (nothing named: {SUITE}).",
     ),
 ]
 
@@ -38,21 +70,23 @@ _SOURCES = [
 def workload_options(function: F) -> F:
     """Add all workload options to a command; they arrive as the keywords of bench.suites.selection.Selection."""
     unpriced = [
-        click.option(f"--{name}", type=WholeFrom(1), help=f"{what.capitalize()}: only 1, it is not priced.")
+        option(PINNED, f"--{name}", type=WholeFrom(1), help=f"{what.capitalize()}: only 1, it is not priced.")
         for name, what in UNPRICED.items()
     ]
-    for option in reversed([*_SOURCES, *map(_option, keyword_fields().values()), *unpriced]):
-        function = option(function)
+    for add in reversed([*_SOURCES, *map(_option, keyword_fields().values()), *unpriced]):
+        function = add(function)
     return function
 
 
 def _option(field: Field) -> Callable[[F], F]:
     """The option of a field of WorkloadSpec."""
     spellings = [f"--{field.name.replace('_', '-')}", *([field.short] if field.short else [])]
-    return click.option(
+    return option(
+        field.group,
         *spellings,
         type=click.Choice(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
         help=field.help,
+        shell_complete=COMPLETIONS.get(field.name),
     )
 
 

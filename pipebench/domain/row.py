@@ -30,11 +30,12 @@ class Row(Value, frozen=True, kw_only=True):
     measured_error: (simulated - measured) / measured.
     replayed_s: simulated with the measured times of tasks instead of the profile's.
     measured_memory_bytes: the most that a process of an executor held.
-    depth: stages on the longest path of the stage graph. branches: the most stages of which none waits for another.
+    depth: stages on the longest path of the stage graph.
+    branches: the most stages of which none waits for another.
     cut_id: hash of the operators of each stage, whatever its devices.
     planned_micro_batch: of an adapted plan the sizes that it was planned with, where it runs with others.
-    own_scheduler: the planner's own scheduler, where another one is faster. own_scheduler_s: the time under it; None
-    where it has no valid order for the plan.
+    own_scheduler: the planner's own scheduler, where another one is faster.
+    own_scheduler_s: the time under it; None where it has no valid order for the plan.
 
     search_cpu_s, search_wall_s: medians of search_samples.
     search_samples: CPU seconds with children, and wall seconds, of the warm searches in order.

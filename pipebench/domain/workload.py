@@ -22,6 +22,8 @@ from pipebench.domain.value import Value, require
 
 DEFAULT_DEVICES = 8
 """Devices where the command line and the API say none."""
+WHAT, WHERE, PINNED = "What to plan", "Where (devices and links)", "Pinned (what every plan must have)"
+"""Headings of the fields, under which the help of a command lists their options."""
 SOURCES = ("model", "profile")
 """A workload has one of these two. The command line and the API take many of each, for as many workloads."""
 
@@ -43,6 +45,7 @@ class Field:
     unit: what a text measures.
     axis: whether a suite may give a list of values, which makes a workload for each.
     lands: the part of the problem that takes the value unchanged.
+    group: the heading of the field.
     """
 
     text: str
@@ -51,6 +54,7 @@ class Field:
     unit: Literal["", "bytes", "bytes/s"] = ""
     axis: bool = False
     lands: str = ""
+    group: str = WHAT
     name: str = ""
     type: Any = None
     default: Any = msgspec.NODEFAULT
@@ -84,19 +88,22 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
     profiler: Annotated[str, Field("Profiler of a model, name[option=value,…]", f"{PROFILER}, or the suite's")] = (
         PROFILER
     )
-    cluster: Annotated[str, Field("A cluster, by name or TOML file", f"{CLUSTER}, or the suite's")] = CLUSTER
+    cluster: Annotated[
+        str, Field("A cluster, by name or TOML file", f"{CLUSTER}, or the suite's", group=WHERE)
+    ] = CLUSTER
     devices: Annotated[
         Devices,
-        Field("Number of devices", "8, or the suite's or cluster file's", short="-n", axis=True),
+        Field("Number of devices", "8, or the suite's or cluster file's", short="-n", axis=True, group=WHERE),
     ]
     memory: Annotated[
-        Memory | None, Field("Memory of each device, such as 12GB or 16GiB", unit="bytes", axis=True)
+        Memory | None,
+        Field("Memory of each device, such as 12GB or 16GiB", unit="bytes", axis=True, group=WHERE),
     ] = None
     bandwidth: Annotated[
         Bandwidth | None,
-        Field("One-way link bandwidth of each device, such as 12GB/s", unit="bytes/s", axis=True),
+        Field("One-way link bandwidth of each device, such as 12GB/s", unit="bytes/s", axis=True, group=WHERE),
     ] = None
-    link_mode: Annotated[LinkMode | None, Field("How links are shared", "the cluster's")] = None
+    link_mode: Annotated[LinkMode | None, Field("How links are shared", "the cluster's", group=WHERE)] = None
     mini_batch: Annotated[Count | None, Field("Samples for one weight update", axis=True)] = None
     mini_batch_per_device: Annotated[
         Count | None, Field("In place of the mini-batch: samples for one weight update, times devices", axis=True)
@@ -107,16 +114,27 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             "Pin the micro-batch: samples through a stage, all replicas",
             axis=True,
             lands="pins.micro_batch",
+            group=PINNED,
         ),
     ] = None
-    tp: Annotated[Count | None, Field("Pin the tensor-parallel degree", lands="pins.tensor_parallel")] = None
-    dp: Annotated[Count | None, Field("Pin the data-parallel degree", lands="pins.data_parallel")] = None
-    pp: Annotated[Count | None, Field("Pin the number of pipeline stages", lands="pins.pipeline")] = None
+    tp: Annotated[
+        Count | None, Field("Pin the tensor-parallel degree", lands="pins.tensor_parallel", group=PINNED)
+    ] = None
+    dp: Annotated[
+        Count | None, Field("Pin the data-parallel degree", lands="pins.data_parallel", group=PINNED)
+    ] = None
+    pp: Annotated[
+        Count | None, Field("Pin the number of pipeline stages", lands="pins.pipeline", group=PINNED)
+    ] = None
     vpp: Annotated[
         Count | None,
-        Field("Pin the number of stages on each device (virtual stages)", lands="pins.virtual_stages"),
+        Field(
+            "Pin the number of stages on each device (virtual stages)",
+            lands="pins.virtual_stages",
+            group=PINNED,
+        ),
     ] = None
-    recompute: Annotated[Recompute | None, Field("Pin recomputation", lands="pins.recompute")] = None
+    recompute: Annotated[Recompute | None, Field("Pin recomputation", lands="pins.recompute", group=PINNED)] = None
     precision: Annotated[
         Precision | None, Field("Precision of a model's weights", "fp32; that of the file with --config")
     ] = None
@@ -125,7 +143,8 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
         Field("Precision of gradients", "the weights'; fp32 with --config", lands="regime.gradient_precision"),
     ] = None
     reserve: Annotated[
-        Reserve, Field("Share of device memory to keep free, such as 0.1", lands="pins.reserve")
+        Reserve,
+        Field("Share of device memory to keep free, such as 0.1", lands="pins.reserve", group=WHERE),
     ] = 0.0
     overlap: Annotated[
         Share,

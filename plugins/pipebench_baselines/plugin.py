@@ -151,7 +151,7 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="improved",
             reference=(
                 "Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for "
-                "Pipelined Model Parallelism, hal-03025305"
+                "Pipelined Model Parallelism, HAL 2020, hal-03025305"
             ),
             deviations=(
                 "no planner of the paper: the optimum over all cuts of a chain of layers into stages of one "

@@ -13,7 +13,7 @@ TITLE = (
     "Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for Pipelined Model "
     "Parallelism"
 )
-REFERENCE = f"{TITLE}, hal-03025305"
+REFERENCE = f"{TITLE}, HAL 2020, hal-03025305"
 
 BOTH = (
     "V' = (V (+) U(k, l)) (+) C(k-1): the printed C(k) is an index slip, T_N and T_S use a^(k-1) (A1)",

@@ -1,5 +1,6 @@
 """The README shows what the command prints."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_what_is_said_to_ship_ships(pipebench: CommandLine) -> None:
     shipped = {slot: set(re.findall(r"`([^`]+)`", names)) for slot, names in rows if slot != "slot"}
     assert {"planners", "schedulers", "models", "profiles", "clusters", "suites", "formats"} <= set(shipped)
     for slot, names in shipped.items():
-        listed = {line.split()[0] for line in pipebench("list", slot).out.splitlines()}
+        listed = {entry["name"] for entry in json.loads(pipebench("list", slot, "--json").out)}
         assert listed <= names, slot
 
 

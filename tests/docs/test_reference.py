@@ -36,7 +36,7 @@ def generate() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md", *FIELDS]
+    "page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md", "glossary.md", *FIELDS]
 )
 def test_a_page_is_as_the_generator_makes_it(generate: ModuleType, page: str) -> None:
     assert page in generate.PAGES
@@ -150,6 +150,13 @@ def test_a_schema_says_what_each_field_means(pipebench: CommandLine, kind: str) 
 def test_every_variable_of_a_program_is_in_the_reference(variable: Variable) -> None:
     page = (REFERENCE / "programs.md").read_text()
     assert f"| `{variable.name}` | {variable.text} |" in page
+
+
+def test_links_of_the_glossary_lead_to_their_terms() -> None:
+    text = (REFERENCE / "glossary.md").read_text()
+    assert "[1F1B](#1f1b)" in text
+    assert "[1F1B*](#1f1b-1)" in text
+    assert "class_bound_scope" in text.partition("### class gap\n")[2].partition("\n### ")[0]
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -224,6 +224,7 @@ TARGETS: tuple[Target, ...] = (
             ("draw", "1f1b", "--forward", WORDS),
             ("draw", "gpipe", "--weight", WORDS, "--transfer", "0.5"),
             ("info", WORDS),
+            ("glossary", WORDS),
             ("schema", WORDS),
             ("list", WORDS),
             ("show", WORDS),

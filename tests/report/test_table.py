@@ -154,7 +154,7 @@ def test_no_line_is_too_long_and_no_word_is_split(width: int) -> None:
 
 
 def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
-    rows = sync_and_async("a", 150, 180, memory_bytes=8_010_000_000, device_memory_bytes=16_000_000_000, bubble=0.1,
+    rows = sync_and_async("a", 150, 180, memory_bytes=8_010_000_000, device_memory_bytes=16 * 10**9, bubble=0.1,
                           class_bound_s=0.8, class_bound_scope="mine", claimed_s=1.0, stages=8, branches=4,
                           replicas=(1,) * 8, devices_used=8)  # fmt: skip
     wide, narrow = lines_at(200, *rows), lines_at(60, *rows)

@@ -6,14 +6,15 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.completion import files
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json
 from pipebench.domain.errors import PipebenchError
 
 
 @click.command()
-@click.argument("row")
-@click.argument("traces", nargs=-1, required=True)
+@click.argument("row", shell_complete=files)
+@click.argument("traces", nargs=-1, required=True, shell_complete=files)
 @click.option("--warmup", default=1, show_default=True, type=WholeFrom(0), help="Iterations that do not count.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the row with what was measured.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import files, of_slot, some_of
 from pipebench.cli.groups import invocation
+from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import (
     REAL,
     WholeFrom,
@@ -21,11 +23,12 @@ from pipebench.cli.parameters import (
 )
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
-from pipebench.defaults import SIMULATOR
+from pipebench.defaults import COMPARED_PLANNERS, SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.store import Store
+    from pipebench.bench.suites import Settings
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.documents.document import PlannedProblem
@@ -119,33 +122,45 @@ FAILURES = {
 }
 
 
-@click.command()
-@click.option("--planners", multiple=True, help=PLANNERS_HELP)
-@click.option("--plans", multiple=True, type=str, help=PLANS_HELP)
-@click.option("--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
-@click.option("--schedulers", multiple=True, help="Schedulers in place of the best of all.")
-@click.option("--executors", help=f"Executors, by commas  [default: {SIMULATOR}]")
-@click.option("--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
-@click.option("--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
-@click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
-@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
-@click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
-@click.option("--coarsen", type=WholeFrom(1), help="Planners see at most so many blocks of operators.")
-@click.option("--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
-@click.option("--fresh", is_flag=True, help="Run what the store holds already, too.")
-@click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
-@click.option("--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
-@click.option("--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
-@click.option("--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
-@click.option(
+@click.command(cls=GroupedCommand)
+@option(WHO, "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help=PLANNERS_HELP)
+@option(WHO, "--plans", shell_complete=files, multiple=True, type=str, help=PLANS_HELP)
+@option(WHO, "--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
+@option(
+    WHO,
+    "--schedulers",
+    shell_complete=some_of(of_slot("schedulers")),
+    multiple=True,
+    help="Schedulers in place of the best of all.",
+)
+@option(
+    WHO,
+    "--executors",
+    shell_complete=some_of(of_slot("executors")),
+    help=f"Executors, by commas  [default: {SIMULATOR}]",
+)
+@option(HOW, "--repeat", type=WholeFrom(1), help="Warm searches to time in one trial  [default: 1]")
+@option(HOW, "--rounds", default=1, type=WholeFrom(1), help="How often to run each trial, interleaved.")
+@option(HOW, "--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@option(HOW, "--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@option(HOW, "--seed", type=SEED, help="Seed of everything random  [default: 0]")
+@option(WHO, "--coarsen", type=WholeFrom(1), help="Planners see at most so many blocks of operators.")
+@option(OUTPUT, "--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
+@option(HOW, "--fresh", is_flag=True, help="Run what the store holds already, too.")
+@option(HOW, "--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
+@option(HOW, "--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
+@option(HOW, "--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
+@option(HOW, "--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
+@option(
+    OUTPUT,
     "--fail-on",
     multiple=True,
     type=click.Choice(list(FAILURES)),
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
 @trust_option
-@click.option("--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
-@click.option("--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
+@option(OUTPUT, "--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
+@option(OUTPUT, "--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
 @workload_options
 def command(
     plans: tuple[str, ...],
@@ -164,7 +179,8 @@ def command(
 ) -> int:
     """Run planners on the same problems; the suite scores every plan and shows a proven bound beside it.
 
-    Without models, profiles or a suite: the default suite. Each planner runs in both regimes unless --regime is
+    Without models, profiles or a suite: the default suite. Without planners: those of papers, unless a suite names
+    its own. Each planner runs in both regimes unless --regime is
     given; where it plans for one only, its plan is adapted to the other and the row says so. A plan that brings no
     schedule is scored under every scheduler that takes it, and the best counts.
     """
@@ -188,6 +204,7 @@ def command(
         isolation().warm_up()
     trusting = trust_in_files(trust)
     settings = settle(chosen_suites(selection(choice)), said, trusting)
+    settings = _with_planners(settings, plans)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     workloads = chosen_workloads(host, choice)
     request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
@@ -210,6 +227,17 @@ def command(
     if stopped is not None:
         raise stopped
     return _exit_code(rows, fail_on)
+
+
+def _with_planners(settings: "Settings", plans: tuple[str, ...]) -> "Settings":
+    """The settings; where nothing is named to compare, with the planners of papers, which goes to stderr."""
+    from dataclasses import replace
+
+    if settings.planners or plans:
+        return settings
+    names = ",".join(COMPARED_PLANNERS)
+    say(f"no planner was named: comparing those of papers (--planners {names})", err=True)
+    return replace(settings, planners=COMPARED_PLANNERS)
 
 
 def _settings(choice: dict[str, Any]) -> Any:

@@ -5,13 +5,16 @@ import os
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.completion import files
 from pipebench.cli.parameters import WHOLE
 from pipebench.cli.terminal import say
 
 
 @click.command()
-@click.argument("source", metavar="FILE")
-@click.option("-o", "--output", required=True, help="The file to write; its end names the format.")
+@click.argument("source", metavar="FILE", shell_complete=files)
+@click.option(
+    "-o", "--output", shell_complete=files, required=True, help="The file to write; its end names the format."
+)
 @click.option(
     "--to", "name", help="The format to write: piper, tarnawski, layers-json, layers-csv, pipedream, pipebench."
 )

@@ -4,13 +4,14 @@ from typing import Any
 
 import click
 
+from pipebench.cli.completion import files
 from pipebench.cli.terminal import console, print_json
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 
 @click.command()
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", shell_complete=files)
+@click.argument("after", shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="The difference as JSON.")
 @click.option("--exit-code", is_flag=True, help="Exit code 1 when they differ.")
 def command(before: str, after: str, as_json: bool, exit_code: bool) -> int:

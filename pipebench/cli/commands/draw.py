@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.groups import invocation
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
@@ -16,7 +17,7 @@ SMALL = 800
 
 
 @click.command()
-@click.argument("schedulers")
+@click.argument("schedulers", shell_complete=some_of(of_slot("schedulers")))
 @click.option("--stages", default=4, show_default=True, type=WholeFrom(1), help="Number of stages.")
 @click.option("--micro-batches", default=8, show_default=True, type=WholeFrom(1), help="Micro-batches.")
 @click.option("--forward", default=1.0, show_default=True, help="Time of a forward.")

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.completion import files, of_slot, one_of
 from pipebench.cli.parameters import (
     REAL,
     finite_seconds,
@@ -18,9 +19,13 @@ from pipebench.defaults import MEASURING_EXECUTOR
 
 
 @click.command()
-@click.argument("plan")
+@click.argument("plan", shell_complete=files)
 @click.option(
-    "--executor", default=MEASURING_EXECUTOR, show_default=True, help="An executor, options in brackets."
+    "--executor",
+    shell_complete=one_of(of_slot("executors")),
+    default=MEASURING_EXECUTOR,
+    show_default=True,
+    help="An executor, options in brackets.",
 )
 @click.option("--timeout", type=REAL, default=300.0, callback=finite_seconds, help="Seconds for the run.")
 @launch_options

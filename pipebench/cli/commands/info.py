@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import of_every_slot, one_of
 from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
@@ -14,7 +15,7 @@ from pipebench.hooks.syntax import describe_options
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=one_of(of_every_slot))
 @click.option("--cite", is_flag=True, help="Only the reference and every deviation from it.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(name: str, cite: bool, as_json: bool) -> int:

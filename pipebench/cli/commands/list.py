@@ -1,19 +1,20 @@
 """pipebench list: what there is in one slot."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.terminal import print_json, say
-from pipebench.hooks.descriptors import SLOTS
+from pipebench.cli.terminal import print_json, say, width
+from pipebench.hooks.descriptors import SLOTS, Component, Planner
+from pipebench.hooks.references import short_reference
 
 if TYPE_CHECKING:
     from pipebench.formats.clusters import LevelFacts
 
 
-Entries = list[dict[str, str]]
+Entries = list[dict[str, Any]]
 
 
 @click.command()
@@ -27,9 +28,15 @@ def command(what: str, as_json: bool) -> int:
     if as_json:
         print_json(entries)
         return 0
-    width = max((len(entry["name"]) for entry in entries), default=0)
+    if what == "planners":
+        from pipebench.report.text.planners import planner_lines
+
+        for line in planner_lines(entries, width()):
+            say(line)
+        return 0
+    longest = max((len(entry["name"]) for entry in entries), default=0)
     for entry in entries:
-        say(f"{entry['name']:<{width}}  {entry['summary']}".rstrip())
+        say(f"{entry['name']:<{longest}}  {entry['summary']}".rstrip())
     return 0
 
 
@@ -40,6 +47,7 @@ def _components(slot: str) -> Entries:
             "name": name,
             "summary": registered.component.summary,
             "provider": f"{registered.provider.distribution} {registered.provider.version}",
+            **_about(registered.component),
         }
         for name, registered in host.slot(slot).items()
     ]
@@ -49,6 +57,19 @@ def _components(slot: str) -> Entries:
         entries = [{"name": f.name, "summary": f.summary, "provider": "built in"} for f in FORMATS] + entries
     show_new_warnings(host)
     return entries
+
+
+def _about(component: Component) -> dict[str, Any]:
+    """What else is said of a planner: its paper in short, and what its plans may have."""
+    if not isinstance(component, Planner):
+        return {}
+    can = component.capabilities
+    return {
+        "paper": short_reference(component.reference),
+        "regimes": can.regimes,
+        "replicas": "in turn" if can.replicas and can.round_robin else "split" if can.replicas else "none",
+        "graph": "chain" if can.graphs == "chain" else "any",
+    }
 
 
 def _clusters() -> Entries:

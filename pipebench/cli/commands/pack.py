@@ -2,14 +2,15 @@
 
 import click
 
+from pipebench.cli.completion import files
 from pipebench.cli.parameters import tell_passed_on, with_output_option
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode
 
 
 @click.command()
-@click.argument("store")
-@click.option("-o", "--out", required=True, help="The zip to write, such as results.zip.")
+@click.argument("store", shell_complete=files)
+@click.option("-o", "--out", shell_complete=files, required=True, help="The zip to write, such as results.zip.")
 @with_output_option
 def command(store: str, out: str, with_output: bool) -> int:
     """Write the rows of STORE, and the problems, plans and schedules behind them, into one zip.

@@ -7,6 +7,8 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import FORMATS
+from pipebench.cli.completion import of_slot, one_of, planners_and_best
+from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
@@ -22,16 +24,21 @@ if TYPE_CHECKING:
 BEST = "best"
 
 
-@click.command()
-@click.argument("planner")
-@click.option("--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
-@click.option("--scheduler", help="A scheduler in place of the planner's default.")
-@click.option("--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
-@click.option("--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
-@click.option("--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
-@click.option("--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
-@click.option("--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
+@click.command(cls=GroupedCommand)
+@click.argument("planner", shell_complete=one_of(planners_and_best))
+@option(WHO, "--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
+@option(
+    WHO,
+    "--scheduler",
+    shell_complete=one_of(of_slot("schedulers")),
+    help="A scheduler in place of the planner's default.",
+)
+@option(HOW, "--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
+@option(HOW, "--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
+@option(WHO, "--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
+@option(OUTPUT, "-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
+@option(OUTPUT, "--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
+@option(OUTPUT, "--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
 @workload_options
 def command(
     planner: str,

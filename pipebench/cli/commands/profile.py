@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.completion import of_slot, one_of
 from pipebench.cli.parameters import WholeFrom, launch_options, with_launch
 from pipebench.cli.terminal import console, say
 from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
@@ -29,8 +30,14 @@ measured inside one machine, and with --nnodes also between machines.
 
 
 @click.command(help=HELP)
-@click.argument("model", required=False)
-@click.option("--profiler", default=PROFILER, show_default=True, help="A profiler, options in brackets.")
+@click.argument("model", required=False, shell_complete=one_of(of_slot("models")))
+@click.option(
+    "--profiler",
+    shell_complete=one_of(of_slot("profilers")),
+    default=PROFILER,
+    show_default=True,
+    help="A profiler, options in brackets.",
+)
 @click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host
+from pipebench.cli.completion import files
 from pipebench.cli.parameters import tell_passed_on, with_output_option
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
@@ -20,7 +21,7 @@ ENDINGS = (".html", ".md", ".csv")
 
 
 @click.command()
-@click.argument("results")
+@click.argument("results", shell_complete=files)
 @click.option(
     "-o",
     "--output",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import of_slot, one_of
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -178,7 +179,7 @@ def _write(out: Path, done: ArtefactRun) -> None:
 
 
 @click.command()
-@click.argument("artefact", required=False)
+@click.argument("artefact", required=False, shell_complete=one_of(of_slot("artefacts")))
 @click.option("--all", "every", is_flag=True, help="All artefacts of all papers.")
 @click.option("--full", is_flag=True, help="All cells of the paper, not a subset of a few minutes.")
 @click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")

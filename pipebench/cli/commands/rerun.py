@@ -3,13 +3,14 @@
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import files
 from pipebench.cli.parameters import trust_in_files, trust_option
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 
 @click.command()
-@click.argument("results")
+@click.argument("results", shell_complete=files)
 @click.option("--row", "rows", multiple=True, help="Only rows whose key starts so (see compare --json).")
 @trust_option
 @click.option("--json", "as_json", is_flag=True, help="Each row with what differs, as JSON.")

@@ -2,11 +2,12 @@
 
 import click
 
+from pipebench.cli.completion import documents, one_of
 from pipebench.cli.terminal import print_json
 
 
 @click.command()
-@click.argument("kind", default="problem")
+@click.argument("kind", default="problem", shell_complete=one_of(documents))
 @click.option("--json", "as_json", is_flag=True, help="As JSON (it always is).")
 def command(kind: str, as_json: bool) -> int:
     """Print the JSON Schema of problem, plan, profile, schedule, … or suite."""

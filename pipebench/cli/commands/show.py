@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pipebench.cli.completion import files
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -14,9 +15,11 @@ MOST_ROWS = 16
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
-@click.option("--trace", help="Of a plan file: a measured trace of it, drawn below the simulated one.")
+@click.option(
+    "--trace", shell_complete=files, help="Of a plan file: a measured trace of it, drawn below the simulated one."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
 @click.option("--picture", type=click.Path(path_type=Path), help="A plan's timeline, a profile's bars … (.svg).")
 @click.option("--graph", type=click.Path(path_type=Path), help="A plan's stages as a graph (.svg).")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipebench.cli.completion import files
 from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -27,8 +28,10 @@ def verdict_of(planned: "PlannedProblem") -> "Verdict":
 
 
 @click.command()
-@click.argument("file")
-@click.option("--plan", help="For a schedule: the plan whose order it is, to check its memory as well.")
+@click.argument("file", shell_complete=files)
+@click.option(
+    "--plan", shell_complete=files, help="For a schedule: the plan whose order it is, to check its memory as well."
+)
 @click.option("--json", "as_json", is_flag=True, help="The verdict as JSON.")
 def command(file: str, plan: str | None, as_json: bool) -> int:
     """Check the plan in FILE, its pins, and its schedule where it has one; exit code 1 when it is invalid.

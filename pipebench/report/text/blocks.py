@@ -1,4 +1,4 @@
-"""The table of one problem: a line for each planner, both regimes side by side, as many columns as there is room."""
+"""The table of one problem: a line for each planner, both regimes side by side, columns as there is room."""
 
 import re
 import statistics

@@ -13,7 +13,9 @@ COMMANDS = {
 }
 
 
-@click.group(cls=lazy_group("pipebench.cli.commands.plugin", COMMANDS), invoke_without_command=True)
+@click.group(
+    cls=lazy_group("pipebench.cli.commands.plugin", {"Commands": COMMANDS}, "plugin "), invoke_without_command=True
+)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Write, check and look after plugins."""

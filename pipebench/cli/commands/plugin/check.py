@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.completion import of_every_slot, one_of
 from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -16,7 +17,7 @@ MARKS = {"passed": "ok", "waived": "waived", "failed": "FAILED"}
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=one_of(of_every_slot))
 @click.option("--only", multiple=True, help="Only this check; may be given again.")
 @click.option("--json", "as_json", is_flag=True, help="Every outcome as JSON.")
 def command(name: str, only: tuple[str, ...], as_json: bool) -> int:

@@ -1,8 +1,8 @@
 """pipebench track: what became slower or worse, night after night."""
 
-from importlib import import_module
-
 import click
+
+from pipebench.cli.groups import lazy_group
 
 COMMANDS = {
     "record": "measure a night and add it to the history",
@@ -13,36 +13,7 @@ COMMANDS = {
 }
 
 
-class TrackGroup(click.Group):
-    """Its commands live in pipebench.cli.commands.track.<name>, each a function `command`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"pipebench.cli.commands.track.{cmd_name}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        from pipebench.domain.errors import nearest
-
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no command 'track {args[0]}' ({nearest(args[0], COMMANDS)})")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.command(cls=TrackGroup)
+@click.group(cls=lazy_group("pipebench.cli.commands.track", {"Commands": COMMANDS}, "track "))
 def command() -> None:
     """Tell next morning that a planner became slower or its plans worse, without false alarms.
 

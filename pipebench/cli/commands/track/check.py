@@ -17,6 +17,8 @@ from pipebench.cli.commands.track.options import (
     html_option,
     markdown_option,
 )
+from pipebench.cli.completion import of_slot, some_of
+from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import trust_option
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import workload_options
@@ -27,16 +29,22 @@ if TYPE_CHECKING:
     from pipebench.track.against.comparison import Against
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @history_option
 @acknowledged_option
-@click.option("--against", help="A git revision or a version of this repository's package to compare with.")
-@click.option("--planners", multiple=True, help="With --against: planners, by commas  [default: the package's]")
-@click.option("--budget", callback=duration_s, default="20m", show_default=True, help="With --against: time.")
+@option(HOW, "--against", help="A git revision or a version of this repository's package to compare with.")
+@option(
+    WHO,
+    "--planners",
+    shell_complete=some_of(of_slot("planners")),
+    multiple=True,
+    help="With --against: planners, by commas  [default: the package's]",
+)
+@option(HOW, "--budget", callback=duration_s, default="20m", show_default=True, help="With --against: time.")
 @trust_option
 @html_option
 @markdown_option
-@click.option("--json", "as_json", is_flag=True, help="The judgement as JSON on stdout.")
+@option(OUTPUT, "--json", "as_json", is_flag=True, help="The judgement as JSON on stdout.")
 @workload_options
 def command(
     history: Path,

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.commands.track.options import duration_s
+from pipebench.cli.completion import of_slot, some_of, suites
 from pipebench.cli.parameters import REAL
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
@@ -13,8 +14,10 @@ INSTALL, BRANCH, CRON, PYTHON = "python -m pip install .", "pipebench-history", 
 
 
 @click.command()
-@click.option("--planners", multiple=True, help="As of `track record`.")
-@click.option("--suite", "suites", multiple=True, help="As of `track record`.")
+@click.option(
+    "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help="As of `track record`."
+)
+@click.option("--suite", "suites", shell_complete=some_of(suites), multiple=True, help="As of `track record`.")
 @click.option("--timeout", type=REAL, help="As of `track record`.")
 @click.option("--budget", default="20m", show_default=True, help="Time for a night.")
 @click.option("--branch", default=BRANCH, show_default=True, help="Where the history is kept.")

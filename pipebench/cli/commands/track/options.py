@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipebench.cli.option_groups import HOW, OUTPUT, option
 from pipebench.cli.parameters import LONGEST_S
 from pipebench.cli.terminal import console, say
 
@@ -16,20 +17,24 @@ if TYPE_CHECKING:
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
-history_option = click.option(
+history_option = option(
+    HOW,
     "--history",
     type=click.Path(path_type=Path),
     default=Path("baselines"),
     show_default=True,
     help="Folder of the history.",
 )
-acknowledged_option = click.option(
+acknowledged_option = option(
+    HOW,
     "--acknowledged",
     type=click.Path(path_type=Path),
     help="File of acknowledged changes  [default: acknowledged.toml in the history]",
 )
-html_option = click.option("--html", type=click.Path(path_type=Path), help="Write the report as HTML.")
-markdown_option = click.option("--markdown", type=click.Path(path_type=Path), help="Write the report as Markdown.")
+html_option = option(OUTPUT, "--html", type=click.Path(path_type=Path), help="Write the report as HTML.")
+markdown_option = option(
+    OUTPUT, "--markdown", type=click.Path(path_type=Path), help="Write the report as Markdown."
+)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str) -> float:

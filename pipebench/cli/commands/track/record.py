@@ -9,6 +9,8 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
+from pipebench.cli.completion import of_slot, some_of
+from pipebench.cli.option_groups import HOW, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, finite_seconds, memory_bytes, trust_in_files, trust_option
 from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
@@ -20,15 +22,21 @@ if TYPE_CHECKING:
     from pipebench.track.night import Night
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @history_option
-@click.option("--planners", multiple=True, help=f"{PLANNERS_HELP} Default: the suite's, or every planner.")
-@click.option("--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
-@click.option("--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
-@click.option("--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
-@click.option("--seed", type=SEED, help="Seed of everything random  [default: 0]")
-@click.option("--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
-@click.option("--import-only", is_flag=True, help="Run nothing, only import.")
+@option(
+    WHO,
+    "--planners",
+    shell_complete=some_of(of_slot("planners")),
+    multiple=True,
+    help=f"{PLANNERS_HELP} Default: the suite's, or every planner.",
+)
+@option(HOW, "--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
+@option(HOW, "--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
+@option(HOW, "--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
+@option(HOW, "--seed", type=SEED, help="Seed of everything random  [default: 0]")
+@option(HOW, "--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
+@option(HOW, "--import-only", is_flag=True, help="Run nothing, only import.")
 @trust_option
 @workload_options
 def command(history: Path, budget: float, benchmark_json: str | None, import_only: bool, **choice: Any) -> int:
