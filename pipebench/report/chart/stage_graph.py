@@ -8,7 +8,8 @@ from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.verdict import Verdict
-from pipebench.report.chart.elements import INK, LETTER, SIZE, document, text
+from pipebench.report.chart.colours import CARD, INK, STROKE
+from pipebench.report.chart.elements import LETTER, SIZE, document, text
 from pipebench.report.text.plans import operators, span
 
 BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN, MARGIN, HEAD = 224.0, 78.0, 110.0, 22.0, 16.0, 44.0
@@ -62,7 +63,7 @@ def _box(model: CostModel, plan: Plan, position: int, verdict: Verdict, x: float
         f"micro-batch {stage.micro_batch}{f', {readable_bytes(peak)}' if peak else ''}",
     )
     size = f'width="{BOX_WIDTH:.0f}" height="{BOX_HEIGHT:.0f}" rx="6"'
-    yield f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="#f2f6fa" stroke="{INK}"/>'
+    yield f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{CARD}" stroke="{INK}"/>'
     for number, words in enumerate(lines):
         shown = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
         yield text(x + 8, y + 17 + 17 * number, shown, bold=number == 0)
@@ -83,9 +84,9 @@ def _edges(problem: Problem, plan: Plan, places: list[tuple[float, float]]) -> I
         high, low = HEAD + y1 + BOX_HEIGHT / 2, HEAD + y2 + BOX_HEIGHT / 2
         dash = "" if (source, target) in sent else ' stroke-dasharray="5 4"'
         bend = f"M{start:.1f} {high:.1f}C{start + 40:.1f} {high:.1f} {end - 40:.1f} {low:.1f} {end:.1f} {low:.1f}"
-        yield f'<path d="{bend}" fill="none" stroke="#555" stroke-width="1.2"{dash}/>'
+        yield f'<path d="{bend}" fill="none" stroke="{STROKE}" stroke-width="1.2"{dash}/>'
         head = f"M{end - 7:.1f} {low - 4:.1f}L{end:.1f} {low:.1f}L{end - 7:.1f} {low + 4:.1f}"
-        yield f'<path d="{head}" fill="#555"/>'
+        yield f'<path d="{head}" fill="{STROKE}"/>'
         if (source, target) in sent:
             words = readable_bytes(sent[source, target])
             yield text(start + 6, high - 6, words)

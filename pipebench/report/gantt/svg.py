@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.trace import MemoryTimeline
+from pipebench.report.chart.colours import INK, MERGED, OUTLINE, PALE, TASKS, TRANSFERS
 from pipebench.report.chart.elements import (
-    INK,
     LETTER,
-    PALE,
     SIZE,
     colour_of,
     document,
@@ -64,16 +63,7 @@ def _steps(of: MemoryTimeline, until_ns: int, left: float, low: float, scale: fl
 WIDTH, ROW, LINK, GAP, MARGIN = 900.0, 20.0, 12.0, 4.0, 16.0
 HEAD = 58.0
 """Height of the picture's title and legend."""
-COLOURS = {
-    "F": "#9ecae1",
-    "B": "#fdbe85",
-    "I": "#fdd0a2",
-    "W": "#c7e9c0",
-    "R": "#bcbddc",
-    "f": "#4292c6",
-    "b": "#f16913",
-    MANY: "#bdbdbd",
-}
+COLOURS = TASKS | TRANSFERS | {MANY: MERGED}
 SHORTEST = 0.8
 """Pixels below which bars are drawn together."""
 MOST_HINTS = 1500
@@ -127,7 +117,7 @@ def _bar(bar: Bar, left: float, top: float, height: float, scale: float, hints: 
     place = f'x="{left + bar.start_ns * scale:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.0f}"'
     if paler and bar.kind != MANY:
         place += ' fill-opacity="0.5"'
-    box = f'<rect {place} fill="{COLOURS[bar.kind]}" stroke="#444" stroke-width="{min(0.6, width / 4):.2f}"'
+    box = f'<rect {place} fill="{COLOURS[bar.kind]}" stroke="{OUTLINE}" stroke-width="{min(0.6, width / 4):.2f}"'
     return f"{box}>{hint(words_of(bar))}</rect>" if hints else f"{box}/>"
 
 
@@ -151,7 +141,7 @@ def _labels(row: GanttRow, left: float, top: float, height: float, scale: float)
 def _legend(gantts: Sequence[Gantt], x: float) -> Iterator[str]:
     seen = {kind for each in gantts for kind in each.kinds}
     for kind in (kind for kind in MEANING if kind in seen):
-        yield f'<rect x="{x:.0f}" y="36" width="14" height="12" fill="{COLOURS[kind]}" stroke="#444"/>'
+        yield f'<rect x="{x:.0f}" y="36" width="14" height="12" fill="{COLOURS[kind]}" stroke="{OUTLINE}"/>'
         yield text(x + 20, 46, MEANING[kind])
         x += 20 + LETTER * len(MEANING[kind]) + 18
 
