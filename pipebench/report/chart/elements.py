@@ -42,6 +42,12 @@ def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: f
     return f'<line {ends} stroke="{stroke}" stroke-width="{width:g}"/>'
 
 
+def dashed_line(x1: float, y: float, x2: float, stroke: str) -> str:
+    """A level line in dashes."""
+    ends = f'x1="{x1:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y:.1f}"'
+    return f'<line {ends} stroke="{stroke}" stroke-width="1" stroke-dasharray="{DASHES}"/>'
+
+
 def path(places: Sequence[tuple[float, float]], colour: int, dashed: bool, width: float = 1.8) -> str:
     """A curve through places."""
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

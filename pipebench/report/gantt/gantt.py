@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pipebench.documents.units import readable_seconds
 from pipebench.domain.trace import MemoryTimeline, Trace
 
 MEANING = {
@@ -17,6 +18,10 @@ MEANING = {
 """Kinds of bars: those of tasks, and in small letters those of transfers."""
 MANY = "*"
 """The kind of a bar that stands for several, too short to be told apart."""
+
+
+UNITS = "units"
+"""What times are in that have no real unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,21 @@ class GanttRow:
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
-    """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known."""
+    """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known.
+
+    unit_ns: of a pipeline whose times have no real unit, what stands for one of its units.
+    """
 
     title: str
     rows: tuple[GanttRow, ...]
     until_ns: int
     memory: tuple[MemoryTimeline, ...] = ()
     capacity: tuple[int, ...] = ()
+    unit_ns: int | None = None
+
+    def time(self, ns: float) -> str:
+        """An instant or a length, with its unit."""
+        return readable_seconds(ns / 1e9) if self.unit_ns is None else f"{ns / self.unit_ns:g} {UNITS}"
 
     @property
     def kinds(self) -> tuple[str, ...]:
