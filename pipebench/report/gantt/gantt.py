@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.trace import MemoryTimeline, Trace
+from pipebench.report.gantt.arrows import Arrow, RowKey, arrows_of, link_label
 
 MEANING = {
     "F": "forward",
@@ -50,6 +51,11 @@ class GanttRow:
     link: bool = False
     devices: tuple[int, ...] = ()
 
+    @property
+    def key(self) -> RowKey:
+        """What arrows call it."""
+        return self.label if self.link else self.devices
+
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
@@ -64,6 +70,7 @@ class Gantt:
     memory: tuple[MemoryTimeline, ...] = ()
     capacity: tuple[int, ...] = ()
     unit_ns: int | None = None
+    arrows: tuple[Arrow, ...] = ()
 
     def time(self, ns: float) -> str:
         """An instant or a length, with its unit."""
@@ -87,6 +94,7 @@ def gantt(
         until_ns=trace.total_ns if until_ns is None else until_ns,
         memory=trace.memory,
         capacity=tuple(limits[each.device] for each in trace.memory) if limits else (),
+        arrows=tuple(arrows_of(trace)),
     )
 
 
@@ -116,7 +124,7 @@ def _links(trace: Trace) -> Iterable[GanttRow]:
         if end > start:
             bars.setdefault((source, target), []).append(Bar(kind.lower(), source, message, start, end))
     for (source, target), found in sorted(bars.items()):
-        yield GanttRow(f"{source}>{target}", _by_start(found), link=True)
+        yield GanttRow(link_label(source, target), _by_start(found), link=True)
 
 
 def _by_start(bars: list[Bar]) -> tuple[Bar, ...]:
