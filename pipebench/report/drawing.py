@@ -64,9 +64,12 @@ class Drawing:
     def __str__(self) -> str:
         return "\n".join([self.scheduler, *timeline(self.gantt)])
 
-    def _repr_html_(self) -> str:
-        """The timeline as SVG, for notebooks."""
+    def _repr_svg_(self) -> str:
+        """The timeline, for notebooks."""
         return gantt_svg([self.gantt], self.scheduler)
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_()
 
     @property
     def summary(self) -> str:
@@ -82,6 +85,19 @@ class Drawing:
     def gantt(self) -> Gantt:
         """The timeline; memory of such a pipeline is the micro-batches in flight, which the summary tells."""
         return replace(gantt(self.trace, self.summary, self.until_ns), memory=(), unit_ns=UNIT_NS)
+
+
+class Drawings(list[Drawing]):
+    """Several schedules; a notebook shows them one under the other on one scale of time."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def _repr_svg_(self) -> str:
+        return gantt_svg([each.gantt for each in self], ", ".join(each.scheduler for each in self))
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_()
 
 
 @dataclass(frozen=True, slots=True)

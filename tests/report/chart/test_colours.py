@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from pipebench.report.chart.stage_graph import stage_graph_svg
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.report.rows import row
 
-SMALL = {"models": "mmt[branches=2,layers=2]", "cluster": "summit", "devices": 2, "mini_batch": 4}
+SMALL: dict[str, Any] = {"models": "mmt[branches=2,layers=2]", "cluster": "summit", "devices": 2, "mini_batch": 4}
 SUITS_BOTH = set(CURVES) - {"#000000"} | set(TRANSFERS.values())
 
 
