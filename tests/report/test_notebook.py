@@ -67,7 +67,7 @@ def test_names_come_by_commas_or_as_a_list_and_brackets_hold_together() -> None:
 def test_texts_that_parse_are_numbers() -> None:
     (text,), (number,) = draw("gpipe", stages="2", forward="1.5"), draw("gpipe", stages=2, forward=1.5)  # type: ignore[arg-type]
     assert text == number
-    rows = compare("uniform", regime="sync", schedulers="gpipe", **(SMALL | {"devices": "2"}))  # type: ignore[arg-type]
+    rows = compare("uniform", regime="sync", schedulers="gpipe", **(SMALL | {"devices": "2"}))
     assert [(each.devices, each.status) for each in rows] == [(2, "ok")]
 
 
