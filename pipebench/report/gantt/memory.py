@@ -19,10 +19,12 @@ from pipebench.report.chart.elements import (
 from pipebench.report.gantt.gantt import Gantt
 from pipebench.report.text.plans import span
 
-PLOT_HEIGHT, LEGEND_LINE, ABOVE, BELOW = 120.0, 18.0, 24.0, 8.0
+PLOT_HEIGHT, LEGEND_LINE, ABOVE, BELOW = 120.0, 18.0, 30.0, 8.0
 MOST_DEVICES = 8
 MOST_STEPS = 900
 """Of one line; more are merged, each to the largest of its neighbours, so that no peak is lost."""
+MOST_WIDER = 3
+"""A line is drawn wider for each one of the same figures that lies on it, up to so many."""
 MOST_EMPTY = 4
 """Capacities of so many times the highest peak are drawn to scale."""
 FACTORS = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0, "byte": 1.0}
@@ -46,8 +48,10 @@ def memory_panel(gantt: Gantt, left: float, top: float, width: float, scale: flo
     axis = Axis(0.0, ticks[-1] * factor, floor, ceiling, ticks)
     inside = [*legend, *_scale(axis, factor, unit, left, width)]
     inside += _capacities(limits, axis, left, width)
+    lines = [_steps(each, gantt.until_ns, axis, left, scale) for each in fullest]
     for number, each in enumerate(fullest):
-        inside.append(path(_steps(each, gantt.until_ns, axis, left, scale), number, dashed=False, width=1.4))
+        over = min(MOST_WIDER, lines[number + 1 :].count(lines[number]))
+        inside.append(path(lines[number], number, dashed=False, width=1.4 + 2 * over))
         peak = next((at for at, held in zip(each.time_ns, each.bytes, strict=True) if held == each.peak_bytes), 0)
         if peak <= gantt.until_ns:
             inside.append(marker(left + peak * scale, axis.at(each.peak_bytes), number, scale=0.9))

@@ -50,6 +50,14 @@ def test_memory_has_an_axis_with_a_unit_and_lines_that_are_named() -> None:
     assert [words for words in found if words.startswith("gpu") and ":" in words] == peaks
 
 
+def test_of_equal_lines_each_is_seen() -> None:
+    root = drawn(with_memory(6_000, 6_000, 8_000, 6_000, capacity=(9_000,) * 4))
+    widths = [float(each.attrib["stroke-width"]) for each in root.iter(f"{SVG}polyline")][4:]
+    alone, *equal = widths
+    assert alone == equal[-1]
+    assert equal == sorted(set(equal), reverse=True)
+
+
 def test_devices_of_several_sizes_and_one_much_larger() -> None:
     root = drawn(with_memory(6_000, 8_000, 2_000, capacity=(10_000, 10_000, 900_000)))
     near, far = dashed(root)
