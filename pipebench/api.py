@@ -1,4 +1,9 @@
-"""pipebench from notebooks and scripts: compare, plan and draw, the same three verbs as on the command line."""
+"""pipebench from notebooks and scripts: compare, plan and draw, the same three verbs as on the command line.
+
+A keyword is called as the option, but for these: profiles (--profile), configs (--config), suites (--suite),
+sequence (--seq), timeout_s (--timeout), memory_bytes (--search-memory), store (--out) and dask_address
+(--scheduler-address). Names are a list, or a text with commas as on the command line. A number may be a text.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -15,27 +20,31 @@ from pipebench.bench.sweeps.run_plan import make_run_plan
 from pipebench.bench.sweeps.sweep import Where, run_trials
 from pipebench.bench.trials.comparison import comparison_request, home_regime, trials
 from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.domain.arguments import typed
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
-from pipebench.hooks.syntax import parse_reference
+from pipebench.hooks.syntax import parse_reference, split_list
 from pipebench.hooks.trust import Trust
-from pipebench.report.drawing import Drawing, Shape, drawings
+from pipebench.report.drawing import Drawing, Drawings, Shape, drawings
 from pipebench.report.notebook import Comparison, NotebookOutcome
 
+__all__ = ["Comparison", "Drawing", "Drawings", "NotebookOutcome", "PipebenchError", "compare", "draw", "plan"]
 
+
+@typed
 def compare(
     planners: Sequence[str] | str = (),
     *,
     regime: RegimeMode | None = None,
-    schedulers: Sequence[str] = (),
-    executors: Sequence[str] = (),
+    schedulers: Sequence[str] | str = (),
+    executors: Sequence[str] | str = (),
     repeat: int | None = None,
     rounds: int = 1,
     timeout_s: float | None = None,
     memory_bytes: int | None = None,
     seed: int | None = None,
     coarsen: int | None = None,
-    plans: Sequence[str] = (),
+    plans: Sequence[str] | str = (),
     store: str | Path | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
@@ -53,14 +62,15 @@ def compare(
     jobs, dask_address: run side by side.
     trust: whether suites may name programs and Python files, and profiles a model to import; a warning says which.
 
-    Raises PipebenchError for names, options and files that are wrong. What goes wrong in a trial is in its row.
+    Raises PipebenchError for names, options, types and files that are wrong. What goes wrong in a trial is in its
+    row.
     """
     host, asked = installed_host(), Selection(**workload)
     said = Settings(
-        planners=(planners,) if isinstance(planners, str) else tuple(planners),
+        planners=_texts(planners),
         regimes=(regime,) if regime else (),
-        schedulers=tuple(schedulers),
-        executors=tuple(executors),
+        schedulers=_texts(schedulers),
+        executors=_texts(executors),
         timeout_s=timeout_s,
         memory_bytes=memory_bytes,
         repeat=repeat,
@@ -69,7 +79,7 @@ def compare(
     )
     trusting = Trust(trust, lambda line: warnings.warn(line, stacklevel=2))
     settings = settle(chosen_suites(asked), said, trusting)
-    request = comparison_request(host, select(host, asked), settings, plans, rounds, trusting)
+    request = comparison_request(host, select(host, asked), settings, _texts(plans), rounds, trusting)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
     todo = make_run_plan(host, trials(request), kept, fresh, retry_failed)
@@ -77,6 +87,7 @@ def compare(
     return Comparison(each.outcome.row for each in sorted(finished, key=lambda each: each.position))
 
 
+@typed
 def plan(
     planner: str,
     *,
@@ -110,8 +121,9 @@ def plan(
     return NotebookOutcome.of(run_trial(host, trial))
 
 
+@typed
 def draw(
-    schedulers: list[str] | str,
+    schedulers: Sequence[str] | str,
     stages: int = 4,
     micro_batches: int = 8,
     forward: float = 1.0,
@@ -119,15 +131,22 @@ def draw(
     transfer: float = 0.0,
     weight: float = 0.0,
     vpp: int = 2,
-) -> list[Drawing]:
+) -> Drawings:
     """The schedules of a pipeline of equal stages, simulated; `print(drawing)` shows the timeline.
 
     weight: the weight gradient's part of a backward. vpp: the parts of a stage, where devices run several in turn.
     A scheduler that refuses the shape is left out with a warning; where all refuse, UnsupportedProblem is raised.
+
+    Raises PipebenchError for names and figures that are wrong.
     """
-    names = [schedulers] if isinstance(schedulers, str) else schedulers
+    names = [name for text in _texts(schedulers) for name in split_list(text)]
     shape = Shape(stages, micro_batches, forward, backward, transfer, weight, vpp)
     made, refused = drawings(installed_host(), names, shape)
     for each in refused:
-        warnings.warn(str(each), stacklevel=2)
-    return made
+        warnings.warn(str(each), stacklevel=3)
+    return Drawings(made)
+
+
+def _texts(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The given texts, of which each may be names by commas."""
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -14,17 +14,21 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import placements_of
-from pipebench.report.gantt.gantt import Gantt, gantt
+from pipebench.report.gantt.gantt import UNITS, Gantt, gantt
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.gantt.text import timeline
 from pipebench.report.units import percent
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.synthetic import synthetic
 
+UNIT_NS = 1_000_000
+"""What stands for one unit of a shape's times in a trace."""
+UNIT_S = UNIT_NS / 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The pipeline: times are of one micro-batch on one stage, in any one unit (taken as ms).
+    """The pipeline: times are of one micro-batch on one stage, in any one unit.
 
     weight: the part of the backward that is the weight gradient, for schedulers that take it apart. virtual: the
     parts that a stage is cut into for schedulers whose devices run several in turn; its times are shared out.
@@ -60,9 +64,12 @@ class Drawing:
     def __str__(self) -> str:
         return "\n".join([self.scheduler, *timeline(self.gantt)])
 
-    def _repr_html_(self) -> str:
-        """The timeline as SVG, for notebooks."""
+    def _repr_svg_(self) -> str:
+        """The timeline, for notebooks."""
         return gantt_svg([self.gantt], self.scheduler)
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_()
 
     @property
     def summary(self) -> str:
@@ -70,14 +77,27 @@ class Drawing:
         per = " a micro-batch" if self.trace.period_ns is not None else ""
         flight = ",".join(f"{count / self.parts:g}" for count in self.live)
         return (
-            f"{self.scheduler}: time {self.total:g}{per}, bubble {percent(self.bubble)}, "
+            f"{self.scheduler}: time {self.total:g} {UNITS}{per}, bubble {percent(self.bubble)}, "
             f"micro-batches in flight {flight}"
         )
 
     @property
     def gantt(self) -> Gantt:
         """The timeline; memory of such a pipeline is the micro-batches in flight, which the summary tells."""
-        return replace(gantt(self.trace, self.summary, self.until_ns), memory=())
+        return replace(gantt(self.trace, self.summary, self.until_ns), memory=(), unit_ns=UNIT_NS)
+
+
+class Drawings(list[Drawing]):
+    """Several schedules; a notebook shows them one under the other on one scale of time."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def _repr_svg_(self) -> str:
+        return gantt_svg([each.gantt for each in self], ", ".join(each.scheduler for each in self))
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +140,7 @@ def _drawing(host: Host, name: str, shape: Shape) -> Drawing:
     return Drawing(
         scheduler=name,
         trace=trace,
-        total=length_ns / 1e6,
+        total=length_ns / UNIT_NS,
         bubble=measured.bubble,
         live=_most_live(trace, plan),
         shown=shown,
@@ -154,11 +174,11 @@ def _schedule_shape(
         problem, plan = synthetic(
             count,
             shape.micro_batches,
-            forward_s=shape.forward / parts / 1e3,
-            backward_s=shape.backward / parts / 1e3,
-            transfer_s=shape.transfer / 1e3,
+            forward_s=shape.forward / parts * UNIT_S,
+            backward_s=shape.backward / parts * UNIT_S,
+            transfer_s=shape.transfer * UNIT_S,
             mode="async" if periodic else "sync",
-            weight_gradient_s=shape.weight / parts / 1e3,
+            weight_gradient_s=shape.weight / parts * UNIT_S,
             devices=devices,
             pipelines=pipelines,
         )

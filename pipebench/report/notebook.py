@@ -1,6 +1,8 @@
 """What the API returns, and how a notebook shows it."""
 
 from dataclasses import fields
+from importlib import import_module
+from typing import Any
 
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.redaction import Redaction
@@ -8,6 +10,7 @@ from pipebench.bench.services import HostServices
 from pipebench.bench.standings import best_rows
 from pipebench.bench.trials.trial import Outcome
 from pipebench.documents.document import PlannedProblem
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.report.gantt.svg import gantt_svg
@@ -31,6 +34,19 @@ class Comparison(list[Row]):
         rows = list(self) if with_output else [redaction.row(row) for row in self]
         table = "notebook_table.html"
         return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in rows])
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a line for each row, a column for each field of `Row`. Maps and tuples
+        stay as they are.
+
+        Raises PipebenchError where pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise PipebenchError("a frame needs pandas, which is not installed", "pip install pandas") from None
+        names = Row.__struct_fields__
+        return pandas.DataFrame([{name: getattr(row, name) for name in names} for row in self], columns=names)
 
     def _repr_html_(self) -> str:
         return self.html()

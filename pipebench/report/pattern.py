@@ -11,7 +11,8 @@ from pipebench.documents.units import readable_seconds
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, PeriodicSchedule
-from pipebench.report.chart.elements import INK, LETTER, PALE, SIZE, document, line, name, round_ticks, text
+from pipebench.report.chart.colours import INK, PALE, TASKS, WIDE_TRANSFERS
+from pipebench.report.chart.elements import LETTER, SIZE, document, line, name, round_ticks, text
 
 MOST_PERIODS = 24
 """What a picture shows at most."""
@@ -198,7 +199,7 @@ def _fitting(block: Block, width: int) -> str:
 
 
 WIDTH, ROW, GAP, HEAD, MARGIN = 840.0, 24.0, 8.0, 66.0, 16.0
-COLOURS = {"F": "#9ecae1", "B": "#fdbe85", "f": "#deebf7", "b": "#feedde"}
+COLOURS = TASKS | WIDE_TRANSFERS
 MEANING = (("F", "forward"), ("B", "backward"), ("f", "output sent"), ("b", "gradient sent back"))
 
 

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from pipebench.report.chart.colours import CURVES, INK, MARK, PAPER, style_of
+
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 SIZE = 12
 LETTER = 7.2
 """Pixels that a letter takes at SIZE, generously."""
-INK, PALE = "#222222", "#d9d9d9"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#8c6d31")
-"""Okabe and Ito's, told apart with any kind of colour vision; each has a marker of its own besides."""
 DASHES = "6 4"
 
 
 def colour_of(number: int) -> str:
     """The colour of a curve."""
-    return COLOURS[number % len(COLOURS)]
+    return CURVES[number % len(CURVES)]
 
 
 def text(
@@ -43,6 +42,12 @@ def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: f
     return f'<line {ends} stroke="{stroke}" stroke-width="{width:g}"/>'
 
 
+def dashed_line(x1: float, y: float, x2: float, stroke: str) -> str:
+    """A level line in dashes."""
+    ends = f'x1="{x1:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y:.1f}"'
+    return f'<line {ends} stroke="{stroke}" stroke-width="1" stroke-dasharray="{DASHES}"/>'
+
+
 def path(places: Sequence[tuple[float, float]], colour: int, dashed: bool, width: float = 1.8) -> str:
     """A curve through places."""
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
@@ -54,7 +59,7 @@ def path(places: Sequence[tuple[float, float]], colour: int, dashed: bool, width
 def marker(x: float, y: float, colour: int, hollow: bool = False, scale: float = 1.0) -> str:
     """A mark of 7 pixels times scale, whose shape goes with the colour."""
     stroke = colour_of(colour)
-    fill = "#ffffff" if hollow else stroke
+    fill = PAPER if hollow else stroke
     style = f'fill="{fill}" stroke="{stroke}" stroke-width="1.2"'
     shape = colour % 4
     if shape == 0:
@@ -76,13 +81,13 @@ def cross(x: float, y: float, colour: int) -> str:
 
 
 def document(width: float, height: float, title: str, inside: Sequence[str]) -> str:
-    """A whole SVG file."""
+    """A whole SVG file. It has its own paper, and follows the light or dark scheme of who looks."""
+    body = "\n".join(inside)
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{MARK}" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{FONT}" font-size="{SIZE}">'
     )
-    background = f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>'
-    return "\n".join([head, f"<title>{escape(title, quote=False)}</title>", background, *inside, "</svg>"]) + "\n"
+    return f"{head}\n<title>{escape(title, quote=False)}</title>\n{style_of(body)}\n{body}\n</svg>\n"
 
 
 MOST_EVERY = 9

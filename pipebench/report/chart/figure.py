@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipebench.domain.artefact import Curve, Figure, Panel
+from pipebench.report.chart.colours import PALE
 from pipebench.report.chart.elements import (
     LETTER,
-    PALE,
     SIZE,
     Axis,
     around,

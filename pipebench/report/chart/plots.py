@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.profile import DeviceCosts, Profile
 from pipebench.domain.row import Row
-from pipebench.report.chart.elements import LETTER, PALE, SIZE, document, from_zero, hint, line, marker, name, text
+from pipebench.report.chart.colours import OUTLINE, PALE, TASKS
+from pipebench.report.chart.elements import LETTER, SIZE, document, from_zero, hint, line, marker, name, text
 
 PROFILE_WIDTH, PROFILE_HEIGHT, PROFILE_LEFT, PROFILE_MARGIN, PROFILE_HEAD = 900.0, 260.0, 70.0, 16.0, 58.0
 MOST_BARS = 150
-COLOURS = {"forward": "#9ecae1", "backward": "#fdbe85"}
+COLOURS = {"forward": TASKS["F"], "backward": TASKS["B"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def _bars(costs: DeviceCosts) -> list[_Bar]:
 def _legend(bars: Sequence[_Bar]) -> Iterator[str]:
     x = PROFILE_MARGIN
     for words, colour in COLOURS.items():
-        yield f'<rect x="{x:.0f}" y="36" width="14" height="12" fill="{colour}" stroke="#444"/>'
+        yield f'<rect x="{x:.0f}" y="36" width="14" height="12" fill="{colour}" stroke="{OUTLINE}"/>'
         yield text(x + 20, 46, words)
         x += 20 + LETTER * len(words) + 18
     together = max((len(bar.names) for bar in bars), default=1)

@@ -1,4 +1,4 @@
-"""A timeline as Chrome trace events, which Perfetto and chrome://tracing open: devices, links, memory counters."""
+"""A timeline as Chrome trace events, which Perfetto and chrome://tracing open: tasks, messages and memory."""
 
 import json
 from collections.abc import Iterator
@@ -11,8 +11,11 @@ LINKS = 1_000_000
 
 
 def chrome_trace(gantt: Gantt) -> str:
-    """JSON in the object form of the trace event format; instants in microseconds from the start."""
-    events = [*_names(gantt), *_spans(gantt), *_counters(gantt)]
+    """JSON in the object form of the trace event format; instants in microseconds from the start.
+
+    Arrows lead from each transfer to the task that uses what it carries.
+    """
+    events = [*_names(gantt), *_spans(gantt), *_flows(gantt), *_counters(gantt)]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"title": gantt.title}})
 
 
@@ -51,6 +54,18 @@ def _spans(gantt: Gantt) -> Iterator[dict[str, Any]]:
                 "dur": (bar.end_ns - bar.start_ns) / 1e3,
                 "args": {"stage": bar.stage, "micro_batch": bar.micro_batch},
             }
+
+
+def _flows(gantt: Gantt) -> Iterator[dict[str, Any]]:
+    """Two events for each arrow. `bp` binds its head to the slice that starts there, not to the next one."""
+    place_of = {row.key: place for place, row in zip(_places(gantt), gantt.rows, strict=True)}
+    shown = [each for each in gantt.arrows if each.sender in place_of and each.user in place_of]
+    for number, each in enumerate(shown):
+        named = {"name": each.label, "cat": "message", "id": number}
+        process, thread = place_of[each.sender]
+        yield {"ph": "s", **named, "pid": process, "tid": thread, "ts": each.sent_ns / 1e3}
+        process, thread = place_of[each.user]
+        yield {"ph": "f", "bp": "e", **named, "pid": process, "tid": thread, "ts": each.used_ns / 1e3}
 
 
 def _counters(gantt: Gantt) -> Iterator[dict[str, Any]]:

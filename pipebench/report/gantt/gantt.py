@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pipebench.documents.units import readable_seconds
 from pipebench.domain.trace import MemoryTimeline, Trace
+from pipebench.report.gantt.arrows import Arrow, RowKey, arrows_of, link_label
 
 MEANING = {
     "F": "forward",
@@ -17,6 +19,10 @@ MEANING = {
 """Kinds of bars: those of tasks, and in small letters those of transfers."""
 MANY = "*"
 """The kind of a bar that stands for several, too short to be told apart."""
+
+
+UNITS = "units"
+"""What times are in that have no real unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +51,30 @@ class GanttRow:
     link: bool = False
     devices: tuple[int, ...] = ()
 
+    @property
+    def key(self) -> RowKey:
+        """What arrows call it."""
+        return self.label if self.link else self.devices
+
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
-    """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known."""
+    """One trace. until_ns: where the picture ends. capacity: bytes of each device whose memory is known.
+
+    unit_ns: of a pipeline whose times have no real unit, what stands for one of its units.
+    """
 
     title: str
     rows: tuple[GanttRow, ...]
     until_ns: int
     memory: tuple[MemoryTimeline, ...] = ()
     capacity: tuple[int, ...] = ()
+    unit_ns: int | None = None
+    arrows: tuple[Arrow, ...] = ()
+
+    def time(self, ns: float) -> str:
+        """An instant or a length, with its unit."""
+        return readable_seconds(ns / 1e9) if self.unit_ns is None else f"{ns / self.unit_ns:g} {UNITS}"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -74,6 +94,7 @@ def gantt(
         until_ns=trace.total_ns if until_ns is None else until_ns,
         memory=trace.memory,
         capacity=tuple(limits[each.device] for each in trace.memory) if limits else (),
+        arrows=tuple(arrows_of(trace)),
     )
 
 
@@ -103,7 +124,7 @@ def _links(trace: Trace) -> Iterable[GanttRow]:
         if end > start:
             bars.setdefault((source, target), []).append(Bar(kind.lower(), source, message, start, end))
     for (source, target), found in sorted(bars.items()):
-        yield GanttRow(f"{source}>{target}", _by_start(found), link=True)
+        yield GanttRow(link_label(source, target), _by_start(found), link=True)
 
 
 def _by_start(bars: list[Bar]) -> tuple[Bar, ...]:
