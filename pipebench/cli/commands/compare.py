@@ -115,6 +115,8 @@ PLANS_HELP = (
     "Plans to score beside the others: plan files, megatron:LAYOUT, or files with a Megatron layout, "
     "torchtitan's list of parts, or PipeDream's stage ids."
 )
+MOST_EXPLAINED = 12
+"""Problems up to which the table says why rows differ: a grid of hundreds has standings."""
 FAILURES = {
     "invalid": ("invalid_plan",),
     "infeasible": ("infeasible", "unsupported"),
@@ -214,14 +216,14 @@ def command(
     show_new_warnings(host)
     plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
     every, stopped = _run(host, plan, where)
-    yardsticks = [each.outcome.row for each in every if plan.trials[each.position].yardstick]
+    yardsticks = [each for each in every if plan.trials[each.position].yardstick]
     finished = [each for each in every if not plan.trials[each.position].yardstick]
     rows = [each.outcome.row for each in finished]
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
-        _print(finished, yardsticks, request.timeout_s)
+        _print(host, finished, yardsticks, store, request.timeout_s)
     if page is not None and rows:
         write_page(page, host, finished, store)
     if stopped is not None:
@@ -284,17 +286,43 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
     return sorted(finished, key=lambda each: each.position), stopped
 
 
-def _print(finished: "list[FinishedTrial]", yardsticks: "list[Row]", timeout_s: float) -> None:
+def _print(
+    host: "Host",
+    finished: "list[FinishedTrial]",
+    yardsticks: "list[FinishedTrial]",
+    store: "Store | None",
+    timeout_s: float,
+) -> None:
+    from pipebench.bench.explanation import Explainer
     from pipebench.bench.standings import standings
     from pipebench.report.text.comparison import print_rows
     from pipebench.report.text.standings import print_standings
+    from pipebench.report.text.why import why_lines
 
     out = console()
     rows = [each.outcome.row for each in finished]
     cached = {each.outcome.row.key for each in finished if each.cached}
-    print_rows(out, rows, cached, yardsticks)
+    explainer = Explainer(host)
+    behind = {_plan_key(each.outcome.row): each for each in (*finished, *yardsticks)}
+
+    def plan_of(row: "Row") -> "PlannedProblem | None":
+        return _plan_of(behind[_plan_key(row)], store, row.planner)
+
+    few = len({row.workload_id for row in rows}) <= MOST_EXPLAINED
+    print_rows(
+        out,
+        rows,
+        cached,
+        [each.outcome.row for each in yardsticks],
+        lambda block: why_lines(block, explainer, plan_of) if few else (),
+    )
     if len({row.workload_id for row in rows}) > 1:
         print_standings(out, standings(rows, timeout_s=timeout_s))
+
+
+def _plan_key(row: "Row") -> tuple[str, str | None, str | None]:
+    """By which the plan behind a row is found, whatever was done to the row to show it."""
+    return row.problem_id, row.plan_id, row.schedule_id
 
 
 def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:

@@ -1,11 +1,10 @@
 """The tables of a comparison: a block for each problem, with rounds and numbered notices."""
 
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 from rich.console import Console
-from rich.text import Text
 
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings.statistics import tau_b
@@ -13,7 +12,7 @@ from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.blocks import Legend, fitting_table
 from pipebench.report.text.notes import Notes, who_by_text
-from pipebench.report.text.tables import print_table
+from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import percent, rate, with_readable_bytes
 
 SAME = ("status", "plan_id", "schedule_id", "simulated_s", "estimated_s", "counters")
@@ -55,25 +54,30 @@ FEWEST_RANKED = 3
 
 
 def print_rows(
-    console: Console, rows: Iterable[Row], cached: Collection[str] = (), yardsticks: Sequence[Row] = ()
+    console: Console,
+    rows: Iterable[Row],
+    cached: Collection[str] = (),
+    yardsticks: Sequence[Row] = (),
+    why: Callable[[ProblemBlock], Sequence[str]] = lambda _: (),
 ) -> None:
     """Print all rows, a block for each problem with what went wrong in it, and at the end each notice once.
 
-    cached: keys of rows that come from a store. yardsticks: rows that the suite put beside them.
+    cached: keys of rows that come from a store. yardsticks: rows that the suite put beside them. why: lines that
+    say why the rows of a block differ.
     """
     rows = merged_rounds(rows)
     blocks = problem_blocks(rows, yardsticks)
     notes = Notes([row for block in blocks for row in block.rows], cached)
     legend = Legend()
     for block in blocks:
-        console.print(Text(heading(block), style="bold"))
+        print_line(console, heading(block), "bold")
         print_table(console, fitting_table(console, block, notes, legend))
         compared = [row for row in block.rows if row not in yardsticks]
-        for line in (*failures(block.rows), *agreement(compared), *replays(compared)):
-            console.print(Text(line))
+        for line in (*failures(block.rows), *agreement(compared), *replays(compared), *why(block)):
+            print_line(console, line)
         console.print()
     for line in (*notes.lines(), *legend.lines(blocks)):
-        console.print(Text(line))
+        print_line(console, line)
 
 
 def heading(block: ProblemBlock) -> str:

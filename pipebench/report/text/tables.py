@@ -1,5 +1,7 @@
 """Tables on consoles of any width: names keep enough letters to be read, and no figure is cut."""
 
+from textwrap import wrap
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +21,14 @@ def print_table(console: Console, table: Table) -> None:
         return
     for line in _records(console, table):
         console.print(line, overflow="fold")
+
+
+def print_line(console: Console, line: str, style: str = "") -> None:
+    """A line of words. What does not fit goes on below, further to the right; words stay whole."""
+    indent = " " * (len(line) - len(line.lstrip()) + len(INDENT))
+    wrapped = wrap(line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    for part in wrapped:
+        console.print(Text(part, style=style), soft_wrap=True)
 
 
 def _fewest_columns(table: Table) -> int:
