@@ -68,6 +68,8 @@ MOST_WORKERS = 256
 """Worker processes of `--jobs`, and never more than there are trials."""
 
 # Simulation
+MOST_DRAWN_PASSES = 1_000_000
+"""Micro-batches of all parts of all stages that `draw` shows."""
 MOST_UNROLLED_TASKS = 4_000_000
 """Tasks of a periodic schedule until each stage has run; a shift of millions makes more."""
 

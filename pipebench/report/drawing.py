@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from pipebench.bench.components import ready_scheduler
 from pipebench.bench.services import HostServices
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
+from pipebench.domain.limits import MOST_DRAWN_PASSES
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
+from pipebench.domain.value import require
 from pipebench.hooks.descriptors import ScheduleCapabilities, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import placements_of
@@ -41,6 +43,14 @@ class Shape:
     transfer: float = 0.0
     weight: float = 0.0
     virtual: int = 2
+
+    def __post_init__(self) -> None:
+        passes = self.stages * self.micro_batches * self.virtual
+        require(
+            passes <= MOST_DRAWN_PASSES,
+            f"{self.stages} stages in {self.virtual} parts and {self.micro_batches} micro-batches: at most "
+            f"{MOST_DRAWN_PASSES} passes are drawn",
+        )
 
 
 @dataclass(frozen=True, slots=True)

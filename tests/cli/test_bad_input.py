@@ -63,6 +63,7 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["plan", "madpipe"], 2, "3 workloads are selected"),
         (["draw", "gpip"], 2, "did you mean 'gpipe'"),
         (["draw", "gpipe", "--stages", "0"], 2, "--stages"),
+        (["draw", "interleaved-1f1b", "--vpp", "1000000000"], 2, "at most 1000000 passes are drawn"),
         (["info", "madpip"], 2, "did you mean 'madpipe'"),
         (["list", "planer"], 2, "planer"),
         (["schema", "plann"], 2, "did you mean 'plan'"),
