@@ -15,7 +15,7 @@ def shape_fields(problem: Problem, plan: Plan) -> dict[str, Any]:
     return {
         "stages": len(plan.stages),
         "depth": depth(len(plan.stages), edges),
-        "branches": branches(len(plan.stages), edges),
+        "width": width(len(plan.stages), edges),
         "cut_id": cut_id(plan),
         "replicas": tuple(stage.data_parallel * plan.all_pipelines for stage in plan.stages),
         "devices_used": plan.devices_used,
@@ -36,7 +36,7 @@ def depth(stages: int, edges: Sequence[tuple[int, int]]) -> int:
     return max(longest)
 
 
-def branches(stages: int, edges: Sequence[tuple[int, int]]) -> int:
+def width(stages: int, edges: Sequence[tuple[int, int]]) -> int:
     """The most stages of which none waits for another: 1 for a chain.
 
     The largest antichain: the number of stages less a largest matching of stages that wait to stages that they

@@ -22,6 +22,7 @@ class Row(Value, frozen=True, kw_only=True):
     scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
     named, empty where the suite chose; None in rows of older stores.
     adapted: the planner plans for the other regime only; a plan of it was made for that.
+    yardstick: the suite put it beside what was compared; it counts in no standing.
     coarsen: the most blocks of operators that the planner was shown; 0: it saw the operators.
     claimed_s: for an infeasible row, what the planner expected of a partition that could not be scheduled.
     bound_s: the suite's proven bound.
@@ -31,7 +32,7 @@ class Row(Value, frozen=True, kw_only=True):
     replayed_s: simulated with the measured times of tasks instead of the profile's.
     measured_memory_bytes: the most that a process of an executor held.
     depth: stages on the longest path of the stage graph.
-    branches: the most stages of which none waits for another.
+    width: the most stages of which none waits for another.
     cut_id: hash of the operators of each stage, whatever its devices.
     planned_micro_batch: of an adapted plan the sizes that it was planned with, where it runs with others.
     own_scheduler: the planner's own scheduler, where another one is faster.
@@ -67,6 +68,7 @@ class Row(Value, frozen=True, kw_only=True):
     distribution: str = ""
     version: str = ""
     adapted: bool = False
+    yardstick: bool = False
     coarsen: int = 0
     repetition: int = 0
     key: str = ""
@@ -109,7 +111,7 @@ class Row(Value, frozen=True, kw_only=True):
     bound_memory_bytes: int | None = None
     stages: int | None = None
     depth: int | None = None
-    branches: int | None = None
+    width: int | None = None
     devices_used: int | None = None
     cut_id: str | None = None
     planned_micro_batch: tuple[int, ...] = ()
@@ -130,7 +132,8 @@ class Row(Value, frozen=True, kw_only=True):
     @property
     def planned_by(self) -> str:
         """The planner as tables name it."""
-        return planner_name(self.planner, self.adapted, self.coarsen)
+        name = planner_name(self.planner, self.adapted, self.coarsen)
+        return f"{name} †" if self.yardstick else name
 
     @property
     def entered_scheduler(self) -> str:
@@ -156,7 +159,7 @@ _COUNTS = (
     "repetition",
     "stages",
     "depth",
-    "branches",
+    "width",
     "devices_used",
     "planned_micro_batch",
     "micro_batch",

@@ -1,6 +1,6 @@
 """The rows of one problem side by side: what a table, a page and a notebook open with."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipebench.bench.standings import fastest_rows
@@ -57,21 +57,17 @@ class ProblemBlock:
         return found
 
 
-def problem_blocks(rows: Iterable[Row], yardsticks: Collection[Row] = ()) -> list[ProblemBlock]:
-    """One for each problem, whatever its regime, in the order in which they first occur.
-
-    yardsticks: rows that the suite added. They take no part in who is best.
-    """
-    found: dict[str, tuple[list[Row], list[Row]]] = {}
+def problem_blocks(rows: Iterable[Row]) -> list[ProblemBlock]:
+    """One for each problem, whatever its regime, in the order in which they first occur."""
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.workload_id, ([], []))[0].append(row)
-    for row in yardsticks:
-        found.setdefault(row.workload_id, ([], []))[1].append(row)
-    return [_block(*both) for both in found.values()]
+        found.setdefault(row.workload_id, []).append(row)
+    return [_block(same) for same in found.values()]
 
 
-def _block(rows: Sequence[Row], yardsticks: Sequence[Row]) -> ProblemBlock:
-    contenders = (*_contenders(rows, False), *_contenders(yardsticks, True))
+def _block(rows: Sequence[Row]) -> ProblemBlock:
+    yardsticks = [row for row in rows if row.yardstick]
+    contenders = (*_contenders([row for row in rows if not row.yardstick], False), *_contenders(yardsticks, True))
     ran = {row.regime for each in contenders for row in each.rows.values()}
     best = {row.regime: row for row in fastest_rows(rows).values()}
     return ProblemBlock(contenders, tuple(mode for mode in REGIMES if mode in ran), best)
@@ -102,10 +98,10 @@ def cut_words(row: Row) -> str:
         return "-"
     words = "1 stage" if row.stages == 1 else f"{row.stages} stages"
     counts = set(row.replicas)
-    if counts != {1}:
+    if counts and counts != {1}:
         words += f" x {counts.pop()}" if len(counts) == 1 else f" x {min(counts)}-{max(counts)}"
-    if row.branches and row.branches > 1:
-        words += f", {row.branches} branches"
+    if row.width and row.width > 1:
+        words += f", {row.width} branches"
     if row.devices_used and row.devices_used < sum(row.replicas):
         words += f" on {row.devices_used} devices"
     if row.devices_used and row.devices_used < row.devices:

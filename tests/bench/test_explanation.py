@@ -8,7 +8,7 @@ from msgspec.structs import replace as replaced
 
 from pipebench.bench.explanation import Explainer, Step, differing
 from pipebench.bench.services import HostServices
-from pipebench.bench.shape import branches
+from pipebench.bench.shape import width
 from pipebench.costs.messages import stage_edges
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
@@ -119,7 +119,7 @@ def test_the_plans_are_of_both_shapes() -> None:
     for chain in (True, False):
         of = planned(0, Made(chain=chain))
         edges = stage_edges(of.problem.profile.graph, of.plan)
-        widths.add(branches(len(of.plan.stages), edges))
+        widths.add(width(len(of.plan.stages), edges))
     assert widths == {1, 2}
     with pytest.raises(PipebenchError):
         planned(0, Made(mode="async", scheduler="1f1b*"))

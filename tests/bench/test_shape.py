@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.bench.shape import branches, cut_id, depth
+from pipebench.bench.shape import cut_id, depth, width
 from tests.builders import stages_plan
 
 
@@ -37,7 +37,7 @@ def test_branches_are_the_largest_set_of_stages_that_do_not_wait_for_each_other(
         for chosen in combinations(range(stages), count)
         if not any(pair in before for pair in combinations(chosen, 2))
     )
-    assert branches(stages, edges) == widest
+    assert width(stages, edges) == widest
     assert depth(stages, edges) <= stages
 
 

@@ -177,9 +177,10 @@ def test_bad_files(pipebench: CommandLine, tmp_path: Path, plan: str) -> None:
         "compare", "--config", other, *SMALL, "--plans", plan, "--plans", "megatron:Et*4|t*4,L", "--jobs", "2"
     )
     assert done.code == 5
-    assert "8 decoder layers, the model 6" in done.out
-    assert "planned for llama-8x256, not for llama-6x256" in done.out
-    assert "is it for another model?" in done.out
+    said = " ".join(done.out.split())
+    assert "8 decoder layers, the model 6" in said
+    assert "planned for llama-8x256, not for llama-6x256" in said
+    assert "is it for another model?" in said
     for layout, reason in (("Et |tL", "holds a space"), ("E((t)*2|)*2,L", "do not nest")):
         done = pipebench("compare", "--config", other, *SMALL, "--plans", f"megatron:{layout}")
         assert (done.code, reason in done.err) == (2, True)

@@ -138,7 +138,7 @@ def test_compare_writes_a_page_and_a_store_reports(pipebench: CommandLine, tmp_p
     commands = [text for tag, text in read.words if tag == "pre"]
     assert commands[0].startswith("pipebench compare --planners uniform,pipedream --models 'mmt[")
     assert all(command.startswith("pipebench rerun '…/store' --row ") for command in commands[1:])
-    assert len(commands) == 3
+    assert len(commands) == 4  # of the page, of both planners, of the yardstick
     assert str(tmp_path) not in page.read_text()
     assert read.count("svg") >= 3
     again = shlex.split(commands[1].replace("…", str(tmp_path)))[1:]

@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ def lines_of(*rows: Row) -> list[str]:
     return lines_at(120, *rows)
 
 
-def lines_at(width: int, *rows: Row, yardsticks: Sequence[Row] = ()) -> list[str]:
+def lines_at(width: int, *rows: Row) -> list[str]:
     out = io.StringIO()
-    print_rows(Console(file=out, width=width, highlight=False), rows, (), yardsticks)
+    print_rows(Console(file=out, width=width, highlight=False), rows)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -85,11 +84,14 @@ def test_the_best_of_each_regime_is_bold() -> None:
 
 
 def test_the_yardstick_stands_last_and_is_never_the_best() -> None:
-    lines = lines_at(100, *sync_and_async("a", 150, 180), yardsticks=sync_and_async("y", 199, 199))
+    lines = lines_at(100, *sync_and_async("a", 150, 180), *sync_and_async("y", 199, 199, yardstick=True))
     assert next(line for line in lines if line.startswith("y")).split()[:2] == ["y", "†"]
     assert not any(line.startswith("best") for line in lines)  # one planner is compared
     several = lines_at(
-        100, *sync_and_async("a", 150, 180), *sync_and_async("b", 1, 1), yardsticks=sync_and_async("y", 199, 199)
+        100,
+        *sync_and_async("a", 150, 180),
+        *sync_and_async("b", 1, 1),
+        *sync_and_async("y", 199, 199, yardstick=True),
     )
     assert [line.split()[0] for line in several if line[:1] in ("a", "b", "y")] == ["a", "b", "y", "best:"]
     assert "best: a" in "\n".join(several)
@@ -146,7 +148,7 @@ def test_notices_that_differ_in_figures_alone_are_one_without_them() -> None:
 def test_no_line_is_too_long_and_no_word_is_split(width: int) -> None:
     name = "a-planner[of=which,more=is-said]"
     rows = [*sync_and_async(name, 150, 180, notices=(LONG,)), *sync_and_async("graphpipe", 99, 98)]
-    lines = lines_at(width, *rows, yardsticks=sync_and_async("data-parallel", 77, 78))
+    lines = lines_at(width, *rows, *sync_and_async("data-parallel", 77, 78, yardstick=True))
     assert max(map(len, lines)) <= width
     words = set(" ".join(lines).split())
     assert {"graphpipe", "data-parallel", "150", "180", "98.0", "77.0", *LONG.split()} <= words | {"98.0", "77.0"}
@@ -155,7 +157,7 @@ def test_no_line_is_too_long_and_no_word_is_split(width: int) -> None:
 
 def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
     rows = sync_and_async("a", 150, 180, memory_bytes=8_010_000_000, device_memory_bytes=16 * 10**9, bubble=0.1,
-                          class_bound_s=0.8, class_bound_scope="mine", claimed_s=1.0, stages=8, branches=4,
+                          class_bound_s=0.8, class_bound_scope="mine", claimed_s=1.0, stages=8, width=4,
                           replicas=(1,) * 8, devices_used=8)  # fmt: skip
     wide, narrow = lines_at(200, *rows), lines_at(60, *rows)
     line = next(line for line in wide if line.startswith("a"))
@@ -173,7 +175,7 @@ def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
     ("fields", "words"),
     [
         ({"stages": 1, "replicas": (8,), "devices_used": 8}, "1 stage x 8"),
-        ({"stages": 8, "replicas": (1,) * 8, "branches": 4, "devices_used": 8}, "8 stages, 4 branches"),
+        ({"stages": 8, "replicas": (1,) * 8, "width": 4, "devices_used": 8}, "8 stages, 4 branches"),
         ({"stages": 3, "replicas": (5, 2, 1), "devices_used": 8}, "3 stages x 1-5"),
         ({"stages": 9, "replicas": (1,) * 9, "devices_used": 8}, "9 stages on 8 devices"),
         ({"stages": 6, "replicas": (1,) * 6, "devices_used": 6}, "6 stages, 2 idle"),

@@ -129,7 +129,8 @@ def fastest_rows(rows: Iterable[Row]) -> dict[str, Row]:
     """By problem_id, where several entrants met: the row of the fastest plan; of equal ones the first."""
     of_problem: dict[str, list[Row]] = {}
     for row in rows:
-        of_problem.setdefault(row.problem_id, []).append(row)
+        if not row.yardstick:
+            of_problem.setdefault(row.problem_id, []).append(row)
     found = {}
     for problem, same in of_problem.items():
         solved = [(nanoseconds(seconds), row) for row in same if (seconds := value_s(row)) is not None]

@@ -137,13 +137,13 @@ def standings(
     shift_s: float = SEARCH_SHIFT_S,
     timeout_s: float = TRIAL_LIMIT_S,
 ) -> Standings:
-    """Who did how well across the problems of each regime; `skipped` rows do not count.
+    """Who did how well across the problems of each regime; skipped rows and yardsticks do not count.
 
     tie: relative difference up to which two values are equal. timeout_s: the limit of a trial, ten times
     which an unsolved search counts. Values are simulated, else estimated seconds. Search times are left out, with
     the reason, where rows are parallel or from different machines.
     """
-    found = [row for row in rows if row.status != "skipped"]
+    found = [row for row in rows if row.status != "skipped" and not row.yardstick]
     return Standings(
         regimes=tuple(
             _regime(mode, [row for row in found if row.regime == mode], tie, shift_s, timeout_s)

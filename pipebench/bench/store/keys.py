@@ -48,6 +48,7 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     called: slot/name to the digest of the code, for each other component that takes part: declared in `calls`,
     named in an option, or a scheduler that the suite tries.
     coarsen: the most blocks of operators that the planner sees; 0: it sees the operators.
+    yardstick: whether the suite put it beside what was compared.
     model: costs.version.MODEL_VERSION; 0 in rows older than that version.
     versions: versions of Python and of the packages that the components import.
     timeout_s: seconds.
@@ -69,17 +70,19 @@ class TrialInputs(Value, frozen=True, kw_only=True):
     timeout_s: float
     memory_bytes: int = 0
     coarsen: int = 0
+    yardstick: bool = False
     model: int = 0
     versions: dict[str, str] = {}
     host: str = ""
 
     def identity_content(self) -> Any:
-        """As in stores from before a choice could be limited or a graph coarsened, where neither is done."""
+        """As in stores from before there were such fields, where a trial does without."""
         content = super().identity_content()
         if not self.offered:
             del content["offered"]
-        if not self.coarsen:
-            del content["coarsen"]
+        for name in ("coarsen", "yardstick"):
+            if not content[name]:
+                del content[name]
         return content
 
 
@@ -170,6 +173,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         timeout_s=trial.timeout_s,
         memory_bytes=trial.memory_bytes,
         coarsen=trial.coarsen,
+        yardstick=trial.yardstick,
         model=MODEL_VERSION,
         versions=python_version() | versions_of(gathered.imports),
         host=host_source(),

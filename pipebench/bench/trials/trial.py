@@ -317,6 +317,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "version": provider.version,
         "named_scheduler": trial.scheduler or "",
         "adapted": adapted,
+        "yardstick": trial.yardstick,
         "coarsen": trial.coarsen,
         "repetition": trial.repetition,
         "parallel": trial.parallel,

@@ -215,15 +215,13 @@ def command(
         say(f"warning: {notice}", err=True)
     show_new_warnings(host)
     plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
-    every, stopped = _run(host, plan, where)
-    yardsticks = [each for each in every if plan.trials[each.position].yardstick]
-    finished = [each for each in every if not plan.trials[each.position].yardstick]
+    finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
-        _print(host, finished, yardsticks, store, request.timeout_s)
+        _print(host, finished, store, request.timeout_s)
     if page is not None and rows:
         write_page(page, host, finished, store)
     if stopped is not None:
@@ -286,13 +284,7 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
     return sorted(finished, key=lambda each: each.position), stopped
 
 
-def _print(
-    host: "Host",
-    finished: "list[FinishedTrial]",
-    yardsticks: "list[FinishedTrial]",
-    store: "Store | None",
-    timeout_s: float,
-) -> None:
+def _print(host: "Host", finished: "list[FinishedTrial]", store: "Store | None", timeout_s: float) -> None:
     from pipebench.bench.explanation import Explainer
     from pipebench.bench.standings import standings
     from pipebench.report.text.comparison import print_rows
@@ -303,19 +295,13 @@ def _print(
     rows = [each.outcome.row for each in finished]
     cached = {each.outcome.row.key for each in finished if each.cached}
     explainer = Explainer(host)
-    behind = {_plan_key(each.outcome.row): each for each in (*finished, *yardsticks)}
+    behind = {_plan_key(each.outcome.row): each for each in finished}
 
     def plan_of(row: "Row") -> "PlannedProblem | None":
         return _plan_of(behind[_plan_key(row)], store, row.planner)
 
     few = len({row.workload_id for row in rows}) <= MOST_EXPLAINED
-    print_rows(
-        out,
-        rows,
-        cached,
-        [each.outcome.row for each in yardsticks],
-        lambda block: why_lines(block, explainer, plan_of) if few else (),
-    )
+    print_rows(out, rows, cached, lambda block: why_lines(block, explainer, plan_of) if few else ())
     if len({row.workload_id for row in rows}) > 1:
         print_standings(out, standings(rows, timeout_s=timeout_s))
 
@@ -326,7 +312,8 @@ def _plan_key(row: "Row") -> tuple[str, str | None, str | None]:
 
 
 def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:
+    reached = {row.status for row in rows if not row.yardstick}
     if fail_on:
         statuses = {status for name in fail_on for status in FAILURES[name]}
-        return ExitCode.CONDITION_FAILED if any(row.status in statuses for row in rows) else ExitCode.OK
-    return ExitCode.OK if all(row.status == "ok" for row in rows) else ExitCode.SOME_FAILED
+        return ExitCode.CONDITION_FAILED if reached & statuses else ExitCode.OK
+    return ExitCode.OK if reached <= {"ok"} else ExitCode.SOME_FAILED

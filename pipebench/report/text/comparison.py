@@ -57,22 +57,20 @@ def print_rows(
     console: Console,
     rows: Iterable[Row],
     cached: Collection[str] = (),
-    yardsticks: Sequence[Row] = (),
     why: Callable[[ProblemBlock], Sequence[str]] = lambda _: (),
 ) -> None:
     """Print all rows, a block for each problem with what went wrong in it, and at the end each notice once.
 
-    cached: keys of rows that come from a store. yardsticks: rows that the suite put beside them. why: lines that
-    say why the rows of a block differ.
+    cached: keys of rows that come from a store. why: lines that say why the rows of a block differ.
     """
     rows = merged_rounds(rows)
-    blocks = problem_blocks(rows, yardsticks)
+    blocks = problem_blocks(rows)
     notes = Notes([row for block in blocks for row in block.rows], cached)
     legend = Legend()
     for block in blocks:
         print_line(console, heading(block), "bold")
         print_table(console, fitting_table(console, block, notes, legend))
-        compared = [row for row in block.rows if row not in yardsticks]
+        compared = [row for row in block.rows if not row.yardstick]
         for line in (*failures(block.rows), *agreement(compared), *replays(compared), *why(block)):
             print_line(console, line)
         console.print()

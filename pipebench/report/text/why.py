@@ -113,7 +113,7 @@ class _Pair:
         if aspect == "replicas" and first.replicas == second.replicas:
             return "devices"
         if aspect == "order":
-            one, other = ("chain" if row.branches == 1 else "graph of stages" for row in (first, second))
+            one, other = ("chain" if row.width == 1 else "graph of stages" for row in (first, second))
             return f"{one} to {other}" if one != other else "order of stages"
         if aspect == "micro-batch":
             return f"micro-batch {_sizes(first)} to {_sizes(second)}"
