@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from markupsafe import Markup
+from rich.text import Text
 
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
@@ -21,8 +22,11 @@ from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.template import page, picture
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
+from pipebench.report.problem_blocks import Contender, ProblemBlock, problem_blocks
 from pipebench.report.rows import COLUMNS, STYLES, RowCell, cells, ladder, problem_of
-from pipebench.report.text.comparison import merged_rounds
+from pipebench.report.text.blocks import Column, Legend, best_contender, columns_of
+from pipebench.report.text.comparison import heading, merged_rounds
+from pipebench.report.text.notes import Notes
 from pipebench.report.text.plans import FIGURES, OPERATORS, operators, stage_figures
 from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
 from pipebench.report.text.standings import explanations, figures
@@ -32,6 +36,8 @@ from pipebench.report.units import gigabytes, seconds, with_readable_bytes
 PICTURES_BYTES = 600_000
 """Of all pictures on a page together; rows beyond say how to draw theirs."""
 SMALLEST_PICTURE = 4000
+MOST_BLOCKS = 60
+"""Problems that a page opens with; more are in the table of all rows."""
 LEFT_OUT = "its timeline is left out to keep the page small: pipebench show draws it, with --picture"
 STAGES_BYTES = 1_500_000
 """Of all tables of stages."""
@@ -188,8 +194,13 @@ def rows_page(
     made = Entries(plans, HostServices(host))
     entries = [made.entry(number, row, repeat(row)) for number, row in enumerate(shown, 1)]
     lines = _lines(entries)
+    blocks = problem_blocks(shown)
+    notes = Notes(shown)
     return page(
         "rows.html",
+        blocks=[_block_table(block, notes) for block in blocks[:MOST_BLOCKS]],
+        blocks_left=max(0, len(blocks) - MOST_BLOCKS),
+        legend=[*notes.lines(), *Legend().lines(blocks)],
         title=title,
         source=source,
         command=command,
@@ -207,6 +218,24 @@ def rows_page(
         standings=list(_standings(shown)),
         environment=_environment(shown),
     )
+
+
+def _block_table(block: ProblemBlock, notes: Notes) -> dict[str, Any]:
+    """One problem: all columns that a terminal of any width has."""
+    columns = columns_of(block, notes)
+
+    def cell(column: Column, contender: Contender) -> tuple[str, str, bool]:
+        text = column.cell(contender)
+        style = str(text.style) if isinstance(text, Text) else ""
+        classes = {"yellow": "soft", "red": "failed", "dim": "pale"}
+        return str(text), classes.get(style, style), column.right
+
+    contenders = (*block.contenders, *best_contender(block))
+    return {
+        "heading": heading(block),
+        "columns": [(" ".join(column.title.split()), column.right) for column in columns],
+        "lines": [[cell(column, contender) for column in columns] for contender in contenders],
+    }
 
 
 def _lines(entries: Sequence[RowEntry]) -> list[Line]:

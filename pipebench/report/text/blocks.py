@@ -80,11 +80,17 @@ def _table(block: ProblemBlock, columns: Sequence[Column]) -> Table:
     for contender in block.contenders:
         style = "dim" if contender.yardstick else ""
         made.add_row(*(column.cell(contender) for column in columns), style=style)
-    if block.best:
-        rows = {mode: replace(row, notices=(), parallel=False, key="") for mode, row in block.best.items()}
-        best = Contender(_best_name(block), rows)
+    for best in best_contender(block):
         made.add_row(*(column.cell(best) for column in columns))
     return made
+
+
+def best_contender(block: ProblemBlock) -> list[Contender]:
+    """The best of each regime as one more contender, named by whose they are; none where nobody is compared."""
+    if not block.best:
+        return []
+    rows = {mode: replace(row, notices=(), parallel=False, key="") for mode, row in block.best.items()}
+    return [Contender(_best_name(block), rows)]
 
 
 def _best_name(block: ProblemBlock) -> str:

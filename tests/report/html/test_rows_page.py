@@ -76,3 +76,22 @@ def test_the_best_of_a_problem_stands_behind_its_rows_and_leads_to_the_row_that_
     assert "best: b" in [text for _, text in page.words]
     assert page.count("details") == 4
     assert [address for address in page.addresses() if address == "#row-2"] == ["#row-2", "#row-2"]
+
+
+def test_the_page_opens_with_a_table_for_each_problem_and_both_regimes_side_by_side() -> None:
+    rows = [
+        row("a", regime=regime, problem_id=f"{problem} {regime}", workload_id=problem, throughput=speed)
+        for problem in ("p", "q")
+        for regime, speed in (("sync", 141.0), ("async", 222.0))
+    ]
+    text = page_of(*rows, row("y", workload_id="p", problem_id="p sync", yardstick=True))
+    assert text.index("no plan beats 256 samples/s") < text.index('role="search"')
+    assert text.count('<section class="problem">') == 2
+    first = text.partition('<section class="problem">')[2].partition("</section>")[0]
+    assert "141" in first
+    assert "222" in first
+    assert "sync samples/s" in first
+    assert "y †" in first
+    assert "best" not in first  # a yardstick is nobody to win against
+    many = [row("a", workload_id=str(number), problem_id=str(number)) for number in range(70)]
+    assert "10 more problems are in the table below" in page_of(*many)
