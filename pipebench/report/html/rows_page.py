@@ -221,8 +221,8 @@ def rows_page(
 
 
 def _block_table(block: ProblemBlock, notes: Notes) -> dict[str, Any]:
-    """One problem: all columns that a terminal of any width has."""
-    columns = columns_of(block, notes)
+    """One problem: all columns that a terminal has, but for bars of letters."""
+    columns = [column for column in columns_of(block, notes) if column.title]
 
     def cell(column: Column, contender: Contender) -> tuple[str, str, bool]:
         text = column.cell(contender)
