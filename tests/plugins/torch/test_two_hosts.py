@@ -92,6 +92,7 @@ def test_hosts_that_know_themselves_by_their_loopback_find_each_other(
     assert first["notices"][0] == "gradients equal those of a single process: exactly, in float64"
 
 
+@pytest.mark.nightly
 def test_links_inside_hosts_and_between_them(hosts: tuple[str, str], tmp_path: Path) -> None:
     """The wire between them carries 800 Mbit/s, whoever sends; inside a host it is the loopback."""
     for name in hosts:
