@@ -39,7 +39,7 @@ def command(row: str, traces: tuple[str, ...], warmup: int, output: Path | None,
 
     source, _, key = (row, "", "") if os.path.exists(row) else row.rpartition(":")
     results = open_results(source)
-    named = [each for each in results.rows if each.key.startswith(key)]
+    named = [each for each in results.rows if each.key.startswith(key) and (key or not each.yardstick)]
     if len(named) != 1:
         raise PipebenchError(
             f"{source!r} has {len(named)} rows whose key starts with {key!r}",
