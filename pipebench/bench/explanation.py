@@ -32,7 +32,7 @@ STAGE_FIELDS: Mapping[Aspect, tuple[str, ...]] = {
 }
 ANY_CUT_FIELDS: Mapping[Aspect, tuple[str, ...]] = {
     "recomputation": ("recompute",),
-    "micro-batch": ("micro_batch", "k"),
+    "micro-batch": STAGE_FIELDS["micro-batch"],
 }
 """Fields that a stage of other operators can have too."""
 PLAN_FIELDS: Mapping[Aspect, tuple[str, ...]] = {
@@ -64,7 +64,7 @@ class State:
     schedule: Schedule | None = None
 
 
-def differing(first: PlannedProblem, second: PlannedProblem) -> tuple[Aspect, ...]:
+def differences(first: PlannedProblem, second: PlannedProblem) -> tuple[Aspect, ...]:
     """What differs between two plans for one workload, in the order of ASPECTS.
 
     A flush comes or goes with a scheduler of its own.
@@ -78,7 +78,7 @@ def differing(first: PlannedProblem, second: PlannedProblem) -> tuple[Aspect, ..
             one, other = _common(first.plan, aspect), _common(second.plan, aspect)
             found += [aspect] if one and other and one != other else []
     else:
-        paired = _paired(first.plan, second.plan)
+        paired = _pair_stages(first.plan, second.plan)
         for aspect in ASPECTS:
             stages = any(
                 getattr(one, name) != getattr(other, name)
@@ -105,7 +105,7 @@ def _common(plan: Plan, aspect: Aspect) -> tuple[object, ...]:
     return values.pop() if len(values) == 1 else ()
 
 
-def _paired(first: Plan, second: Plan) -> Plan:
+def _pair_stages(first: Plan, second: Plan) -> Plan:
     """The second plan with its stages in the order of the first; both have the same cut."""
     where = {frozenset(stage.operators): position for position, stage in enumerate(second.stages)}
     position = [where[frozenset(stage.operators)] for stage in first.stages]
@@ -118,20 +118,20 @@ def _paired(first: Plan, second: Plan) -> Plan:
 
 def states(first: PlannedProblem, second: PlannedProblem) -> list[State]:
     """The first plan, then with one aspect more of the second each, at the end the second."""
-    aspects = differing(first, second)
+    aspects = differences(first, second)
     found = [State(first.problem, first.plan, first.scheduler, (), first.schedule)]
     for count in range(1, len(aspects)):
         changed = aspects[:count]
         flushed = "flush" in changed
         problem = second.problem if flushed else first.problem
         scheduler = second.scheduler if flushed or "scheduler" in changed else first.scheduler
-        found.append(State(problem, _mixed(first.plan, second.plan, changed), scheduler, changed))
+        found.append(State(problem, _mix(first.plan, second.plan, changed), scheduler, changed))
     if aspects:
         found.append(State(second.problem, second.plan, second.scheduler, aspects, second.schedule))
     return found
 
 
-def _mixed(first: Plan, second: Plan, changed: Sequence[Aspect]) -> Plan:
+def _mix(first: Plan, second: Plan, changed: Sequence[Aspect]) -> Plan:
     """The first plan with these aspects of the second. What is in flight is left to schedulers."""
     if "cut" in changed:
         plan = second
@@ -141,14 +141,14 @@ def _mixed(first: Plan, second: Plan, changed: Sequence[Aspect]) -> Plan:
                 said = {**dict(zip(ANY_CUT_FIELDS[aspect], common, strict=True)), "in_flight": 0}
                 plan = replace(plan, stages=tuple(replace(stage, **said) for stage in plan.stages))
         return plan.without_in_flight()
-    other = _paired(first, second)
+    other = _pair_stages(first, second)
     whole = {name: getattr(other, name) for aspect in changed for name in PLAN_FIELDS.get(aspect, ())}
     names = [name for aspect in changed for name in STAGE_FIELDS.get(aspect, ())]
-    mixed = tuple(
+    stages = tuple(
         replace(one, in_flight=0, **{name: getattr(two, name) for name in names})
         for one, two in zip(first.stages, other.stages, strict=True)
     )
-    return replace(first, stages=mixed, **whole)
+    return replace(first, stages=stages, **whole)
 
 
 class Explainer:

@@ -12,19 +12,20 @@ REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One entrant on one problem: its row in each regime in which it ran.
-
-    yardstick: the suite put it beside the others.
-    """
+    """One entrant on one problem: its row in each regime in which it ran."""
 
     name: str
     rows: Mapping[RegimeMode, Row]
-    yardstick: bool = False
 
     @property
     def any_row(self) -> Row:
         """One of its rows: what they say of the problem is the same."""
         return next(iter(self.rows.values()))
+
+    @property
+    def yardstick(self) -> bool:
+        """Whether the suite put it beside the others."""
+        return self.any_row.yardstick
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +67,24 @@ def problem_blocks(rows: Iterable[Row]) -> list[ProblemBlock]:
 
 
 def _block(rows: Sequence[Row]) -> ProblemBlock:
-    yardsticks = [row for row in rows if row.yardstick]
-    contenders = (*_contenders([row for row in rows if not row.yardstick], False), *_contenders(yardsticks, True))
+    contenders = tuple(_contenders(sorted(rows, key=lambda row: row.yardstick)))
     ran = {row.regime for each in contenders for row in each.rows.values()}
     best = {row.regime: row for row in fastest_rows(rows).values()}
     return ProblemBlock(contenders, tuple(mode for mode in REGIMES if mode in ran), best)
 
 
-def _contenders(rows: Sequence[Row], yardstick: bool) -> list[Contender]:
+def _contenders(rows: Sequence[Row]) -> list[Contender]:
     """Rows of one entrant together. What it did twice in one regime (failures differ) is a contender each."""
-    found: dict[tuple[str, int], dict[RegimeMode, Row]] = {}
+    found: dict[tuple[str, bool, int], dict[RegimeMode, Row]] = {}
     for row in rows:
-        name, number = _name(row), 0
-        while row.regime in found.get((name, number), {}):
+        key = _name(row), row.yardstick
+        number = 0
+        while row.regime in found.get((*key, number), {}):
             number += 1
-        found.setdefault((name, number), {})[row.regime] = row
+        found.setdefault((*key, number), {})[row.regime] = row
     return [
-        Contender(name, {mode: by_regime[mode] for mode in REGIMES if mode in by_regime}, yardstick)
-        for (name, _), by_regime in found.items()
+        Contender(name, {mode: by_regime[mode] for mode in REGIMES if mode in by_regime})
+        for (name, _, _), by_regime in found.items()
     ]
 
 

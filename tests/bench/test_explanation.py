@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 from msgspec.structs import replace as replaced
 
-from pipebench.bench.explanation import Explainer, Step, differing
+from pipebench.bench.explanation import Explainer, Step, differences
 from pipebench.bench.services import HostServices
 from pipebench.bench.shape import width
 from pipebench.costs.messages import stage_edges
@@ -83,7 +83,7 @@ def test_the_changes_lead_from_one_figure_to_the_other(seed: int) -> None:
     one, other = planned(seed, first), planned(seed, second)
     (steps,) = Explainer(HOST).explain([(one, other)])
     aspects = tuple(aspect for step in steps for aspect in step.aspects)
-    assert aspects == differing(one, other)
+    assert aspects == differences(one, other)
     if first == second:
         assert steps == []
         return

@@ -207,7 +207,7 @@ def rows_page(
         columns=COLUMNS,
         entries=entries,
         lines=lines,
-        problems=len({row.problem_id for row in shown}),
+        problems=len(blocks),
         choices={
             "regime": _values(row.regime for row in shown),
             "planner": _values(line.row.planner for line in lines),

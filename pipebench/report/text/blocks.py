@@ -95,7 +95,7 @@ def best_contender(block: ProblemBlock) -> list[Contender]:
 
 def _best_name(block: ProblemBlock) -> str:
     names = [block.best[mode].planner if mode in block.best else "-" for mode in block.regimes]
-    return f"best: {_joined(names)}"
+    return f"best: {_join(names)}"
 
 
 def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
@@ -103,7 +103,7 @@ def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
     rows = block.rows
 
     def each(figure: Callable[[Row], str]) -> Callable[[Contender], str]:
-        return lambda contender: _joined(
+        return lambda contender: _join(
             figure(contender.rows[mode]) if mode in contender.rows else "-" for mode in block.regimes
         )
 
@@ -219,7 +219,7 @@ def search_time(row: Row) -> str:
     return median
 
 
-def _joined(figures: Iterable[str]) -> str:
+def _join(figures: Iterable[str]) -> str:
     """One figure where all regimes have the same, else one for each; a unit that they share stands once."""
     listed = list(figures)
     if len(set(listed)) == 1:

@@ -11,8 +11,8 @@ PARALLEL = "ran beside other trials: its search time compares with nothing"
 
 
 class Notes:
-    """The notices of some rows. A row that is adapted to another regime, comes from a store (its key is among
-    the cached) or ran beside others has one that says so.
+    """The notices of some rows. A row that comes from a store (its key is among the cached) or ran beside others
+    has one that says so.
 
     Notices that differ in their figures alone are one, in which each figure is `…`: figures stand in columns.
     """
@@ -32,10 +32,6 @@ class Notes:
         return {
             self._number[shown] for text in self._texts(row) if (shown := self._shown.get(text)) in self._number
         }
-
-    def marks(self, row: Row) -> str:
-        """The same as a text: 1,3."""
-        return ",".join(map(str, sorted(self.numbers(row))))
 
     def lines(self) -> list[str]:
         """One line a notice, by number."""
