@@ -120,12 +120,9 @@ def states(first: PlannedProblem, second: PlannedProblem) -> list[State]:
     """The first plan, then with one aspect more of the second each, at the end the second."""
     aspects = differences(first, second)
     found = [State(first.problem, first.plan, first.scheduler, (), first.schedule)]
-    for count in range(1, len(aspects)):
+    for count in range(1, len(aspects)):  # a flush or another scheduler is the last to come
         changed = aspects[:count]
-        flushed = "flush" in changed
-        problem = second.problem if flushed else first.problem
-        scheduler = second.scheduler if flushed or "scheduler" in changed else first.scheduler
-        found.append(State(problem, _mix(first.plan, second.plan, changed), scheduler, changed))
+        found.append(State(first.problem, _mix(first.plan, second.plan, changed), first.scheduler, changed))
     if aspects:
         found.append(State(second.problem, second.plan, second.scheduler, aspects, second.schedule))
     return found

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from pipebench.bench.services import HostServices
 from pipebench.bounds import time_bound
+from pipebench.bounds.operators import ways
+from pipebench.costs.compute import OperatorTimes
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.problem import Problem
 from pipebench.hooks.manager import Host
 from pipebench.simulation.simulate import simulate
-from tests.bounds.drawn_problems import problems
+from tests.bounds.drawn_problems import problems, with_alternatives
 from tests.bounds.every_plan import plans
 from tests.builders import chain_problem, cluster, stages_plan
 
@@ -62,3 +64,18 @@ def test_no_plan_under_a_greedy_order_is_below_the_bound(
         except PipebenchError:
             continue
         assert bound.ns <= simulate(split, plan, schedule).total_ns, plan
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("other_ns", [1, 7, 3001])
+def test_a_crossing_takes_no_longer_than_the_cost_model_says(share: float, other_ns: int) -> None:
+    """Also of an alternative, whose weight gradient has the plain one's share of its backward."""
+    whole = chain_problem([1000, 300], [2001, 77], cluster(2), mode="sync")
+    problem = with_weight_gradients(with_alternatives(whole, other_ns, 1, 2), [share, share])
+    (costs,) = problem.profile.costs
+    times = OperatorTimes(costs)
+    (rows,) = ways(problem)
+    names = ["" if plain else "other" for plain in rows.plain]
+    for operator, name, crossing_ns in zip(rows.operator, names, rows.crossing_ns(1), strict=True):
+        forward, backward, weight = times.choice_ns(int(operator), name, 1)
+        assert forward + backward - weight - (name != "") <= crossing_ns <= forward + backward - weight

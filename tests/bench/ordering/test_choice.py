@@ -199,6 +199,7 @@ def test_pinned_micro_batches_stay_and_stages_of_several_sizes_get_one_without_a
     assert len({stage.micro_batch for stage in found.plan.stages}) == 1
     assert {(stage.k, stage.in_flight) for stage in found.plan.stages} == {(1, 0)}
     assert any("k = 1" in note for note in found.notes)
+    assert found.planned_micro_batch == tuple(sorted({4, *(stage.micro_batch for stage in others)}))
 
 
 def test_the_planners_own_scheduler_is_shown_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:

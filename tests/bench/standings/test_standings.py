@@ -230,3 +230,10 @@ def test_best_known_names_all_who_reach_it() -> None:
 def test_json_has_no_infinities() -> None:
     made = standings([row("a", "p", 1.0), row("b", "p"), row("c", "p", 0.0)])
     json.dumps(msgspec.to_builtins(made), allow_nan=False)
+
+
+def test_a_yardstick_counts_in_nothing() -> None:
+    rows = [row(name, problem, value) for problem in "pq" for name, value in (("a", 2.0), ("b", 3.0))]
+    beside = [*rows, *(row("y", problem, 1.0, yardstick=True) for problem in "pq")]
+    assert only(beside) == only(rows)
+    assert best_rows(beside) == best_rows(rows)

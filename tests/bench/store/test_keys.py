@@ -124,6 +124,12 @@ def test_every_input_changes_the_key(changed: dict[str, Any]) -> None:
     assert trial_key(inputs(**changed)) != trial_key(inputs())
 
 
+def test_a_yardstick_is_another_trial(made: Made) -> None:
+    """So that a planner that is named later has a row of its own."""
+    host = made.host()
+    assert key(host, yardstick=True) != key(host)
+
+
 def test_the_source_of_the_suite_is_told_and_is_no_input() -> None:
     assert trial_key(inputs(host="0" * 64)) == trial_key(inputs())
 
