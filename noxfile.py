@@ -1,5 +1,5 @@
-"""The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s benchmarks`,
-`nox -s fuzz`, `nox -s nightly`.
+"""The developer's sessions: `nox -s tests`, `nox -s fast`, `nox -s lint types layers docs`, `nox -s site`,
+`nox -s benchmarks`, `nox -s fuzz`, `nox -s nightly`.
 
 CI runs the same sessions in the environment that it has made, with `nox --no-venv`.
 """
@@ -89,6 +89,16 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def site(session: nox.Session) -> None:
+    """The documentation site, in build/site.
+
+    A link, an anchor or a formula that is wrong fails, and so does a page that has no place in docs/index.rst.
+    """
+    session.install("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[docs]")
+    session.run("sphinx-build", "-E", "-W", "--keep-going", "-d", "build/site-trees", "docs", "build/site")
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Speed of kernels and searches, as ratios within one run."""
     session.install(*INSTALL)
@@ -117,5 +127,5 @@ def plugin(session: nox.Session) -> None:
         session.run("pipebench", "plugin", "new", "mine")
         session.run("python", "-m", "pip", "install", "--quiet", "./mine")
         session.run("pytest", "mine")
-        session.run("pipebench", "compare", "--planners", "mine,madpipe")
+        session.run("pipebench", "compare", "--planners", "mine,madpipe", "--profile", "resnet50")
         session.run("pipebench", "plugin", "doctor")

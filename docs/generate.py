@@ -10,13 +10,16 @@ from typing import Any, get_args
 
 import click
 import msgspec
+from columns_page import anchor, columns, section_link
+from planners_page import planners
 
+from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED, Run
 from pipebench.cli.commands import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.documents.document import KINDS, VERSION
 from pipebench.documents.fields import field_texts, value_types
 from pipebench.documents.glossary import subjects
-from pipebench.domain.limits import MOST_OUTPUT_BYTES
+from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_RUNS
 from pipebench.domain.value import Value
 from pipebench.domain.workload import SOURCES, workload_fields
 from pipebench.hooks import API_VERSION, specs
@@ -46,6 +49,8 @@ from pipebench.testing.verdicts import Check
 REFERENCE = Path(__file__).parent / "reference"
 MADE = "<!-- made by docs/generate.py: do not edit -->"
 WIDTH = 100
+EMPTY = "''"
+"""The empty text: two marks of code with nothing between them are no code."""
 
 
 def hooks() -> Iterator[str]:
@@ -120,7 +125,10 @@ def _component(component: Component) -> str:
     if options:
         lines += ["", inspect.cleandoc(component.options.__doc__ or "").replace("\n\n", "\n"), ""]
         lines += ["| option | type | default |", "|---|---|---|"]
-        lines += [f"| `{name}` | {_cell(kind)} | `{default}` |" for name, kind, default in options]
+        lines += [
+            f"| `{name}` | {_cell(kind)} | `{EMPTY if default == '' else default}` |"
+            for name, kind, default in options
+        ]
     return "\n".join(lines)
 
 
@@ -201,6 +209,22 @@ def workload() -> Iterator[str]:
         value = ", ".join(field.choices) or field.kind.__name__
         several = "one or a list" if field.axis else "one"
         lines.append(f"| `{field.name}` | {option} | {value} | {several} | {field.help} |")
+    yield "\n".join(lines)
+
+
+def runs() -> Iterator[str]:
+    """The columns of a table of measured runs."""
+    yield f"# Columns of a table of runs\n\n{MADE}"
+    yield (
+        "`pipebench accuracy FILE` reads a CSV (UTF-8) with exactly these columns, in any order, and at most "
+        f"{MOST_RUNS}\nrows. An empty cell: the source does not say. A `?` behind a value: it was inferred. "
+        "[How a row becomes a problem](../how-to/accuracy.md#how-a-row-becomes-a-problem)."
+    )
+    texts = field_texts(Run)
+    lines = ["| column | value | may be empty | text |", "|---|---|---|---|"]
+    for name in COLUMNS:
+        value = "whole number" if name in COUNTS else "number above 0" if name in FIGURES else "text"
+        lines.append(f"| `{name}` | {value} | {'no' if name in REQUIRED else 'yes'} | {texts[name]} |")
     yield "\n".join(lines)
 
 
@@ -320,11 +344,13 @@ def glossary() -> Iterator[str]:
             yield f"### {term.name}\n\n{term.text}"
             lines = []
             if term.also:
-                lines.append(f"- also: {', '.join(term.also)}")
+                lines.append(f"- also: {', '.join(f'`{word}`' for word in term.also)}")
             if term.fields:
                 lines.append(f"- fields of a row: {', '.join(f'`{name}`' for name in term.fields)}")
             if term.see:
                 lines.append(f"- see: {', '.join(f'[{name}](#{anchors[name]})' for name in term.see)}")
+            if term.section:
+                lines.append(f"- exactly: [cost model]({section_link(term)})")
             yield "\n".join(lines)
 
 
@@ -334,8 +360,7 @@ def _anchors() -> dict[str, str]:
     found: dict[str, str] = {}
     made: list[str] = ["glossary"]
     for heading in headings:
-        letters = heading.lower().replace(" ", "-")
-        plain = "".join(letter for letter in letters if letter.isalnum() or letter in "-_")
+        plain = anchor(heading)
         found[heading] = f"{plain}-{made.count(plain)}" if plain in made else plain
         made.append(plain)
     return found
@@ -347,9 +372,12 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "components.md": components,
     "conformance.md": conformance,
     "workload.md": workload,
+    "runs.md": runs,
     "documents.md": documents,
     "programs.md": programs,
     "glossary.md": glossary,
+    "columns.md": lambda: columns(MADE, _anchors()),
+    "planners.md": lambda: planners(MADE),
 }
 
 

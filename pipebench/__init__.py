@@ -1,3 +1,3 @@
 """Benchmarking suite for pipeline-parallelism planners."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -21,10 +21,13 @@ ROUND_ROBIN = "1f1b-rr"
 INTERLEAVED = "interleaved-1f1b"
 """Finite schedule of several stages on each device set, in turn."""
 
+IN_A_V = "zb-v"
+"""Finite schedule of two stages on each device set, in a V."""
+
 _SCHEDULERS: dict[tuple[Mode, Placement], str] = {
     ("sync", "apart"): ONE_F_ONE_B,
     ("sync", "in-turn"): INTERLEAVED,
-    ("sync", "v"): "zb-v",
+    ("sync", "v"): IN_A_V,
     ("sync", "wave"): INTERLEAVED,
     ("sync", "mirrored"): "chimera",
     ("sync", "listed"): INTERLEAVED,
@@ -54,6 +57,20 @@ def schedulers() -> dict[Mode, str]:
 FRAMEWORK_SCHEDULERS = (ONE_F_ONE_B, INTERLEAVED)
 """Schedulers that training frameworks have built in."""
 
+MEASURED_SCHEDULERS: dict[str, str] = {
+    ONE_F_ONE_B: ONE_F_ONE_B,
+    INTERLEAVED: INTERLEAVED,
+    "gpipe": "gpipe",
+    "zb-h1": "zb-h1",
+    IN_A_V: IN_A_V,
+    "zb-1p": "zb-h1",
+    "zb-2p": "greedy",
+}
+"""By the word for the schedule of a measured run. zb-1p and zb-2p search an order within the memory of one and of
+two 1F1Bs: the hand-made order of the same memory, and the fastest order that the suite finds with up to twice as
+many in flight.
+"""
+
 SIMULATOR = "simulate"
 """The executor that predicts: it makes every simulated trace of the suite, and runs where no executor is named."""
 MEASURING_EXECUTOR = "torch"
@@ -66,6 +83,8 @@ MEASURING_PROFILER = "torch"
 
 CLUSTER = "flat"
 """The cluster where none is named."""
+LATEST_NODES = "dgx-h100"
+"""The cluster whose links are taken for a device that no cluster of the table has."""
 SUITE = "quick"
 """The suite where no suite, model or profile is named."""
 LANGUAGE_MODEL = "llm"

@@ -43,8 +43,10 @@ def altered(
     def more_live(self: Formula, kept_bytes: Amount) -> Amount:
         return live(self, kept_bytes) + live_bytes
 
-    def longer_update(self: Formula, reduce_ns: Amount) -> Amount:
-        return update(self, reduce_ns) + update_ns
+    def longer_update(
+        self: Formula, reduce_ns: Amount, parameter_bytes: Amount | int = 0, replicas: int = 1
+    ) -> Amount:
+        return update(self, reduce_ns, parameter_bytes, replicas) + update_ns
 
     def longer_message(level: LinkLevel, bytes_sent: Amount, senders: int, receivers: int) -> Amount:
         return 2 * message(level, bytes_sent, senders, receivers)

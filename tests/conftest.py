@@ -15,6 +15,11 @@ LONG = ("acceptance", "attacks", "cli", "docs", "fuzz", "testing", "third_party"
 """Folders of tests that take seconds each."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: more workers than cores, as many tests wait for processes and time limits."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests begin early: side by side, the last ones are short and all workers end together."""
     folder = Path(__file__).parent

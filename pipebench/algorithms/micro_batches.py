@@ -1,4 +1,7 @@
-"""Which micro-batch sizes and replica counts a planner may choose from, and which sizes cannot win."""
+"""Which micro-batch sizes and replica counts a planner may choose from, and which sizes cannot win.
+
+Two pins fix them: `micro_batch` the samples of all replicas, `micro_batch_size` those of one replica.
+"""
 
 from collections.abc import Sequence
 from math import isqrt
@@ -6,7 +9,7 @@ from math import isqrt
 import numpy as np
 
 from pipebench.costs.model import CostModel
-from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 
 MOST_STEPS = 2**19
@@ -14,15 +17,19 @@ MOST_STEPS = 2**19
 
 
 def micro_batch_candidates(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[int, ...]:
-    """Ascending sizes that divide the mini-batch; just the pinned one where one is pinned.
+    """Ascending sizes that divide the mini-batch; just those that honour the pins where one is pinned.
 
-    replicas: the numbers of replicas that a stage may have. A size is offered when one of them leaves each
-    replica a size whose times are known: a profiled one; in sync, where one size was profiled, any power of two
-    (times are proportional), but in async that size alone, because a smaller one would cost nothing and prove
-    nothing. The mini-batch itself where nothing else divides it.
-    Raises UnsupportedProblem when even the largest size makes too many micro-batches for a schedule (sync).
+    replicas: the numbers of replicas that may share a micro-batch; 1 alone where replicas take turns. A size is
+    offered when one of them leaves each replica a size whose times are known: a profiled one; in sync, where one
+    size was profiled, any power of two (times are proportional), but in async that size alone, because a smaller
+    one would cost nothing and prove nothing. The mini-batch itself where nothing else divides it.
+    Raises UnsupportedProblem when even the largest size makes too many micro-batches for a schedule (sync), or
+    when micro_batch_size is pinned so that a micro-batch needs replicas and there can be none. Raises
+    InfeasibleProblem when no number of replicas gives a micro-batch of that size.
     """
     sizes = _sizes(problem, replicas)
+    if not sizes:
+        raise _no_size(problem, replicas)
     most = _most_micro_batches(problem)
     few = tuple(size for size in sizes if problem.mini_batch // size <= most)
     if not few:
@@ -37,7 +44,7 @@ def micro_batch_candidates(problem: Problem, replicas: Sequence[int] = (1,)) -> 
 
 def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[str, ...]:
     """What limits the candidates besides the profile: nothing divides, one size only, too many micro-batches."""
-    if problem.pins.micro_batch is not None:
+    if problem.pins.micro_batch is not None or problem.pins.micro_batch_size is not None:
         return ()
     sizes, few = _sizes(problem, replicas), micro_batch_candidates(problem, replicas)
     profiled = _profiled_sizes(problem)
@@ -61,12 +68,58 @@ def divisors(number: int, most: int) -> list[int]:
 
 
 def _sizes(problem: Problem, replicas: Sequence[int]) -> tuple[int, ...]:
-    pinned, mini_batch = problem.pins.micro_batch, problem.mini_batch
+    pinned, mini_batch = pinned_sizes(problem, replicas), problem.mini_batch
     if pinned is not None:
-        return (pinned,)
+        return pinned
     largest = mini_batch if _doubling(problem) else _profiled_sizes(problem)[-1] * max(replicas)
     offered = (size for size in divisors(mini_batch, largest) if _has_known_times(problem, size, replicas))
     return tuple(offered) or (mini_batch,)
+
+
+def pinned_sizes(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[int, ...] | None:
+    """The micro-batches that honour the pins, ascending; None where neither is pinned.
+
+    replicas: as above. Empty where none of these numbers gives a replica the samples that are pinned.
+    """
+    total, each = problem.pins.micro_batch, problem.pins.micro_batch_size
+    if each is None:
+        return None if total is None else (total,)
+    sizes = sorted({each * count for count in replicas})
+    return tuple(size for size in sizes if problem.mini_batch % size == 0 and total in (None, size))
+
+
+def honours_size(problem: Problem, micro_batch: int, sharers: int) -> bool:
+    """Whether so many replicas have the pinned samples of a micro-batch each; true where none are pinned."""
+    each = problem.pins.micro_batch_size
+    return each is None or micro_batch == each * sharers
+
+
+def refuse_micro_batch_size(planner: str, problem: Problem) -> None:
+    """Raise UnsupportedProblem for planners that do not honour pinned samples of one replica."""
+    each = problem.pins.micro_batch_size
+    if each is not None:
+        raise UnsupportedProblem(
+            f"{planner} does not plan for a micro-batch size of one replica, {each} is pinned",
+            "pin --micro-batch, the samples of all replicas",
+        )
+
+
+def _no_size(problem: Problem, replicas: Sequence[int]) -> InfeasibleProblem | UnsupportedProblem:
+    """Why no number of replicas goes with the pinned samples of one."""
+    total, each = problem.pins.micro_batch, problem.pins.micro_batch_size
+    if max(replicas, default=1) == 1:
+        return UnsupportedProblem(
+            f"a micro-batch of {total} samples, {each} of each replica, needs replicas that share it, and none do",
+            "pin --micro-batch-size alone",
+        )
+    counts = f"{replicas[0]}" if len(replicas) == 1 else f"at most {max(replicas)}"
+    whole = (
+        f"the micro-batch {total}" if total else f"a micro-batch that divides the mini-batch {problem.mini_batch}"
+    )
+    return InfeasibleProblem(
+        f"{counts} replicas with {each} samples each do not make {whole}",
+        "pin another --micro-batch-size, --dp or --mini-batch",
+    )
 
 
 def _has_known_times(problem: Problem, size: int, replicas: Sequence[int]) -> bool:
@@ -120,8 +173,10 @@ def near_profiled(problem: Problem, micro_batch: int, counts: Sequence[int]) -> 
     """Those of `counts` that leave each replica no more samples than the largest profiled micro-batch.
 
     All of them where none does, and where one size was profiled (times are proportional) or the micro-batch
-    is pinned.
+    is pinned. Where the samples of one replica are pinned, the counts that give it them; there may be none.
     """
+    if problem.pins.micro_batch_size is not None:
+        return tuple(count for count in counts if honours_size(problem, micro_batch, count))
     profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
     if len(profiled) == 1 or problem.pins.micro_batch is not None:
         return tuple(counts)

@@ -62,4 +62,5 @@ def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
 
 def idle_devices(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """One notice when there are some, none otherwise."""
-    return ("some devices are not used",) if plan.devices_used < problem.cluster.size else ()
+    used, size = plan.devices_used, problem.cluster.size
+    return (f"uses {used} of {size} devices",) if used < size else ()

@@ -63,6 +63,7 @@ def best(
     scheduler: str | None = None,
     seed: int = 0,
     coarsen: int = 0,
+    whole: bool = False,
     told: Told = lambda _: None,
 ) -> Best:
     """Run every capable planner, each with a part of the time that is left, and rank their plans.
@@ -70,6 +71,7 @@ def best(
     Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
     with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
     coarsen: they see at most so many blocks of operators (0: the operators).
+    whole: only plans that use every device take part.
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
@@ -109,14 +111,15 @@ def best(
             coarsen=coarsen,
         )
         outcome = run_trial(host, trial)
-        entries.append(Candidate(ready.label, outcome, _unfit(outcome, target)))
+        entries.append(Candidate(ready.label, outcome, _unfit(outcome, target, whole)))
     ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     if not ranked:
         reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
         raise PipebenchError(
             f"no planner has a plan that {'fits' if target is None else f'fits and {target.name} can express'}: "
             f"{reasons}",
-            "use more devices or memory, other pins, or --recompute stage",
+            "use more devices or memory, other pins, or --recompute stage"
+            + ("; --allow-idle lets plans take part that leave devices idle" if whole else ""),
             ExitCode.SOME_FAILED,
         )
     return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
@@ -139,7 +142,7 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     return ""
 
 
-def _unfit(outcome: Outcome, target: Target | None) -> str:
+def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
     row = outcome.row
     if row.status != "ok" or outcome.plan is None:
         return f"{row.status}: {row.reason}"
@@ -153,6 +156,9 @@ def _unfit(outcome: Outcome, target: Target | None) -> str:
             return f"{target.name} cannot express it: {refusal}"
         if target.schedules and row.scheduler not in target.schedules:
             return f"{target.name} does not run it under {row.scheduler}"
+    used, size = outcome.plan.devices_used, outcome.problem.cluster.size
+    if whole and used < size:
+        return f"it uses {used} of {size} devices"
     return ""
 
 

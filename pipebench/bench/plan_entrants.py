@@ -57,9 +57,9 @@ def ready_layout(layout: ForeignLayout) -> Ready:
     """The layout as a planner: its stages, on degrees that are pinned or follow from the number of devices.
 
     --pp: ranks (default: one a stage); --tp (default 1); --dp (default: what devices are left for); the
-    micro-batch is one sample a replica unless pinned. Stages run under the scheduler of their placement, as the
-    framework runs them. Where the user names a scheduler that takes no such placement, they stand as it takes
-    them. What does not suit the model is an UnsupportedProblem with the reason.
+    micro-batch is one sample a replica unless the pins say more. Stages run under the scheduler of their
+    placement, as the framework runs them. Where the user names a scheduler that takes no such placement, they
+    stand as it takes them. What does not suit the model is an UnsupportedProblem with the reason.
     """
 
     def call(problem: Problem, context: Context) -> PlanResult:
@@ -74,11 +74,11 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         tensor = pins.tensor_parallel or 1
         pinned = (pins.data_parallel or 0) // pipelines
         replicas = pinned or max(1, problem.cluster.size // (tensor * pipeline))
-        micro_batch = pins.micro_batch or replicas
+        micro_batch = pins.micro_batch or replicas * (pins.micro_batch_size or 1)
         if problem.mini_batch % (micro_batch * pipelines):
             raise UnsupportedProblem(
                 f"micro-batches of {micro_batch} samples ({replicas} replicas) do not divide {problem.mini_batch}",
-                "pin --dp and --micro-batch",
+                "pin --dp and --micro-batch, or --micro-batch-size",
             )
         run = way(problem, tensor, pins.recompute == "stage")
         if run is None:

@@ -1,6 +1,6 @@
 """An artefact's cells run as trials: what a store holds is not run again, what cannot be run is a row too."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replace_fields
@@ -9,7 +9,8 @@ from pipebench.bench.components import Ready, ready_planner, ready_scheduler
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.store.folder import Store
-from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan, make_run_plan
+from pipebench.bench.store.keys import trial_key
+from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan, make_run_plan, refresh
 from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import home_regime
 from pipebench.bench.trials.trial import Trial
@@ -43,6 +44,10 @@ class ReproductionPlan:
         """About how long what is left takes."""
         return sum(self.cells[self.places[position]].expected_s for position in self.agenda.to_run)
 
+    def up_to_date(self) -> "ReproductionPlan":
+        """The same after other artefacts have run: the cells that they share are in the store by now."""
+        return replace(self, agenda=refresh(self.agenda))
+
     def results(self, finished: Sequence[FinishedTrial]) -> list[Result]:
         """What is known, in the order of the cells."""
         rows = dict(self.refused)
@@ -51,7 +56,11 @@ class ReproductionPlan:
 
 
 def work_of(
-    host: Host, cells: Sequence[Cell], store: Store | None = None, fresh: bool = False
+    host: Host,
+    cells: Sequence[Cell],
+    store: Store | None = None,
+    fresh: bool = False,
+    retry_failed: bool = False,
 ) -> ReproductionPlan:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
@@ -69,7 +78,28 @@ def work_of(
             refused[place] = _refusal(cell, workload, str(error))
         else:
             places.append(place)
-    return ReproductionPlan(cells, make_run_plan(host, trials, store, fresh), places, refused)
+    return ReproductionPlan(cells, make_run_plan(host, trials, store, fresh, retry_failed), places, refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of several artefacts. in_store, to_run: cells; expected_s: about how long the latter take."""
+
+    in_store: int
+    to_run: int
+    expected_s: float
+
+
+def remainder(works: Iterable[ReproductionPlan]) -> Remainder:
+    """What is left of them, with a store: a cell that several share is run once."""
+    in_store = 0
+    left_s: dict[str, float] = {}
+    for work in works:
+        in_store += len(work.agenda.cached)
+        for position in work.agenda.to_run:
+            key = trial_key(work.agenda.inputs[position])
+            left_s.setdefault(key, work.cells[work.places[position]].expected_s)
+    return Remainder(in_store, len(left_s), sum(left_s.values()))
 
 
 def run_cells(

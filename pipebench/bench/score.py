@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from pipebench.bench.environment import disturbance, usage
+from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.services import HostServices
 from pipebench.bench.shape import shape_fields
 from pipebench.bench.time_limits import SCORE_S, time_limit
@@ -123,6 +124,9 @@ def time_fields(
         if trace.origin == "measured":
             with suppress(PipebenchError):  # an executor may run what the simulator cannot
                 fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)
+    interval = interval_of(problem, plan, fields["simulated_s"]) if "simulated_s" in fields else None
+    if interval is not None:
+        fields |= {"simulated_low_s": interval.low_s, "simulated_high_s": interval.high_s}
     fields["executor"] = ",".join(ran)
     fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
     value = fields.get("simulated_s") or fields["estimated_s"]

@@ -135,9 +135,10 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
 def samples_at_once(problem: Problem) -> int:
     """Samples that the replicas of a stage save at least while one of its micro-batches is live.
 
-    Proof. A micro-batch of b samples is saved by the replicas that share it, or by the one whose turn it is.
+    Proof. A micro-batch of b samples is saved by the replicas that share it, or by the one whose turn it is. Where
+    the samples of one replica are pinned, b is at least so many.
     """
-    return problem.pins.micro_batch or 1
+    return problem.pins.micro_batch or problem.pins.micro_batch_size or 1
 
 
 def _share(total: float, devices: int) -> int:

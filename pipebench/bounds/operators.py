@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import ring_level
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
-from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
@@ -153,17 +152,26 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
     Where r divides B / b they cost what r replicas cost that share micro-batches of r b, or r pipelines of one; so
     these matter only where the number is pinned.
 
+    The pin micro_batch_size fixes the samples of a replica, so it leaves the cuts that have as many.
+
     Raises InfeasibleProblem when no cut honours the pins.
     """
-    found = tuple(dict.fromkeys([*_all(problem), *_in_turn(problem)]))
+    each = problem.pins.micro_batch_size
+    listed = dict.fromkeys([*_all(problem), *_in_turn(problem)])
+    found = tuple(cut for cut in listed if each in (None, cut.samples))
     if not found:
         raise InfeasibleProblem(_no_cut(problem))
     return found
 
 
 def _no_cut(problem: Problem) -> str:
-    """Why nothing honours data_parallel, the one pin that can rule out every cut."""
-    return f"data_parallel is pinned to {problem.pins.data_parallel}, there are {problem.cluster.size} devices"
+    """Why nothing honours the pins of replicas and samples: no others can rule out every cut."""
+    pins, size = problem.pins, problem.cluster.size
+    if pins.micro_batch_size is None:
+        return f"data_parallel is pinned to {pins.data_parallel}, there are {size} devices"
+    named = "micro_batch_size", "micro_batch", "data_parallel"
+    fixed = ", ".join(f"{name} {value}" for name in named if (value := getattr(pins, name)))
+    return f"{fixed} are pinned: they do not go with {size} devices and a mini-batch of {problem.mini_batch}"
 
 
 def _all(problem: Problem) -> Iterator[Cut]:
@@ -339,7 +347,7 @@ def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
     without the rounding.
     """
     formula = Formula(problem.regime, problem.mini_batch)
-    update = formula.update_ns(_fastest(problem.cluster, rows, cut.replicas))
+    update = formula.update_ns(_fastest(problem, rows, cut.replicas), rows.parameter_bytes, cut.replicas)
     if problem.regime.mode == "sync" or cut.turns > 1:
         return update
     return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
@@ -350,7 +358,7 @@ def every_stage_ns(problem: Problem) -> int:
     return Formula(problem.regime, problem.mini_batch).update_ns(0)
 
 
-def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
+def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
     """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
 
     n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
@@ -358,12 +366,14 @@ def _fastest(cluster: Cluster, rows: Ways, replicas: int) -> IntArray:
     tensor-parallel ranks as its operators' ways have devices, and each rank runs a ring.
     """
     reduced = np.zeros(len(rows.operator), dtype=np.int64)
+    formula = Formula(problem.regime, problem.mini_batch)
     if replicas == 1:
         return reduced
     for devices in set(rows.devices.tolist()):
-        if devices * replicas > cluster.size:
+        if devices * replicas > problem.cluster.size:
             continue
         chosen = rows.devices == devices
-        level = ring_level(cluster, 0, devices * replicas - 1, devices)
-        reduced[chosen] = Formula.all_reduce_ns(level, rows.parameter_bytes[chosen], replicas)
+        last, spread = devices * replicas - 1, problem.regime.spreads_rings
+        level = ring_level(problem.cluster, 0, last, devices, spread)
+        reduced[chosen] = formula.reduce_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced

@@ -12,6 +12,7 @@ def check_pins(problem: Problem, plan: Plan) -> Verdict:
     """The verdict on the pins of a plan that `check_plan` found valid; rule `shape`.
 
     tensor_parallel, micro_batch: of every stage.
+    micro_batch_size: times the replicas that share each micro-batch, the micro-batch of every stage.
     data_parallel: replicas of every stage, in all pipelines and copies.
     pipeline: number of device sets of each pipeline.
     virtual_stages: stages of a pipeline on each set.
@@ -35,8 +36,15 @@ def _of_stage(problem: Problem, plan: Plan, stage: Stage, sharers: int) -> Itera
     yield "tensor_parallel", pins.tensor_parallel, stage.tensor_parallel
     yield "data_parallel", pins.data_parallel, stage.data_parallel * plan.all_pipelines
     yield "micro_batch", pins.micro_batch, stage.micro_batch
+    yield "micro_batch_size", pins.micro_batch_size, _samples_of_replica(stage)
     yield "virtual_stages", pins.virtual_stages, sharers
     yield "recompute", pins.recompute, _recompute(problem, stage)
+
+
+def _samples_of_replica(stage: Stage) -> int | str:
+    """Samples of a micro-batch that one replica runs; in words where replicas have unequal shares."""
+    each, left = divmod(stage.micro_batch, stage.sharers)
+    return f"{stage.micro_batch} for {stage.sharers} replicas" if left else each
 
 
 def _recompute(problem: Problem, stage: Stage) -> str:

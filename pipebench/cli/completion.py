@@ -115,6 +115,13 @@ def profiles() -> Mapping[str, str]:
     return dict.fromkeys(profile_names(), "")
 
 
+def frameworks() -> Mapping[str, str]:
+    """The training frameworks whose steps can be priced."""
+    from pipebench.formats.frameworks.facts import framework_table
+
+    return {name: facts.summary for name, facts in framework_table().frameworks.items()}
+
+
 def clusters() -> Mapping[str, str]:
     """The clusters that ship."""
     from pipebench.formats.clusters import cluster_names

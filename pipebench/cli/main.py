@@ -35,6 +35,8 @@ SECTIONS = {
     "Real devices": {
         "execute": "run a plan on processes or devices and set it beside its simulation",
         "attach": "traces of a run that was launched elsewhere, beside a row",
+        "accuracy": "predictions held against measured training iterations",
+        "calibrate": "constants of a device and a framework from a few measured runs",
     },
     "Every night": {"track": "night after night: what became slower or worse"},
     "Papers": {"reproduce": "run a paper's figure again and judge its claims"},

@@ -82,6 +82,17 @@ def one_backend(jobs: int | None, backend: str | None, scheduler_address: str | 
     return Where(jobs=jobs or 1)
 
 
+NO_WAIT = "Run beside other runs of pipebench at once; rows say so."
+no_wait_option = option(HOW, "--no-wait", is_flag=True, help=NO_WAIT)
+
+
+def patience_s(no_wait: bool) -> float:
+    """How long a trial waits until the machine is free."""
+    from pipebench.bench.sweeps.sweep import PATIENCE_S
+
+    return 0.0 if no_wait else PATIENCE_S
+
+
 trust_option = option(
     HOW, "--trust", is_flag=True, help="Run what files name besides installed components; it is printed first."
 )

@@ -1,5 +1,8 @@
 """Progress on stderr: what is to run, how far it is, and how long kernels took to compile."""
 
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pipebench.bench.searches.timing import CompilationWatch
@@ -21,6 +24,7 @@ class Progress:
     def __init__(self, plan: "RunPlan") -> None:
         self._plan = plan
         self._compile_s = 0.0
+        self._compiling_since_s: float | None = None
         self._waited = False
 
     def __enter__(self) -> "Progress":
@@ -41,8 +45,18 @@ class Progress:
         self._watch.__enter__()
         return self
 
+    def compiling(self, planners: list[str]) -> None:
+        """Say that kernels are being compiled; until the next trial starts."""
+        self._compiling_since_s = time.monotonic()
+        words = f"compiling the kernels of {', '.join(planners)}: some 5 s a planner, once on this machine"
+        self._console.print(words, markup=False, soft_wrap=True)
+        self._bar.update(self._task, description="compiling kernels …")
+
     def starting(self, trial: "Trial") -> None:
         """Say which trial runs now."""
+        if self._compiling_since_s is not None:
+            self._compile_s += time.monotonic() - self._compiling_since_s
+            self._compiling_since_s = None
         what = f"{trial.planner.label} on {trial.workload.name or trial.workload.model} ({trial.regime})"
         self._bar.update(self._task, description=what)
 
@@ -67,6 +81,13 @@ class Progress:
         spent_s = self._watch.seconds + self._compile_s
         if spent_s >= WORTH_SAYING_S:
             self._console.print(about_compilation(spent_s), markup=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def long_work(words: str) -> Iterator[Callable[[str], None]]:
+    """On a terminal, say at once what goes on; gone when it is done. What it gives changes the words."""
+    with console(stderr=True).status(words) as status:
+        yield status.update
 
 
 def about_store(plan: "RunPlan") -> str:

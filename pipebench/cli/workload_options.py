@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pipebench.cli.completion import clusters, files, of_slot, one_of, profiles, some_of, suites
+from pipebench.cli.completion import clusters, files, frameworks, of_slot, one_of, profiles, some_of, suites
 from pipebench.cli.option_groups import option
 from pipebench.cli.parameters import NUMBERS, WholeFrom
 from pipebench.cli.terminal import say
@@ -26,7 +26,11 @@ SEED = WholeFrom(0, MOST_SEED)
 UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
 """Degrees that may be named, and must be 1."""
 
-COMPLETIONS = {"cluster": one_of(clusters), "profiler": one_of(of_slot("profilers"))}
+COMPLETIONS = {
+    "cluster": one_of(clusters),
+    "framework": one_of(frameworks),
+    "profiler": one_of(of_slot("profilers")),
+}
 """Fields of a workload whose values the shell can complete with names."""
 
 _SOURCES = [

@@ -145,9 +145,37 @@ class Formula:
         """
         return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
 
-    def update_ns(self, reduce_ns: Amount) -> Amount:
-        """The time of the update that a stage runs once a mini-batch, in ns: the all-reduce of its gradients."""
-        return reduce_ns
+    def gradient_bytes(self, parameter_bytes: Amount) -> Amount:
+        """Bytes of the gradients of `parameter_bytes` of weights, in the regime's gradient precision."""
+        regime = self.regime
+        precision = regime.gradient_precision or regime.precision
+        if precision == regime.precision:
+            return parameter_bytes
+        return whole_bytes(parameter_bytes / ELEMENT_BYTES[regime.precision] * ELEMENT_BYTES[precision])
+
+    def reduce_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> Amount:
+        """The all-reduce over the replicas of the gradients of `parameter_bytes` of weights, in ns.
+
+        Where a framework's step is priced, gradients are sent at their own precision, else at that of the weights.
+        """
+        sent = parameter_bytes if self.regime.step is None else self.gradient_bytes(parameter_bytes)
+        return self.all_reduce_ns(level, sent, replicas)
+
+    def update_ns(self, reduce_ns: Amount, parameter_bytes: "Amount | int" = 0, replicas: int = 1) -> Amount:
+        """The time of the update that a stage runs once a mini-batch, in ns.
+
+        reduce_ns: the all-reduce of its gradients. parameter_bytes: of weights on one device of the stage.
+        Where the problem prices a framework's step, the backward hides a share of the all-reduce (rounded
+        half-even). The optimizer passes over the elements that the device updates (with zero1 a share), and a few
+        times over all gradients that it holds. In sync alone.
+        """
+        step = self.regime.step
+        if step is None or self.regime.mode == "async":
+            return reduce_ns
+        sharers = replicas if self.regime.optimizer_sharding == "zero1" else 1
+        each_s = step.optimizer_s_per_element / sharers + step.gradient_s_per_element
+        elements = parameter_bytes / ELEMENT_BYTES[self.regime.precision]
+        return reduce_ns - _share_of(reduce_ns, step.reduce_overlap) + nanoseconds(elements * each_s)
 
     def update_share_ns(self, update_ns: Amount, micro_batch: int, lanes: int = 1) -> Amount:
         """The share of one micro-batch in the update, in ns, rounded up.
@@ -201,7 +229,7 @@ class Formula:
             each += MASTER_BYTES
         sharers = replicas if regime.optimizer_sharding == "zero1" else 1
         elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
-        gradient = whole_bytes(elements * ELEMENT_BYTES[regime.gradient_precision or regime.precision])
+        gradient = self.gradient_bytes(parameter_bytes)
         return versions * parameter_bytes + gradient + whole_bytes(elements * each / sharers)
 
     def memory(self, content: Holdings[Amount], recompute: Recompute) -> Memory[Amount]:

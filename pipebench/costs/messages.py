@@ -92,13 +92,19 @@ def slowest(cluster: Cluster, lowest: int, highest: int) -> LinkLevel:
     return as_one(_levels_crossed(cluster, lowest, highest))
 
 
-def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> LinkLevel:
+def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1, spread: bool = False) -> LinkLevel:
     """The link level for each of `rings` rings over the devices lowest … highest, while all of them run.
 
     As `slowest`, but rings share the shared bandwidth of a level. min(rings, devices of a group of the level
     below) rings leave each group, because tensor-parallel rank i reduces with rank i of the other replicas.
+    spread: a ring leaves a group over the links of all its members there, as NCCL's channels do, not over one.
     """
     crossed = _levels_crossed(cluster, lowest, highest)
+    if spread:
+        crossed = tuple(
+            _spread_over_members(level, inner, rings)
+            for inner, level in zip((None, *crossed), crossed, strict=False)
+        )
     shares = [
         level.shared_bandwidth_bytes_s / min(rings, below)
         for level, below in zip(crossed, (1, *(level.group for level in crossed)), strict=False)
@@ -106,6 +112,14 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1) -> L
     ]
     one = as_one(crossed)
     return replace(one, bandwidth_bytes_s=min(one.bandwidth_bytes_s, *shares)) if shares else one
+
+
+def _spread_over_members(level: LinkLevel, inner: LinkLevel | None, rings: int) -> LinkLevel:
+    """The level with the bandwidth of all devices of a group of the level below that are in one of the rings."""
+    if inner is None:
+        return level
+    members = max(1, inner.group // rings)
+    return replace(level, bandwidth_bytes_s=members * level.bandwidth_bytes_s)
 
 
 def _levels_crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:

@@ -77,7 +77,10 @@ class CostModel:
 
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """The time of the update that the stage runs once a mini-batch, in ns, in both regimes."""
-        return self.formula.update_ns(self.all_reduce_ns(stage, plan))
+        if self.problem.regime.step is None:
+            return self.formula.update_ns(self.all_reduce_ns(stage, plan))
+        replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
+        return self.formula.update_ns(self.all_reduce_ns(stage, plan), self.parameter_bytes(stage), replicas)
 
     def needs_update_task(self, stage: Stage, plan: Plan | None = None) -> bool:
         """Whether the update is a task of its own (kind R): in sync, where it takes time."""
@@ -150,13 +153,13 @@ class CostModel:
             highest += (plan.copies - 1) * (plan.devices_used // plan.copies)
 
         def level(rings: int) -> LinkLevel:
-            return ring_level(self.problem.cluster, lowest, highest, rings)
+            return ring_level(self.problem.cluster, lowest, highest, rings, self.problem.regime.spreads_rings)
 
         if is_sharded(stage):
-            return self._sharded_stage(stage).all_reduce_ns(replicas, level)
+            return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
         if replicas == 1:
             return 0
-        return Formula.all_reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+        return self.formula.reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
 
     def _sharded_stage(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
@@ -277,4 +280,10 @@ class CostModel:
             if backward
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
-        return Formula.message_ns(level, sent, source.sharers, target.sharers)
+        ranks = [stage.sharers * self._message_shares(stage) for stage in (source, target)]
+        return Formula.message_ns(level, sent, *ranks)
+
+    def _message_shares(self, stage: Stage) -> int:
+        """Into how many parts the ranks of a replica share out what they send: one where each sends the whole."""
+        step = self.problem.regime.step
+        return stage.tensor_parallel if step is not None and step.splits_messages else 1

@@ -129,12 +129,12 @@ class ShardedStage:
             formula.state_bytes(local, replicas * devices) - every for devices, local in self.weights().items()
         )
 
-    def all_reduce_ns(self, replicas: int, level: Levels) -> int:
+    def all_reduce_ns(self, formula: Formula, replicas: int, level: Levels) -> int:
         """Rings over the replicas and over the devices of each that hold the same weights, one after the other."""
         total = 0
         for devices, local in sorted(self.weights().items()):
             rings = max(1, self.stage.tensor_parallel // devices)
-            total += Formula.all_reduce_ns(level(rings), local, devices * replicas)
+            total += formula.reduce_ns(level(rings), local, devices * replicas)
         return total
 
     def saved_bytes(self, costs: Mapping[str, OperatorCosts]) -> int:

@@ -16,6 +16,8 @@ LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
 """Kinds of a language model's operators, in the order in which a sample meets them."""
 
 STATISTIC_BYTES = 4
+LOGIT_BYTES = 4
+"""The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3)."""
 MASK_BYTES = 1
 
 
@@ -110,21 +112,30 @@ class LayerShape:
         """Elements on one of `ways` devices."""
         return -(-self.split_weights // ways) + self.whole_weights
 
-    def saved_bytes(self, element_bytes: int, ways: int = 1) -> float:
-        """What the forward keeps on one of `ways` devices for one sample (flash attention: no scores).
+    def saved_bytes(
+        self, element_bytes: int, ways: int = 1, *, scores: bool = False, sequence_split: bool = True
+    ) -> float:
+        """What the forward keeps on one of `ways` devices for one sample.
 
         A token: inputs of both norms and of both first products (4 h), query, key, value and context, input and
-        result of the activation, the dropout masks, attention's row sums. All is split: activations outside the
-        products over the sequence. With 16 bits, h = heads x head, ffn = 4 h and dropout it is the 34 s h of
-        Korthikanti et al. 2022, table 2 (selective recomputation), and the row sums.
+        result of the activation, the dropout masks, attention's row sums. With 16 bits, h = heads x head,
+        ffn = 4 h and dropout it is the 34 s h of Korthikanti et al. 2022, table 2 (selective recomputation), and
+        the row sums.
+        scores: attention keeps its softmax, the mask and the result of its dropout (their 5 a s^2) in place of the
+        row sums.
+        sequence_split: what lies outside the products is split over the sequence; else each device keeps it whole.
         """
         states = 2 * self.queries + 2 * self.keys
         inner = self.active * (self.branches + 1) * self.ffn
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
-        elements = 4 * self.hidden + routed + states + inner
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
-        each = element_bytes * elements + masks + STATISTIC_BYTES * self.heads
-        return self.sequence * each / ways
+        around = element_bytes * (4 * self.hidden + routed) + masks
+        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
+        inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        if sequence_split:
+            return self.sequence * (around + inside) / ways
+        # The inputs of the first products are whole on each device, as the norms' are.
+        return self.sequence * (around + inside / ways)
 
 
 def layer_shape(operator: Operator) -> LayerShape:

@@ -19,6 +19,7 @@ class Term(Value, frozen=True, kw_only=True):
     also: other spellings that lead here.
     see: names of related terms.
     fields: fields of a row that the term explains.
+    section: heading in docs/explanation/cost-model.md under which the term is defined exactly.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Term(Value, frozen=True, kw_only=True):
     also: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
+    section: str = ""
 
     @property
     def first_sentence(self) -> str:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipebench.domain.problem import RegimeMode
-from pipebench.domain.row import Row
+from pipebench.domain.row import FAILED, Row, Status
 from pipebench.domain.value import Value, require_count
 from pipebench.domain.workload import WorkloadSpec
 
@@ -20,6 +20,8 @@ class Cell(WorkloadSpec, frozen=True, kw_only=True):
     section 4.1), at the pinned micro-batch.
     repeat: warm searches to time; 0 where only the plan matters.
     expected_s: rough duration of the trial.
+    expected_failures: statuses that a claim is about or that the paper reports here. A planner that runs out of
+    time or of memory as the paper says is a result and no failed run.
     timeline: label of the timeline of its schedule; empty: none is drawn.
     """
 
@@ -32,6 +34,7 @@ class Cell(WorkloadSpec, frozen=True, kw_only=True):
     repeat: int = 0
     timeout_s: float = 300.0
     expected_s: float = 1.0
+    expected_failures: tuple[Status, ...] = ()
     timeline: str = ""
 
     def __post_init__(self) -> None:
@@ -44,6 +47,16 @@ class Result(Value, frozen=True, kw_only=True):
 
     cell: Cell
     row: Row
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the row failed as the cell expects."""
+        return self.row.status in self.cell.expected_failures
+
+    @property
+    def failed(self) -> bool:
+        """Whether the row may end otherwise the next time, and nobody expected its end."""
+        return self.row.status in FAILED and not self.is_expected
 
 
 class Claim(Value, frozen=True, kw_only=True):

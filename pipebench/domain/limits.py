@@ -11,6 +11,10 @@ LARGEST_FILE_BYTES = 256 * MIB
 LARGEST_TABLE_BYTES = 64 * MIB
 """Of a table of lines: CSV, graph.txt."""
 MOST_TABLE_LINES = 1_000_000
+LARGEST_RUNS_BYTES, MOST_RUNS = 16 * MIB, 20_000
+"""Of a table of measured runs."""
+MOST_RUN_PASSES = 100_000
+"""Micro-batches of all stages of one measured run that is predicted."""
 LARGEST_TOML_BYTES = 2 * MIB
 LARGEST_CONFIG_BYTES = MIB
 """Of a model's config.json."""

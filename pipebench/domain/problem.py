@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec.structs import fields, replace
 
 from pipebench.domain.cluster import Cluster
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.profile import Precision, Profile, Provenance
 from pipebench.domain.value import Value, digest, require, require_count
 
@@ -32,6 +33,8 @@ class Regime(Value, frozen=True, kw_only=True):
     optimizer: state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0; below fp32 another 4 for the
     master copy.
     optimizer_sharding: with `zero1` the replicas of a stage share this state.
+    step: what a framework's step costs around the kernels; None: gradients are reduced by one ring, the update
+    itself is free. It counts in sync; no framework of the table runs pipelines without a flush.
     """
 
     mode: RegimeMode
@@ -39,6 +42,12 @@ class Regime(Value, frozen=True, kw_only=True):
     gradient_precision: Precision | None = None
     optimizer: Optimizer = "none"
     optimizer_sharding: OptimizerSharding = "none"
+    step: StepCosts | None = None
+
+    @property
+    def spreads_rings(self) -> bool:
+        """Whether a collective leaves a node over the network links of all its members there."""
+        return self.step is not None and self.step.spreads_rings
 
 
 class Pins(Value, frozen=True, kw_only=True):
@@ -51,6 +60,8 @@ class Pins(Value, frozen=True, kw_only=True):
     pipeline: number of stages that follow each other.
     virtual_stages: number of stages on each device.
     micro_batch: samples that pass through a stage together, over all replicas.
+    micro_batch_size: samples that one replica of a stage runs at once, as frameworks count: its share where
+    replicas split a micro-batch, all of it where they take micro-batches in turn.
     recompute: of each stage.
     reserve: share of device memory to keep free; a plan that uses it is `tight`.
     """
@@ -62,13 +73,29 @@ class Pins(Value, frozen=True, kw_only=True):
     micro_batch: int | None = None
     recompute: Recompute | None = None
     reserve: float = 0.0
+    micro_batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch"):
+        counts = (
+            "tensor_parallel",
+            "data_parallel",
+            "pipeline",
+            "virtual_stages",
+            "micro_batch",
+            "micro_batch_size",
+        )
+        for name in counts:
             pinned = getattr(self, name)
             if pinned is not None:
                 require_count(f"pin {name}", pinned)
         require(0.0 <= self.reserve < 1.0, f"reserve is {self.reserve}, it must be in [0, 1)")
+        total, each, replicas = self.micro_batch, self.micro_batch_size, self.data_parallel
+        if total is not None and each is not None:
+            sharers = f"of {replicas} replicas" if replicas else "a number of replicas"
+            require(
+                total % each == 0 and (replicas or 0) % (total // each) == 0,
+                f"the pinned micro-batch {total} is not the micro-batch size {each} times {sharers} that share it",
+            )
 
 
 class Problem(Value, frozen=True, kw_only=True):
@@ -102,15 +129,18 @@ class Problem(Value, frozen=True, kw_only=True):
         )
         for name in dict.fromkeys(self.cluster.devices):
             self.profile.on(name)
-        pinned = self.pins.micro_batch
-        require(
-            pinned is None or pinned <= self.mini_batch,
-            f"the pinned micro-batch {pinned} is larger than the mini-batch {self.mini_batch}",
-        )
-        require(
-            pinned is None or self.mini_batch % pinned == 0,
-            f"the pinned micro-batch {pinned} does not divide the mini-batch {self.mini_batch}",
-        )
+        for what, pinned in (
+            ("micro-batch", self.pins.micro_batch),
+            ("micro-batch size", self.pins.micro_batch_size),
+        ):
+            require(
+                pinned is None or pinned <= self.mini_batch,
+                f"the pinned {what} {pinned} is larger than the mini-batch {self.mini_batch}",
+            )
+            require(
+                pinned is None or self.mini_batch % pinned == 0,
+                f"the pinned {what} {pinned} does not divide the mini-batch {self.mini_batch}",
+            )
 
     @cached_property
     def problem_id(self) -> str:

@@ -10,6 +10,8 @@ from pipebench.domain.value import Value, require
 from pipebench.domain.verdict import Fit, Witness
 
 Status = Literal["ok", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported", "skipped"]
+FAILED: tuple[Status, ...] = ("crashed", "timeout", "memory")
+"""What may end otherwise the next time; an infeasible or unsupported problem and an invalid plan do not."""
 
 
 class Row(Value, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class Row(Value, frozen=True, kw_only=True):
     search_ratio: for each flavour of calibration the median of the search's CPU time over that of the calibration
     right before it.
     search_peak_bytes: resident memory of the search's process.
+    elapsed_s: wall seconds of the whole trial: searches, orders tried, check and simulation. None in rows of older
+    stores.
     parallel: other trials ran at the same time, so the search times cannot be compared.
     output: the end of what the planner printed.
     key: hash of everything that can change this row.
@@ -85,6 +89,7 @@ class Row(Value, frozen=True, kw_only=True):
     search_samples: tuple[tuple[float, float], ...] = ()
     search_ratio: dict[str, float] = {}
     search_peak_bytes: int | None = None
+    elapsed_s: float | None = None
     parallel: bool = False
     output: str = ""
     counters: dict[str, int] = {}
@@ -93,6 +98,8 @@ class Row(Value, frozen=True, kw_only=True):
     claimed_unit: str = ""
     estimated_s: float | None = None
     simulated_s: float | None = None
+    simulated_low_s: float | None = None
+    simulated_high_s: float | None = None
     measured_s: float | None = None
     replayed_s: float | None = None
     bound_s: float | None = None

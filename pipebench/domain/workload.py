@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import Cluster, LinkMode
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.limits import MOST_COUNT, MOST_DEVICES
 from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
 from pipebench.domain.profile import Precision, Profile
@@ -117,6 +118,15 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             group=PINNED,
         ),
     ] = None
+    micro_batch_size: Annotated[
+        Count | None,
+        Field(
+            "Pin the micro-batch as frameworks count it: samples of one replica",
+            axis=True,
+            lands="pins.micro_batch_size",
+            group=PINNED,
+        ),
+    ] = None
     tp: Annotated[
         Count | None, Field("Pin the tensor-parallel degree", lands="pins.tensor_parallel", group=PINNED)
     ] = None
@@ -160,6 +170,16 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
         OptimizerSharding,
         Field("Share the optimizer state out over replicas", lands="regime.optimizer_sharding"),
     ] = "none"
+    framework: Annotated[
+        str | None,
+        Field(
+            "Price the step of a training framework, as `pipebench list frameworks` names it: kernels, launches, "
+            "optimizer and overlap"
+        ),
+    ] = None
+    calibration: Annotated[
+        str | None, Field("With a framework: constants that `calibrate` fitted to measured runs, a TOML file")
+    ] = None
 
     def __post_init__(self) -> None:
         require((self.model is None) != (self.profile is None), "a workload has a model or a profile, one of them")
@@ -193,6 +213,7 @@ class WorkloadKeywords(TypedDict, total=False):
     mini_batch: int | None
     mini_batch_per_device: int | None
     micro_batch: int | None
+    micro_batch_size: int | None
     tp: int | None
     dp: int | None
     pp: int | None
@@ -204,6 +225,8 @@ class WorkloadKeywords(TypedDict, total=False):
     overlap: float | None
     optimizer: Optimizer | None
     optimizer_sharding: OptimizerSharding | None
+    framework: str | None
+    calibration: str | None
 
 
 @cache
@@ -234,9 +257,12 @@ def parts_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def problem_of(spec: WorkloadSpec, profile: Profile, cluster: Cluster, mini_batch: int) -> Problem:
+def problem_of(
+    spec: WorkloadSpec, profile: Profile, cluster: Cluster, mini_batch: int, step: StepCosts | None = None
+) -> Problem:
     """The synchronous problem of a workload, once its profile and cluster are loaded.
 
+    step: of the framework that the workload names.
     Raises InvalidValue for numbers that do not fit together.
     """
     parts = parts_of({name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__})
@@ -244,7 +270,7 @@ def problem_of(spec: WorkloadSpec, profile: Profile, cluster: Cluster, mini_batc
         profile=profile,
         cluster=cluster,
         mini_batch=mini_batch,
-        regime=Regime(mode="sync", precision=profile.precision, **parts["regime"]),
+        regime=Regime(mode="sync", precision=profile.precision, step=step, **parts["regime"]),
         pins=Pins(**parts["pins"]),
         **parts["problem"],
     )

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipebench.domain.cluster import DeviceType
+from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Framework
 from pipebench.domain.profile import Precision
+from pipebench.domain.tuning import USUAL_REACH, Reach
 
 if TYPE_CHECKING:
     from pipebench.domain.placement import PlacementKind
@@ -119,6 +121,9 @@ class LinkRequest:
 class ProfileRequest:
     """The request to a profiler: device types with their facts, micro-batch sizes (ascending), precision.
 
+    framework: the training framework whose kernels, launches and attention are priced; None: none in particular.
+    links: of the cluster, for what tensor-parallel ranks of several nodes exchange; empty where it is not known.
+    reach: what kernels reach of the device's rates under that framework.
     model: the model to capture, for a profiler that captures models itself; else empty.
     scratch: a file in which the profiler may keep measurements, to resume from when it is run again; empty for
     none.
@@ -127,5 +132,8 @@ class ProfileRequest:
     devices: "tuple[DeviceType, ...]"
     micro_batches: tuple[int, ...]
     precision: "Precision" = "fp32"
+    framework: Framework | None = None
+    links: tuple[LinkLevel, ...] = ()
+    reach: Reach = USUAL_REACH
     model: str = ""
     scratch: str = ""

@@ -14,14 +14,17 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.report.gantt.svg import gantt_svg
+from pipebench.report.html.problem_section import table_section
 from pipebench.report.html.template import fragment
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
-from pipebench.report.rows import COLUMNS, cells
+from pipebench.report.problem_blocks import problem_blocks
+from pipebench.report.text.blocks import Legend
+from pipebench.report.text.notes import Notes
 
 
 class Comparison(list[Row]):
-    """The rows of a comparison; a notebook shows them as a table."""
+    """The rows of a comparison; a notebook shows them as one table for each problem."""
 
     @property
     def best(self) -> "Comparison":
@@ -29,11 +32,14 @@ class Comparison(list[Row]):
         return Comparison(best_rows(self))
 
     def html(self, with_output: bool = False) -> str:
-        """The table. with_output: with absolute paths and whole command lines; notebooks are passed on."""
+        """The table of each problem, as `compare` prints it. with_output: with absolute paths and whole command
+        lines; notebooks are passed on.
+        """
         redaction = Redaction(self)
         rows = list(self) if with_output else [redaction.row(row) for row in self]
-        table = "notebook_table.html"
-        return fragment(table, columns=COLUMNS, lines=[(cells(row), row.reason) for row in rows])
+        blocks, notes = problem_blocks(rows), Notes(rows)
+        sections = [table_section(block, notes).markup() for block in blocks]
+        return fragment("notebook.html", sections=sections, legend=[*notes.lines(), *Legend().lines(blocks)])
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: a line for each row, a column for each field of `Row`. Maps and tuples

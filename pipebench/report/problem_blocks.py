@@ -27,6 +27,15 @@ class Contender:
         """Whether the suite put it beside the others."""
         return self.any_row.yardstick
 
+    @property
+    def marked_name(self) -> str:
+        """The name as tables and pictures show it: a yardstick has a mark."""
+        return _marked(self.name, self.yardstick)
+
+
+Entrant = tuple[Contender, Row]
+"""A contender with its row in one regime."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemBlock:
@@ -48,6 +57,12 @@ class ProblemBlock:
     def row(self) -> Row:
         """One of the rows: what they say of the problem is the same."""
         return self.contenders[0].any_row
+
+    def ranked(self, mode: RegimeMode) -> list[Entrant]:
+        """In one regime all whose plan runs, the fastest first."""
+        found = [(each, each.rows[mode]) for each in self.contenders if mode in each.rows]
+        running = [(each, row) for each, row in found if row.status == "ok" and row.simulated_s]
+        return sorted(running, key=lambda entrant: entrant[1].simulated_s or 0.0)
 
     def bounds(self) -> dict[RegimeMode, Row]:
         """By regime a row with the bound that holds for every plan that splits no operator."""
@@ -93,6 +108,29 @@ def _name(row: Row) -> str:
     return f"{name} x {row.entered_scheduler}" if row.entered_scheduler else name
 
 
+def contender_title(row: Row) -> str:
+    """The name of its contender as tables show it."""
+    return _marked(_name(row), row.yardstick)
+
+
+def _marked(name: str, yardstick: bool) -> str:
+    return f"{name} †" if yardstick else name
+
+
+def same_plans(entrants: Iterable[Entrant]) -> list[list[Entrant]]:
+    """Those of one regime with the same plan in the same order together; each group where its first one stands."""
+    found: dict[tuple[str | None, ...], list[Entrant]] = {}
+    for each, row in entrants:
+        known = row.plan_id and row.schedule_id
+        found.setdefault((row.plan_id, row.schedule_id) if known else (each.name,), []).append((each, row))
+    return list(found.values())
+
+
+def names_of(entrants: Iterable[Entrant]) -> str:
+    """Their names, by commas."""
+    return ", ".join(contender.marked_name for contender, _ in entrants)
+
+
 def cut_words(row: Row) -> str:
     """Where a row cuts the model: stages, branches, replicas, devices left idle. `-` for a row without a plan."""
     if row.stages is None:
@@ -116,8 +154,11 @@ def is_data_parallel(row: Row) -> bool:
 
 
 def share_of_bound(row: Row) -> float | None:
-    """bound / simulated time, at most 1: the part of what is possible at best that the plan reaches."""
-    return None if row.gap is None else 1 / (1 + row.gap)
+    """bound / simulated time, at most 1: the part of what is possible at best that the plan reaches.
+
+    None without a bound, or with a gap that no time has.
+    """
+    return None if row.gap is None or row.gap <= -1 else min(1.0, 1 / (1 + row.gap))
 
 
 def class_gap(row: Row) -> float | None:

@@ -28,6 +28,13 @@ def rate(value: float | None) -> str:
     return "-" if value is None else three_digits(value)
 
 
+def duration(elapsed_s: float) -> str:
+    """Seconds, minutes or hours, roughly: 45 s, 12 min, 1.6 h."""
+    if elapsed_s < 90:
+        return f"{elapsed_s:.0f} s"
+    return f"{elapsed_s / 60:.0f} min" if elapsed_s < 5400 else f"{elapsed_s / 3600:.1f} h"
+
+
 def with_readable_bytes(text: str) -> str:
     """A text with byte counts of seven digits and more written as MB or GB; exact figures in brackets stay."""
     return re.sub(r"(?<!\()\b(\d{7,}) bytes\b", lambda found: readable_bytes(int(found[1])), text)

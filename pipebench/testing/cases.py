@@ -154,6 +154,7 @@ def large(mode: RegimeMode, more_us: Sequence[int] = (0,) * LARGE_OPERATORS) -> 
 
 PINNED: dict[str, Pins] = {
     "micro_batch": Pins(micro_batch=2),
+    "micro_batch_size": Pins(micro_batch_size=2),
     "pipeline": Pins(pipeline=2),
     "data_parallel": Pins(data_parallel=2),
     "tensor_parallel": Pins(tensor_parallel=2),

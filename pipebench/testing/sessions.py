@@ -9,7 +9,12 @@ import msgspec
 
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.client import ChildExit, child_environment, errand_folder, isolation
+from pipebench.bench.searches.isolation.client import (
+    child_environment,
+    errand_folder,
+    isolation,
+)
+from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipebench.algorithms.graph_orders import linearise
+from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, mini_batch_ns
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
@@ -173,8 +174,10 @@ def _device_blocks(sizes: list[int]) -> list[tuple[int, ...]]:
 
 
 def _micro_batches(problem: Problem) -> tuple[int, ...]:
-    if problem.pins.micro_batch is not None:
-        return (problem.pins.micro_batch,)
+    pins = problem.pins
+    if pins.micro_batch is not None or pins.micro_batch_size is not None:
+        counts = [pins.data_parallel] if pins.data_parallel else list(range(1, problem.cluster.size + 1))
+        return micro_batch_candidates(problem, counts)
     profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
     return tuple(size for size in profiled if problem.mini_batch % size == 0) or (problem.mini_batch,)
 

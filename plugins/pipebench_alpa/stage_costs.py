@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipebench.algorithms.micro_batches import honours_size
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.intervals import Intervals
@@ -63,6 +64,7 @@ def logical_shapes(problem: Problem, sizes: list[int], most_tensor: int, micro_b
         and micro_batch % (size // tensor) == 0
         and pins.tensor_parallel in (None, tensor)
         and pins.data_parallel in (None, size // tensor)
+        and honours_size(problem, micro_batch, size // tensor)
     ]
 
 

@@ -16,6 +16,7 @@ from pipebench.costs.transformer import (
     HEAD,
     LANGUAGE_KINDS,
     LAYER,
+    LOGIT_BYTES,
     NORM,
     LayerShape,
     layer_shape,
@@ -25,8 +26,6 @@ from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench_analytic.roofline import Kernel, Roofline, significant
 from pipebench_analytic.work import OperatorWork
 
-LOGIT_BYTES = 4
-"""The loss keeps its logits in fp32 (Korthikanti et al. 2022, section 4.3)."""
 DEFINITION = (
     "language models: inputs of norms and products, query, key, value and context, both sides of the activation, "
     "dropout masks, attention's row sums; fp32 logits; under tensor parallelism all of it split, over the "

@@ -1,6 +1,7 @@
 """What this plugin offers: the profiler `analytic` and its options."""
 
 import math
+from typing import Literal
 
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
@@ -18,6 +19,13 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     - workspace_bytes: scratch memory that matrix and convolution libraries may use.
     - max_tensor_parallel: degrees 2, 4, … up to this one are offered (1: none).
     - recompute: offer to recompute operators that save much more than their inputs.
+    - attention: `flash`, `unfused` or `selective` (unfused, its core run again in the backward); empty: as the
+      framework has it. It counts with `--framework`.
+    - products: `fp8` computes the products of layers in 8 bits, weights stay as they are; it needs a device with
+      measured kernels of that precision, and counts with `--framework`.
+    - kernels: a CSV of kernels that you measured on the device (docs/reference/kernel-tables.md). They come before
+      those that ship. It counts with `--framework`.
+    - multiprocessors: of a device that does not ship, for a fit of `kernels`.
     - calibrate: measured profiles of models with dims (files, separated by colons). The rates of each operator
       kind are fitted to them; efficiency, r_half and launch_s are then not used.
     """
@@ -28,6 +36,10 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     workspace_bytes: int = 2**25
     max_tensor_parallel: int = 8
     recompute: bool = True
+    attention: Literal["", "flash", "unfused", "selective"] = ""
+    products: Literal["", "fp8"] = ""
+    kernels: str = ""
+    multiprocessors: int = 0
     calibrate: str = ""
 
     def __post_init__(self) -> None:
@@ -52,7 +64,7 @@ def pipebench_profilers() -> tuple[Profiler, ...]:
             summary="roofline: FLOP against memory traffic, efficiency growing with rows; no device needed",
             load="pipebench_analytic.profiler:profile",
             options=AnalyticOptions,
-            paths=("calibrate",),
+            paths=("calibrate", "kernels"),
             devices="pipebench_analytic.calibration:device_types",
             reference="Williams, Waterman and Patterson, Roofline, CACM 2009",
         ),

@@ -28,11 +28,15 @@ from pipebench_analytic.alternatives import (
     split_of,
     tensor_parallel_alternative,
 )
+from pipebench_analytic.kernels.speeds import kernel_speeds
+from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
 from pipebench_analytic.language import DEFINITION as LANGUAGE
 from pipebench_analytic.language import is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import RatesByKind, Roofline, significant
+from pipebench_analytic.speeds import Speeds
+from pipebench_analytic.training import TrainingCosts
 from pipebench_analytic.work import OperatorWork, graph_work
 
 WHOLE_TENSORS = (
@@ -61,7 +65,8 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     for device in request.devices:
         roofline = Roofline(device, request.precision, options, fitted)
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
-        operators = map(_Costing(roofline, request.micro_batches, degrees).costs, work, saved, splits)
+        training = _training_costs(device, request, options)
+        operators = map(_Costing(roofline, request.micro_batches, degrees, training).costs, work, saved, splits)
         costs.append(
             DeviceCosts(device_type=device.name, micro_batches=request.micro_batches, operators=tuple(operators))
         )
@@ -70,7 +75,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         graph=graph,
         precision=request.precision,
         costs=tuple(costs),
-        provenance=_provenance(request.devices, options, {each.kind for each in graph.operators}, said),
+        provenance=_provenance(request, options, {each.kind for each in graph.operators}, said),
     )
 
 
@@ -86,17 +91,46 @@ def _calibrated_rates(
     return calibration(options, request.devices[0].name, request.precision)
 
 
+def _training_costs(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> TrainingCosts | None:
+    if request.framework is None:
+        for name in ("attention", "products", "kernels"):
+            if getattr(options, name):
+                raise PipebenchError(f"{name}={getattr(options, name)} counts with a framework", "say --framework")
+        return None
+    own = own_speeds(options.kernels, device, options.multiprocessors or None) if options.kernels else None
+    speeds = Speeds(
+        device, request.precision, request.framework, request.links, options.products, request.reach, own
+    )
+    attention = options.attention or request.framework.attention
+    return TrainingCosts(
+        speeds, request.framework, attention, ELEMENT_BYTES[request.precision], request.micro_batches
+    )
+
+
 class _Costing:
     """Costs of operators on one device type at the sizes asked for."""
 
-    def __init__(self, roofline: Roofline, sizes: tuple[int, ...], degrees: tuple[int, ...]) -> None:
-        """degrees: of tensor parallelism that the whole model allows (language models)."""
+    def __init__(
+        self,
+        roofline: Roofline,
+        sizes: tuple[int, ...],
+        degrees: tuple[int, ...],
+        training: TrainingCosts | None,
+    ) -> None:
+        """degrees: of tensor parallelism that the whole model allows (language models).
+
+        training: prices language models under a framework.
+        """
+        self._training = training
         self._roofline = roofline
         self._sizes = sizes
         self._degrees = degrees
 
     def costs(self, work: OperatorWork, saved: SavedBytes, split: Split | None) -> OperatorCosts:
         seconds, sizes = self._roofline.seconds, self._sizes
+        if is_language(work.operator.kind) and self._training is not None:
+            workspace = self._roofline.options.workspace_bytes
+            return self._training.costs(work.operator, work.weight_bytes, self._degrees, workspace)
         if is_language(work.operator.kind):
             recompute = self._roofline.options.recompute
             return language_costs(work, self._roofline, sizes, self._degrees, recompute)
@@ -139,12 +173,14 @@ def _splits(graph: OperatorGraph, work: tuple[OperatorWork, ...]) -> list[Split 
 
 
 def _provenance(
-    devices: tuple[DeviceType, ...], options: AnalyticOptions, kinds: set[str], fitted: Calibration | UnsetType
+    request: ProfileRequest, options: AnalyticOptions, kinds: set[str], fitted: Calibration | UnsetType
 ) -> Provenance:
+    devices = request.devices
     language = any(map(is_language, kinds))
-    unused = ("calibrate",) if fitted is UNSET else ("efficiency", "r_half", "launch_s")
+    unused = ["calibrate"] if fitted is UNSET else ["efficiency", "r_half", "launch_s"]
+    unused += [] if options.kernels else ["multiprocessors"]
     named = [name for name in options.__struct_fields__ if name not in unused]
-    settings = ",".join(f"{name}={getattr(options, name)}" for name in named)
+    settings = ",".join(f"{name}={said}" for name in named if (said := getattr(options, name)) != "")
     return Provenance(
         profiler=f"analytic[{settings}]",
         made_by="pipebench_analytic",
@@ -156,11 +192,23 @@ def _provenance(
             if fitted is UNSET
             else "computed from shapes and rates that were fitted to measured times, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",
-            *((WHOLE_TENSORS,) if language else ()),
+            *((WHOLE_TENSORS,) if language and request.framework is None else ()),
+            *(_priced_as(request, options.kernels) if language else ()),
             *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),
         calibration=fitted,
     )
+
+
+def _priced_as(request: ProfileRequest, own: str) -> tuple[str, ...]:
+    """The framework whose kernels and launches are priced, and where they were measured. own: a user's table."""
+    if request.framework is None:
+        return ()
+    known = [each.name for each in request.devices if kernel_speeds(each.name) is not None]
+    if own:
+        return (f"priced as {request.framework.name} runs it; kernels of {own}",)
+    whose = f"kernels measured on {', '.join(known)}" if known else "no kernels measured on the device: peak rates"
+    return (f"priced as {request.framework.name} runs it; {whose}",)
 
 
 def _not_measured(kinds: set[str], fitted: Calibration) -> tuple[str, ...]:

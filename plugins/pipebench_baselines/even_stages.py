@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.grouped import grouped_problem, ungrouped_plan
 from pipebench.algorithms.level_cuts import balanced_cuts, layer_groups
-from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, micro_batch_notices
+from pipebench.algorithms.micro_batches import (
+    divisors,
+    micro_batch_candidates,
+    micro_batch_notices,
+    pinned_sizes,
+)
 from pipebench.algorithms.stage_row import Way, degrees, plain, way
 from pipebench.costs.messages import messages
 from pipebench.costs.model import CostModel
@@ -140,10 +145,14 @@ def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> 
     sizes = {
         shape: [size for size in micro_batch_candidates(problem, (shape[1],)) if size >= shape[1]]
         for shape in shapes
+        if pinned_sizes(problem, (shape[1],)) != ()
     }
     samples = {-(-size // replicas) for (_, replicas), found in sizes.items() for size in found}
     if not samples:
-        raise InfeasibleProblem(f"{name}: no micro-batch gives each replica a sample")
+        each = problem.pins.micro_batch_size
+        raise InfeasibleProblem(
+            f"{name}: no micro-batch gives each replica {f'{each} samples' if each else 'a sample'}"
+        )
     model = CostModel(problem)
     by_layer = grouped_problem(model, layers, samples)
     where = by_layer or problem

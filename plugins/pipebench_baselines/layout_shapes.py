@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipebench.algorithms.level_cuts import Homes
-from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, pinned_sizes
 from pipebench.algorithms.stage_row import Way, degrees, way
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
@@ -100,6 +100,8 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             )
         for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
+            if pinned_sizes(problem, (replicas,)) == ():
+                continue
             for micro_batch in micro_batch_candidates(problem, (replicas,)):
                 divides = problem.mini_batch % (micro_batch * (pipelines_of_kind(kind) or 1)) == 0
                 whole = bool(placements) or rounds == 1 or _groups(problem, micro_batch, pipeline)
@@ -123,7 +125,7 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             f"layout: no micro-batch goes with {_pins(problem)} on {size} devices and mini-batch "
             f"{problem.mini_batch}: it holds the samples of all replicas, which must divide it, and it must "
             "divide the mini-batch; with several stages a device, into a multiple of pp micro-batches",
-            "pin another --micro-batch, --dp, --vpp or --mini-batch, or fewer of them",
+            "pin another --micro-batch or --micro-batch-size, --dp, --vpp or --mini-batch, or fewer of them",
         )
 
 
@@ -189,5 +191,6 @@ def _pins(problem: Problem) -> str:
         "pp": pins.pipeline,
         "vpp": pins.virtual_stages,
         "micro-batch": pins.micro_batch,
+        "micro-batch-size": pins.micro_batch_size,
     }
     return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "no pins"

@@ -1,7 +1,12 @@
 """The planners `data-parallel` and `tensor-parallel`: the whole model in one stage on every device."""
 
 from pipebench.algorithms.coarse import require_whole_operators
-from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
+from pipebench.algorithms.micro_batches import (
+    honours_size,
+    micro_batch_candidates,
+    micro_batch_notices,
+    pinned_sizes,
+)
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -25,10 +30,10 @@ def data_parallel(problem: Problem, context: Context) -> PlanResult:
     devices = problem.cluster.size
     if (pins.data_parallel or 1) > devices:
         raise InfeasibleProblem(f"{pins.data_parallel} replicas are pinned, there are {devices} devices")
-    counts = (pins.data_parallel,) if pins.data_parallel else range(1, devices + 1)
+    counts = [pins.data_parallel] if pins.data_parallel else list(range(1, devices + 1))
     plans = []
     for micro_batch in micro_batch_candidates(problem, counts):
-        replicas = pins.data_parallel or min(devices, micro_batch)
+        replicas = _replicas(problem, micro_batch, devices)
         if replicas <= micro_batch:
             plans.append(_replicated_stage(problem, micro_batch, replicas))
     if not plans:
@@ -46,6 +51,14 @@ def _replicated_stage(problem: Problem, micro_batch: int, replicas: int) -> Plan
         recompute=problem.pins.recompute or "none",
     )
     return Plan(stages=(stage,))
+
+
+def _replicas(problem: Problem, micro_batch: int, most: int) -> int:
+    """Replicas that share the micro-batch: the pinned number, what pinned samples of one give, or all."""
+    pins = problem.pins
+    if pins.data_parallel or pins.micro_batch_size is None:
+        return pins.data_parallel or min(most, micro_batch)
+    return micro_batch // pins.micro_batch_size
 
 
 def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
@@ -75,12 +88,13 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
             continue
         choice = _choice(problem, degree)
         for size in _sizes(problem, pins.data_parallel or most, context.options.accumulation):
-            replicas = pins.data_parallel or min(most, size)
-            if replicas <= size:
+            replicas = _replicas(problem, size, most)
+            if replicas <= min(size, most) and honours_size(problem, size, replicas):
                 counts.add(replicas)
                 plans.append(_split_stage(problem, size, replicas, degree, choice))
     if not plans:
-        raise InfeasibleProblem(f"tensor-parallel: {devices} devices have no room for the pinned replicas")
+        each = f" of {pins.micro_batch_size} samples each" if pins.micro_batch_size else ""
+        raise InfeasibleProblem(f"tensor-parallel: {devices} devices have no room for the pinned replicas{each}")
     return best_plan("tensor-parallel", problem, plans, context, micro_batch_notices(problem, sorted(counts)))
 
 
@@ -104,6 +118,8 @@ def _choice(problem: Problem, degree: int) -> dict[str, str]:
 def _sizes(problem: Problem, replicas: int, accumulation: bool) -> tuple[int, ...]:
     if not accumulation:
         return (problem.pins.micro_batch or problem.mini_batch,)
+    if pinned_sizes(problem, range(1, replicas + 1)) == ():
+        return ()
     return micro_batch_candidates(problem, range(1, replicas + 1))
 
 

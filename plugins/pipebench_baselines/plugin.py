@@ -87,7 +87,8 @@ def pipebench_planners() -> Iterable[Planner]:
                 non_contiguous=True,
             ),
             fidelity="improved",
-            reference="Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters",
+            reference="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, 2021, "
+            "arXiv 2104.04473",
             deviations=(
                 "no planner of the paper: all degrees that honour the pins and use the devices, cut where the "
                 "busiest "
@@ -104,7 +105,8 @@ def pipebench_planners() -> Iterable[Planner]:
             capabilities=Capabilities(
                 regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
             ),
-            reference="Shoeybi et al., Megatron-LM, 2019; as a baseline in Tanaka et al., RaNNC, IPDPS 2021",
+            reference="Shoeybi et al., Megatron-LM, 2019, arXiv 1909.08053; as a baseline in Tanaka et al., "
+            "RaNNC, IPDPS 2021",
             deviations=(
                 "operators run by the profile's tensor-parallel alternatives, whole where they have none; degrees "
                 "are those of the profile",
@@ -120,7 +122,8 @@ def pipebench_planners() -> Iterable[Planner]:
             calls=("gpipe",),
             options=HybridOptions,
             capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
-            reference="Huang et al., GPipe, 2019; GPipe-Hybrid of Tanaka et al., RaNNC, IPDPS 2021",
+            reference="Huang et al., GPipe, 2019, arXiv 1811.06965; GPipe-Hybrid of Tanaka et al., RaNNC, "
+            "IPDPS 2021",
             deviations=HYBRID,
             default_scheduler={"sync": "gpipe"},
         ),
@@ -132,8 +135,8 @@ def pipebench_planners() -> Iterable[Planner]:
             options=HybridOptions,
             capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),
             reference=(
-                "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021; "
-                "as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"
+                "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021, "
+                "arXiv 2006.09503; as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"
             ),
             deviations=(
                 "not the paper's planner: the best number of stages of those tried, as RaNNC's authors did it",

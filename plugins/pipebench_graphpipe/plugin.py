@@ -130,8 +130,9 @@ def pipebench_planners() -> Iterable[Planner]:
                 "of two and of four replicas or more in every stage, plans of data-parallel and "
                 "pipedream, and warm-ups of two micro-batches a hop compete by simulated mini-batch; wide=true: "
                 "also plans of rannc, alpa-inter and gpipe-hybrid, finalists under the best of four schedulers",
-                "variant=best, its class: stages that hold whole branches of a fork or parts of one branch, with "
-                "replicas that share each micro-batch, all recomputed or none; wide=true: each stage recomputed "
+                "variant=best, its class: stages that hold whole branches of a fork or parts of one branch (of "
+                "a region that was put in a line, a run of the line), with replicas that share each micro-batch, "
+                "all recomputed or none; wide=true: each stage recomputed "
                 "or not, copies of the pipeline. No operator is split, no replicas take turns. It is the best of "
                 "its candidates, and nothing is proven of the class",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",

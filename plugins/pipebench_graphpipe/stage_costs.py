@@ -133,8 +133,9 @@ def _tables(
     state, period = np.empty_like(period), period.copy()
     for choice, used in enumerate(replicas):
         state[:, choice] = formula.state_bytes(parameters, used)
-        reduce_ns = formula.all_reduce_ns(ring_level(problem.cluster, 0, used - 1), parameters, used)
-        period[:, choice] += formula.update_share_ns(formula.update_ns(reduce_ns), micro_batch)
+        level = ring_level(problem.cluster, 0, used - 1, spread=problem.regime.spreads_rings)
+        update_ns = formula.update_ns(formula.reduce_ns(level, parameters, used), parameters, used)
+        period[:, choice] += formula.update_share_ns(update_ns, micro_batch)
     none = np.zeros((1, 1), np.int64)
     content = Holdings(state, saved, inputs, buffers, workspace[:, None], none, none)
     memory = formula.memory(content, "stage" if recompute else "none")

@@ -17,7 +17,7 @@ PIPEBENCH_WAIVED = {
 }
 """Checks of the conformance kit that do not hold, each with the reason (see `deviations`)."""
 Memory = Literal["ignored", "suite"]
-PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021"
+PAPER = "Elango, PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021, arXiv 2407.04001"
 
 
 class CostOptions(Value, frozen=True, kw_only=True):
@@ -163,7 +163,8 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_pase.mcmc:plan",
             options=MCMCOptions,
             fidelity="reconstructed",
-            reference=f"Jia et al., Beyond Data and Model Parallelism, MLSys 2019; as run in {PAPER}, IV-A",
+            reference="Jia et al., Beyond Data and Model Parallelism, MLSys 2019, arXiv 1807.05358; as run "
+            f"in {PAPER}, IV-A",
             capabilities=CAPABILITIES,
             deviations=(
                 *PRICED,

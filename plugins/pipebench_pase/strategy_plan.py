@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pipebench.algorithms.coarse import require_whole_operators
+from pipebench.algorithms.micro_batches import refuse_micro_batch_size
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import UnsupportedProblem
@@ -30,6 +31,7 @@ def strategy_plan(problem: Problem, samples: int, splits: Mapping[str, Mapping[s
 def refuse_unsupported(planner: str, problem: Problem) -> None:
     """Raise UnsupportedProblem for what one stage of split operators cannot express."""
     require_whole_operators(problem, planner)
+    refuse_micro_batch_size(planner, problem)
     pins = problem.pins
     if problem.regime.mode != "sync":
         raise UnsupportedProblem(f"{planner} plans for synchronous updates; the problem is async")

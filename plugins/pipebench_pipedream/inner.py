@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.micro_batches import refuse_micro_batch_size
 from pipebench.algorithms.planning import mini_batch_ns
 from pipebench.check import check_schedule
 from pipebench.costs.messages import slowest
@@ -72,6 +73,7 @@ def split_further(problem: Problem, found: PlanResult, inner: str, context: Cont
     is too little for `inner`, stay replicated. Raises UnsupportedProblem where `inner` returns more than one
     stage, or where replicas are pinned (a split stage has none).
     """
+    refuse_micro_batch_size(f"pipedream[inner={inner}]", problem)
     if problem.pins.data_parallel is not None:
         raise UnsupportedProblem(
             f"pipedream[inner={inner}] splits operators in place of replicas, "

@@ -164,9 +164,9 @@ class IntervalCosts:
         return self._formula.memory(content, "none")
 
     def _update_ns(self, replicas: int) -> IntArray:
-        level = ring_level(self.problem.cluster, 0, replicas - 1)
-        reduced = self._formula.all_reduce_ns(level, self._intervals.parameter_bytes, replicas)
-        return self._formula.update_ns(reduced)
+        level = ring_level(self.problem.cluster, 0, replicas - 1, spread=self.problem.regime.spreads_rings)
+        weights = self._intervals.parameter_bytes
+        return self._formula.update_ns(self._formula.reduce_ns(level, weights, replicas), weights, replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from math import inf, prod
 
+from pipebench.algorithms.micro_batches import micro_batch_candidates, refuse_micro_batch_size
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import Cluster, as_one
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -24,7 +25,7 @@ def plan(problem: Problem, options: PipeDreamPlannerOptions, context: Context) -
     Raises UnsupportedProblem for options and pins that do not go together, InfeasibleProblem where nothing fits.
     """
     _refuse(problem, options)
-    size = _micro_batch(problem)
+    size = _micro_batch(problem, options)
     released = options.cost == "released"
     context.check_deadline()
     units = operator_units(CostModel(problem), size)
@@ -103,10 +104,15 @@ def _refuse(problem: Problem, options: PipeDreamPlannerOptions) -> None:
         raise UnsupportedProblem(f"{what} has no memory={options.memory_reading}")
 
 
-def _micro_batch(problem: Problem) -> int:
+def _micro_batch(problem: Problem, options: PipeDreamPlannerOptions) -> int:
     """The pinned one; else the largest profiled size that divides the mini-batch; else the mini-batch."""
-    if problem.pins.micro_batch is not None:
-        return problem.pins.micro_batch
+    pins = problem.pins
+    if pins.micro_batch_size is not None and options.replicas == "split" and options.replication != "none":
+        if pins.data_parallel is None:
+            refuse_micro_batch_size(f"pipedream[cost={options.cost}] with replicas in number open", problem)
+        return micro_batch_candidates(problem, [pins.data_parallel or 1])[0]
+    if pins.micro_batch is not None or pins.micro_batch_size is not None:
+        return micro_batch_candidates(problem)[0]
     sizes = problem.profile.on(problem.cluster.devices[0]).micro_batches
     return max((size for size in sizes if problem.mini_batch % size == 0), default=problem.mini_batch)
 

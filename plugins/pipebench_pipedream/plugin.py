@@ -154,7 +154,8 @@ def pipebench_planners() -> Iterable[Planner]:
             default_scheduler={"sync": "1f1b", "async": "1f1b-rr"},
             options=PipeDreamPlannerOptions,
             fidelity="reconstructed",
-            reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019",
+            reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019, "
+            "doi 10.1145/3341301.3359646",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True, round_robin=True),
             deviations=DEVIATIONS,
         ),

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pipebench.algorithms.micro_batches import honours_size
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Memory
 from pipebench.costs.quantise import FloatArray, IntArray
@@ -127,6 +128,7 @@ class CostTables:
         """Degrees that a stage may have.
 
         In turn: data-parallel ones divide the micro-batches of the mini-batch. Else they divide the micro-batch.
+        Where the samples of one replica are pinned, those that give them.
         """
         devices, pinned = self.problem.cluster.size, self.problem.pins.data_parallel
         in_turn = self.replicas == "round_robin"
@@ -134,8 +136,9 @@ class CostTables:
         found = []
         for tensor in self.choices:
             for data in range(1, min(devices // tensor, whole) + 1):
-                if whole % data == 0 and pinned in (None, data):
-                    turns = data if in_turn else 1
+                turns = data if in_turn else 1
+                shared = honours_size(self.problem, self.micro_batch, data // turns)
+                if whole % data == 0 and pinned in (None, data) and shared:
                     found.append(StageWay(tensor, data, self.micro_batch * turns // data, turns))
         if pinned is not None and whole % pinned:
             raise UnsupportedProblem(

@@ -6,13 +6,14 @@ from itertools import pairwise
 from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.downset_table import downset_table
 from pipebench.algorithms.fitting import at_full_pace, excess_bytes, search_within
+from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place, turns_between
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.plan import Plan, ReplicaMode, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
 from pipebench.hooks.context import Context
@@ -39,13 +40,16 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"piper plans for at most {MOST_DEVICES} devices, there are {cluster.size}")
 
 
-def sizes(problem: Problem) -> tuple[int, ...]:
-    """Micro-batches to try: the pinned one, or the profiled ones that divide the mini-batch.
+def sizes(problem: Problem, replicas: ReplicaMode) -> tuple[int, ...]:
+    """Micro-batches to try: those that honour the pins, or the profiled ones that divide the mini-batch.
 
-    The mini-batch itself where none does.
+    The mini-batch itself where none does. replicas: how the replicas of a stage share micro-batches.
     """
-    if problem.pins.micro_batch is not None:
-        return (problem.pins.micro_batch,)
+    pins = problem.pins
+    if pins.micro_batch is not None or pins.micro_batch_size is not None:
+        most = problem.cluster.size // (pins.tensor_parallel or 1)
+        counts = [pins.data_parallel] if pins.data_parallel else list(range(1, most + 1))
+        return micro_batch_candidates(problem, [1] if replicas == "round_robin" else counts)
     profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
     return tuple(size for size in profiled if problem.mini_batch % size == 0) or (problem.mini_batch,)
 
@@ -137,7 +141,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         "search grows with its square)",
     )
     context.count("downsets", len(rows))
-    candidates = sizes(problem)
+    candidates = sizes(problem, options.replicas)
     _refuse_large(problem, len(rows), rows.shape[1], len(candidates))
     searches: dict[int, DownsetSearch] = {}
     for limit_bytes in memory_limits(problem):

@@ -48,7 +48,7 @@ def pipebench_planners() -> Iterable[Planner]:
             options=PiperPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Narayanan, Phanishayee, Piper: Multidimensional Planner for DNN "
-            "Parallelization, NeurIPS 2021",
+            "Parallelization, NeurIPS 2021, OpenReview -U9I0f2S7W",
             capabilities=Capabilities(
                 graphs="dag",
                 regimes=("sync",),

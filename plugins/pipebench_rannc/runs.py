@@ -75,6 +75,7 @@ class BlockRuns:
             place.
         """
         highest = replicas - 1 + (copies - 1) * devices
-        level = ring_level(self.model.problem.cluster, 0, highest)
-        formula = self.model.formula
-        return formula.update_ns(formula.all_reduce_ns(level, self.weights, replicas * copies))
+        problem = self.model.problem
+        level = ring_level(problem.cluster, 0, highest, spread=problem.regime.spreads_rings)
+        formula, everywhere = self.model.formula, replicas * copies
+        return formula.update_ns(formula.reduce_ns(level, self.weights, everywhere), self.weights, everywhere)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipebench.algorithms.micro_batches import MOST_STEPS, divisors, near_profiled
+from pipebench.algorithms.micro_batches import MOST_STEPS, divisors, honours_size, near_profiled
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
@@ -72,15 +72,18 @@ def shapes(problem: Problem, doubling: bool) -> Iterator[PipelineCopies]:
 def flows(problem: Problem, shape: PipelineCopies, doubling: bool, most: int = 0) -> Iterator[MicroBatchFlow]:
     """Numbers of micro-batches, ascending: powers of two or divisors of a copy's samples, at most `most` of them.
 
-    With a pinned micro-batch there is one.
+    With a pinned micro-batch there is one. With pinned samples of one replica, those that some replicas share so.
     """
     samples, pinned = problem.mini_batch // shape.copies, problem.pins.micro_batch
+    each = problem.pins.micro_batch_size or 1
     if pinned is not None:
         if samples % pinned == 0:
             yield MicroBatchFlow(shape, samples // pinned, pinned)
         return
     limit = min(samples, most or samples, max(1, MOST_STEPS // problem.cluster.size))
     for count in divisors(samples, limit):
+        if samples // count % each or (problem.pins.micro_batch_size and samples // count // each > shape.devices):
+            continue
         if not doubling or count & (count - 1) == 0:
             yield MicroBatchFlow(shape, count, samples // count)
 
@@ -93,7 +96,8 @@ def replica_choices(problem: Problem, flow: MicroBatchFlow, powers: bool) -> tup
     most = min(flow.shape.devices, flow.micro_batch)
     if pinned is not None:
         each, rest = divmod(pinned, copies)
-        return (each,) if rest == 0 and 1 <= each <= most else ()
+        goes = rest == 0 and 1 <= each <= most and honours_size(problem, flow.micro_batch, each)
+        return (each,) if goes else ()
     counts = [count for count in range(1, most + 1) if not powers or count & (count - 1) == 0]
     return near_profiled(problem, flow.micro_batch, counts)
 

@@ -6,7 +6,7 @@ from math import inf
 
 from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.fitting import excess_bytes, search_within
-from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches import micro_batch_candidates, pinned_sizes
 from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.formula import ENDLESS, Formula
 from pipebench.costs.quantise import NS_PER_S
@@ -162,7 +162,8 @@ def _sizes(problem: Problem, options: TarnawskiPlannerOptions) -> Iterator[int]:
     """The largest micro-batch first; smaller ones for memory=suite alone, those whose times are known."""
     first = micro_batch(problem)
     yield first
-    if options.memory == "suite" and problem.pins.micro_batch is None:
+    pinned = pinned_sizes(problem) is not None
+    if options.memory == "suite" and not pinned:
         yield from (size for size in reversed(micro_batch_candidates(problem)) if size < first)
 
 
@@ -185,8 +186,8 @@ def refuse_unsupported(problem: Problem) -> None:
 
 def micro_batch(problem: Problem) -> int:
     """The pinned one, or the largest profiled one that divides the mini-batch; the mini-batch where none does."""
-    if problem.pins.micro_batch is not None:
-        return problem.pins.micro_batch
+    if pinned_sizes(problem) is not None:
+        return micro_batch_candidates(problem)[0]
     profiled = problem.profile.on(problem.cluster.devices[0]).micro_batches
     return max((size for size in profiled if problem.mini_batch % size == 0), default=problem.mini_batch)
 

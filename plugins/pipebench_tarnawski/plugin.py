@@ -38,7 +38,7 @@ def pipebench_planners() -> Iterable[Planner]:
             options=TarnawskiPlannerOptions,
             fidelity="code-checked",
             reference="Tarnawski, Phanishayee, Devanur, Mahajan, Paravecino, Efficient Algorithms for Device "
-            "Placement of DNN Graph Operators, NeurIPS 2020",
+            "Placement of DNN Graph Operators, NeurIPS 2020, arXiv 2006.16423",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async")),
             deviations=(
                 "the search bisects on the load and looks at pairs whose latencies are within it; "

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.altered import EACH_WORLD
+from tests.nightly import mostly_at_night
 
 ROOT = Path(__file__).parents[2]
 CHECKS = ("validity-tiny", "validity-chain", "validity-dag", "validity-one-device", "validity-spare-devices")
@@ -84,7 +85,7 @@ def outcomes_in(world: str, planners: str) -> dict[str, list[tuple[str, str, str
     return outcomes
 
 
-@pytest.mark.parametrize("planners", PLANNERS)
+@pytest.mark.parametrize("planners", mostly_at_night(PLANNERS, PLANNERS[3:]))
 @pytest.mark.parametrize("world", EACH_WORLD)
 def test_every_planner_passes_the_kit(world: str, planners: str) -> None:
     outcomes = outcomes_in(world, planners)

@@ -7,6 +7,7 @@ Summit nodes); trends are asserted, not the paper's ratios (its absolute times c
 import pytest
 
 from pipebench.api import compare
+from tests.nightly import mostly_at_night
 
 PAPER = "graphpipe[variant=paper]"
 SEQUENTIAL, TRUE = "pipedream[replicas=split]", "pipedream[execution=graph,replicas=split]"
@@ -28,7 +29,7 @@ def throughput(profile: str, devices: int) -> dict[str, float]:
     return {row.planner: row.throughput or 0.0 for row in rows}
 
 
-@pytest.mark.parametrize("devices", [8, 16, 32])
+@pytest.mark.parametrize("devices", mostly_at_night([8, 16, 32], [8, 16]))
 def test_on_four_branches_graphpipe_beats_the_sequential_pipeline(devices: int) -> None:
     found = throughput("mmt", devices)
     assert found[PAPER] > 1.05 * found[SEQUENTIAL]
@@ -37,7 +38,7 @@ def test_on_four_branches_graphpipe_beats_the_sequential_pipeline(devices: int) 
     assert found[TRUE] > found[SEQUENTIAL]
 
 
-@pytest.mark.parametrize("devices", [8, 16, 32])
+@pytest.mark.parametrize("devices", mostly_at_night([8, 16, 32], [8]))
 def test_on_a_chain_all_agree_within_one_per_cent(devices: int) -> None:
     found = throughput("transformer", devices)
     assert max(found.values()) <= 1.01 * min(found.values())

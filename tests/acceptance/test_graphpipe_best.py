@@ -61,8 +61,8 @@ FAMILIES = ("mmt", "dlrm", "candle-uno", "transformer")
     [
         *product(FAMILIES, (4, 8)),
         *(pytest.param(model, count, marks=pytest.mark.nightly) for model in FAMILIES for count in (16, 32)),
-        ("mmt", 6),
-        ("transformer", 12),
+        pytest.param("mmt", 6, marks=pytest.mark.nightly),
+        pytest.param("transformer", 12, marks=pytest.mark.nightly),
         ("case-study", 8),
         ("clip", 8),
     ],

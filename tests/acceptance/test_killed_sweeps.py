@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.test_parallel_sweeps import cluster
 from tests.cli.test_track import SCRIPT
 
-FEW = 4
+FEW = 2
 """Kills for which half of the suite is enough."""
 SWEEPS = [
     pytest.param(FEW, (), id="few"),

@@ -26,7 +26,15 @@ devices = [2, 8]
 memory = ["4GB", "16GB"]
 mini_batch = 16
 """
-TIMES = {"search_cpu_s", "search_wall_s", "search_cold_s", "search_samples", "search_ratio", "search_peak_bytes"}
+TIMES = {
+    "elapsed_s",
+    "search_cpu_s",
+    "search_wall_s",
+    "search_cold_s",
+    "search_samples",
+    "search_ratio",
+    "search_peak_bytes",
+}
 SURROUNDINGS = TIMES | {"parallel", "environment", "output", "notices", "key"}
 
 
@@ -86,6 +94,7 @@ def test_two_workers_of_this_machine(folder: Path, serial: list[dict[str, Any]])
     assert quality(again) == serial
 
 
+@pytest.mark.nightly
 def test_two_workers_of_a_dask_cluster(folder: Path, serial: list[dict[str, Any]]) -> None:
     pytest.importorskip("distributed")
     with cluster(folder, workers=2) as address:

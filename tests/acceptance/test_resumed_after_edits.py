@@ -68,6 +68,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return Copy(tmp_path_factory.mktemp("suite"))
 
 
+@pytest.mark.nightly
 def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
     everything = {"data-parallel", "layout", "gpipe-hybrid", "./mine.py"}
     assert copy.compare("--jobs", "2")[0] == everything

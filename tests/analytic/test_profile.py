@@ -6,6 +6,8 @@ from msgspec.structs import replace
 from pipebench.documents.document import decode, encode
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
+from pipebench.formats.devices import load_device
+from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile
@@ -29,6 +31,27 @@ def test_every_device_type_has_costs() -> None:
     slow, quick = (made.on(name).operators[0].forward_s[0] for name in made.device_types)
     assert quick < slow
     assert made.provenance.device == "V100, fast"
+
+
+def test_provenance_names_the_framework_and_the_measured_kernels() -> None:
+    graph = model("llm", layers=1, hidden=512, heads=8, ffn=2048, sequence=128, vocab=1024)
+    said = []
+    for device in ("A100-SXM4-80GB", "V100-SXM2-16GB"):
+        request = ProfileRequest(
+            devices=(load_device(device),),
+            micro_batches=(1,),
+            precision="fp16",
+            framework=load_framework("megatron"),
+        )
+        said += profile(graph, Context(options=AnalyticOptions(), request=request)).provenance.notes
+    assert "priced as megatron runs it; kernels measured on A100-SXM4-80GB" in said
+    assert "priced as megatron runs it; no kernels measured on the device: peak rates" in said
+
+
+@pytest.mark.parametrize("options", [{"attention": "flash"}, {"products": "fp8"}])
+def test_what_counts_with_a_framework_is_refused_without(options: dict[str, str]) -> None:
+    with pytest.raises(PipebenchError, match="counts with a framework"):
+        run(LAYER, **options)
 
 
 def test_provenance_holds_the_settings() -> None:

@@ -24,6 +24,7 @@ from pipebench.bench.searches.isolation.clock import witness
 from pipebench.bench.searches.isolation.confinement import can_leave_network, can_refuse_calls, landlock_version
 from tests.attacks.cheats.real_work import grind
 from tests.hooks.distributions import install
+from tests.nightly import mostly_at_night
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere times are marked `unwitnessed`")
 
@@ -46,8 +47,9 @@ QUALITY = (
 )
 SCORE = ("simulated_s", "estimated_s", "bound_s", "gap", "throughput", "bubble", "memory_bytes")
 OWED = 0.9
-TRIES = 3
-"""A cheat hides its work every time. On a busy machine the same work takes half as long again now and then."""
+TRIES = 8
+"""A cheat hides its work every time. On a busy machine the same work takes half as long again now and then,
+for some seconds at a time: three tries were once not enough for an honest amount of work."""
 
 CLOCKS = (
     "clocks_replaced",
@@ -287,7 +289,9 @@ def test_no_planner_claims_what_cannot_be(folder: Path) -> None:
         assert table.failed(name) or same(table.rows[name], table.rows[QUICK], SCORE) == {}
 
 
-@pytest.mark.parametrize("module", ["cheat_simulator", "cheat_checks", "cheat_clocks"])
+@pytest.mark.parametrize(
+    "module", mostly_at_night(["cheat_simulator", "cheat_checks", "cheat_clocks"], ["cheat_simulator"])
+)
 def test_no_plugin_reaches_the_judge(folder: Path, module: str) -> None:
     alone = compare(folder, (BUSY, QUICK))
     install(folder, module.replace("_", "-"), (SOURCES / f"{module}.py").read_text())

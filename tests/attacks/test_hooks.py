@@ -17,6 +17,7 @@ import pytest
 
 from pipebench.bench.searches.isolation.confinement import can_leave_network, landlock_version
 from tests.hooks.distributions import install
+from tests.nightly import mostly_at_night
 
 HEAD = """
 import os
@@ -125,7 +126,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("body", SCHEDULERS)
+@pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, list(SCHEDULERS)[:4]))
 def test_a_scheduler_that_breaks_costs_its_own_attempt(
     pipebench: Command, expected: dict[str, Any], body: str
 ) -> None:

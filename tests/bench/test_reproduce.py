@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.reproduce import work_of
+from pipebench.bench.reproduce import Remainder, remainder, run_cells, work_of
+from pipebench.bench.store import Store
+from pipebench.bench.sweeps.sweep import Where
 from pipebench.bench.trials.trial import run_trial
 from pipebench.domain.artefact import Cell
 from pipebench.domain.errors import PipebenchError
@@ -82,6 +84,21 @@ def test_cells_of_one_problem_share_it() -> None:
     first, second = work.agenda.trials
     assert first.workload is second.workload
     assert work.expected_s == 2.0
+
+
+def test_what_artefacts_share_is_left_once_and_run_once(tmp_path: Path) -> None:
+    """Both are planned before the first one runs: afterwards the second one has its cell from the store."""
+    host, store = Host(), Store.open(tmp_path / "store")
+    shared, own = cell("resnet50", expected_s=7.0), cell("resnet50", "contiguous-exact", expected_s=2.0)
+    first, second = (work_of(host, cells, store) for cells in ([shared], [shared, own]))
+    assert remainder([first, second]) == Remainder(in_store=0, to_run=2, expected_s=9.0)
+    rows = [each.outcome.row for each in run_cells(host, first, Where())]
+    assert [row.status for row in rows] == ["ok"]
+    assert rows[0].elapsed_s is not None
+    assert rows[0].elapsed_s >= (rows[0].search_cold_s or 0.0) > 0
+    renewed = second.up_to_date()
+    assert remainder([renewed]) == Remainder(in_store=1, to_run=1, expected_s=2.0)
+    assert renewed.results(renewed.agenda.cached)[0].row == rows[0]
 
 
 def test_where_the_plan_alone_is_asked_for_no_memory_is_searched() -> None:

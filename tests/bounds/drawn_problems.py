@@ -4,6 +4,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from pipebench.domain.cluster import LinkLevel
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.graph import Operator
 from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.domain.profile import Alternative
@@ -48,16 +49,33 @@ def problems(draw: st.DrawFn) -> Problem:
         gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "sgd", "adam"])),
         optimizer_sharding=draw(st.sampled_from(["none", "zero1"])),
+        step=draw(st.none() | steps()),
     )
     pins = Pins()
     if draw(st.booleans()):
+        total = draw(st.sampled_from([None, None, 1, mini_batch]))
         pins = Pins(
-            micro_batch=draw(st.sampled_from([None, None, 1, mini_batch])),
+            micro_batch=total,
+            micro_batch_size=draw(st.sampled_from([None, None, 1, mini_batch])) if total is None else None,
             data_parallel=draw(st.sampled_from([None, None, 1, 2])),
             tensor_parallel=draw(st.sampled_from([None, None, 1, 2])),
             pipeline=draw(st.sampled_from([None, None, 1, 2])),
         )
     return msgspec.structs.replace(problem, regime=regime, pins=pins)
+
+
+def steps() -> st.SearchStrategy[StepCosts]:
+    """Steps of frameworks at the scale of the drawn problems, whose times are nanoseconds."""
+    each_s = st.sampled_from([0.0, 0.3e-9, 4e-9])
+    return st.builds(
+        StepCosts,
+        framework=st.just("drawn"),
+        optimizer_s_per_element=each_s,
+        gradient_s_per_element=each_s,
+        reduce_overlap=st.sampled_from([0.0, 0.4, 1.0]),
+        splits_messages=st.booleans(),
+        spreads_rings=st.booleans(),
+    )
 
 
 def with_alternatives(problem: Problem, time: int, degree: int, operators: int = 1) -> Problem:

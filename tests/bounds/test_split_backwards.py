@@ -43,7 +43,7 @@ def test_one_micro_batch_through_two_equal_layers(share: float, least_ns: int) -
     assert time_bound(problem).parts["path"] == taken_ns
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     problems(),
     st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=3, max_size=3),

@@ -20,6 +20,7 @@ from tests.shared_data import shared_data
         ("models", "mmt"),
         ("formats", "pipedream"),
         ("clusters", "summit"),
+        ("frameworks", "megatron"),
         ("profiles", "resnet50"),
         ("suites", "quick"),
     ],

@@ -95,6 +95,7 @@ def test_another_order_of_a_plan_is_judged_by_what_it_keeps_itself(
     assert (done.code, done.out[:5]) == (0, "valid"), done.out
 
 
+@pytest.mark.nightly
 def test_parts_in_a_v_run_under_zb_v(pipebench: CommandLine, tmp_path: Path) -> None:
     names = ["tok_embeddings", *(f"layers.{k}" for k in range(8)), "norm", "lm_head"]
     parts = tmp_path / "parts.py"
@@ -118,7 +119,7 @@ def test_a_refused_plan_and_the_nearest(pipebench: CommandLine, tmp_path: Path) 
     assert "deepspeed cannot express this plan: 2 stages a rank: DeepSpeed runs one" in done.err
     assert "the nearest that it can: TP 1, DP 1, 2 stages, micro-batch 1" in done.err
     assert pipebench("validate", near).code == 0
-    assert pipebench("export", near, "--to", "deepspeed").code == 0
+    assert pipebench("export", near, "--to", "deepspeed", "--allow-idle").code == 0
 
 
 def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path, plan: str) -> None:

@@ -153,6 +153,17 @@ def test_compare_writes_a_page_and_a_store_reports(pipebench: CommandLine, tmp_p
         assert len((tmp_path / name).read_text().splitlines()) == lines
 
 
+def test_the_page_says_of_each_problem_what_the_terminal_says(pipebench: CommandLine, tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    done = pipebench("compare", "--planners", "uniform,pipedream", *SMALL, "--rounds", "2", "--html", str(page))
+    assert done.code == 0, done.err
+    told = [text for tag, text in Page(page.read_text()).words if tag == "li"]
+    printed = " ".join(done.out.split())
+    assert any(line.startswith("data-parallel to") for line in told)
+    assert [line for line in told if line not in printed] == []
+    assert "Timelines of one mini-batch, the best first" in page.read_text()
+
+
 def test_without_a_store_a_row_is_repeated_by_its_planner(pipebench: CommandLine, tmp_path: Path) -> None:
     page = tmp_path / "c.html"
     pipebench("compare", "--planners", "uniform", *SMALL, "--html", str(page))

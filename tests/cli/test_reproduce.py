@@ -1,6 +1,8 @@
 """pipebench reproduce on an artefact of three cells: what it prints, writes, keeps, and refuses."""
 
 import json
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,7 @@ def test_full_runs_the_other_cells() -> None:
     [
         (("tiny/two",), "unknown artefact 'tiny/two'"),
         (("tiny/one", "--fresh"), "--out"),
+        (("tiny/one", "--retry-failed"), "--out"),
         (("tiny/one", "--profile", "nowhere.txt"), "nowhere.txt"),
     ],
 )
@@ -154,7 +157,7 @@ def test_one_page_has_every_claim_its_verdict_and_its_command(tmp_path: Path) ->
     done("tiny/one", "--html", str(file))
     page = Page(file.read_text())
     texts = [text for _, text in page.words]
-    assert {"1 claims: 1 holds", "Two devices do", "2 plans", "pipebench reproduce tiny/one"} <= set(texts)
+    assert {"1 claim: 1 holds.", "Two devices do", "2 plans", "pipebench reproduce tiny/one"} <= set(texts)
     assert "“two | are plenty” (section 1)" in texts
     assert page.count("svg") == 2  # its figure and its timelines
 
@@ -180,7 +183,117 @@ def test_all_artefacts_are_run_and_one_that_fails_costs_itself_only(
     result = run("--all", "--html", str(file))
     assert result.return_value == ExitCode.SOME_FAILED
     assert "warning: tiny/none: its profiles are gone" in result.stderr
+    assert "tiny/none: its profiles are gone" in file.read_text()
     assert "Two devices do" in file.read_text()
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let `--all` mean these artefacts."""
+    slot_of = Host.slot
+
+    def some(self: Host, slot: str) -> object:
+        there = slot_of(self, slot)
+        return {name: there[name] for name in names} if slot == "artefacts" else there
+
+    monkeypatch.setattr(Host, "slot", some)
+
+
+def test_a_failure_that_a_claim_is_about_is_no_failed_run() -> None:
+    expected = done("tiny/late")
+    assert "2 cells: 1 ok, 1 timeout (1 expected)" in expected.stdout
+    unexpected = run("tiny/too-late")
+    assert unexpected.exception is None
+    assert unexpected.return_value == ExitCode.SOME_FAILED
+    assert "2 cells: 1 ok, 1 timeout\n" in unexpected.stdout
+
+
+def test_failures_of_the_store_stand_until_they_are_to_be_tried_again(tmp_path: Path) -> None:
+    run("tiny/too-late", "--out", str(tmp_path))
+    again = run("tiny/too-late", "--out", str(tmp_path))
+    assert again.return_value == ExitCode.SOME_FAILED
+    assert "2 in the store, 0 to run" in again.stderr
+    assert "1 in the store, 1 to run" in run("tiny/too-late", "--out", str(tmp_path), "--retry-failed").stderr
+
+
+def test_all_say_first_how_long_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells and the time of each and of all stand before anything runs; what artefacts share counts once."""
+    only(monkeypatch, "tiny/one", "tiny/late")
+    fresh = done("--all", "--out", str(tmp_path)).stderr
+    head, _, rest = fresh.partition("tiny/one: ")
+    assert [line.split() for line in head.splitlines()] == [
+        ["tiny/one", "3", "cells", "about", "2", "min"],
+        ["tiny/late", "2", "cells", "about", "51", "s"],
+        ["all", "5", "cells", "about", "3", "min"],
+        ["looking", "up", "what", "the", "store", "holds", "…"],
+        ["0", "cells", "in", "the", "store,", "3", "to", "run", "(shared", "ones", "once):", "about", "2", "min"],
+    ]
+    assert "tiny/late: 2 cells, 1 in the store, 1 to run: about 1 s" in rest
+    assert "4 cells in the store, 0 to run" in done("--all", "--out", str(tmp_path)).stderr
+
+
+def test_the_pages_of_a_store_are_the_same_whenever_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, "tiny/one", "tiny/late")
+    files = {"--markdown": tmp_path / "claims.md", "--html": tmp_path / "claims.html"}
+    words = ("--all", "--out", str(tmp_path / "out"), *(str(word) for pair in files.items() for word in pair))
+    done(*words)
+    first = {file: file.read_bytes() for file in files.values()}
+    done(*words)
+    assert {file: file.read_bytes() for file in files.values()} == first
+
+
+def test_the_markdown_page_says_what_was_measured_how_and_for_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, "tiny/one", "tiny/late")
+    page = tmp_path / "claims.md"
+    done("--all", "--out", str(tmp_path / "out"), "--markdown", str(page))
+    text = page.read_text()
+    assert "2 claims: 2 holds." in text
+    assert "| [tiny](#tiny) | 2 | 0 | 0 | 0 |" in text
+    assert "made by `pipebench reproduce --all --out FOLDER --markdown FILE`" in text
+    assert str(tmp_path) not in text
+    today = datetime.now(UTC).date().isoformat()
+    assert f"- date: {today}\n" in text
+    assert re.search(r"- time: 4 cells took \d+ s in all\n", text)
+    assert "- run: all of the paper's cells, but a subset in tiny/one\n" in text
+    assert "#### holds: Two devices do\n\nPaper: “two \\| are plenty” (section 1)\n\nWhy: they do" in text
+    assert "Measured:\n\n- 2 plans" in text
+    assert "- repeat it: `pipebench reproduce tiny/one`" in text
+    assert "- costs: profiles resnet50\n- costs: cluster madpipe, 2 to 3 devices, memory 16GB" in text
+    assert "- ended: 2 cells: 1 ok, 1 timeout (1 expected)" in text
+
+
+def test_all_cells_are_run_where_they_fit_in_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, "tiny/one")
+    page = tmp_path / "claims.md"
+    done("--all", "--full-within", "3min", "--markdown", str(page))
+    assert "`pipebench reproduce tiny/one --full`" in page.read_text()
+    assert "--full-within 3min" in page.read_text()
+    done("--all", "--full-within", "2min", "--markdown", str(page))
+    assert "--full`" not in page.read_text()
+    assert "leave --full-within out" in str(run("--all", "--full", "--full-within", "3min").exception)
+
+
+def test_a_page_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    assert "end it in .md" in str(run("tiny/one", "--markdown", str(tmp_path / "claims.html")).exception)
+    assert "there is no folder" in str(run("tiny/one", "--markdown", str(tmp_path / "a" / "b.md")).exception)
+
+
+def test_what_a_stopped_run_did_not_reach_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, "tiny/one", "tiny/late")
+
+    def stop(self: progress.Progress, trial: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "starting", stop)
+    page = tmp_path / "claims.md"
+    result = run("--all", "--markdown", str(page))
+    assert isinstance(result.exception, PipebenchError)
+    assert result.exception.exit_code == ExitCode.INTERRUPTED
+    assert "- tiny/late: the run was stopped before it" in page.read_text()
+    assert "a subset, 3 of 3 cells; stopped with 2 left" in page.read_text()
 
 
 def test_one_artefact_or_all() -> None:

@@ -1,12 +1,15 @@
-"""An artefact of three cells, one of which names an option that no planner has."""
+"""An artefact of three cells, one of which names an option that no planner has. Two whose last cell is late."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from pipebench.artefacts.curves import curve
 from pipebench.artefacts.findings import Case, finding
 from pipebench.artefacts.result_grid import Contender, result_grid, simulated_s
 from pipebench.domain.artefact import Cell, Claim, Figure, Finding, Panel, Result, Table
+from pipebench.domain.row import Status
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Artefact
 
@@ -64,6 +67,30 @@ class Tiny:
         return Figure(title="tiny", panels=(panel,), tables=(table,))
 
 
+class Late(Tiny):
+    """The first cell of `Tiny`, and one whose search does not end: a claim says so."""
+
+    expected: tuple[Status, ...] = ("timeout",)
+
+    def suite(self, full: bool, profiles: Sequence[str] = ()) -> tuple[Cell, ...]:
+        first = super().suite(full, profiles)[0]
+        late = replace(first, planner="cmd:sleep 60", timeout_s=0.5, expected_s=1.0)
+        return first, replace(late, at=first.at | {"devices": 4.0}, expected_failures=self.expected)
+
+
+class TooLate(Late):
+    """The same, and nobody expects it."""
+
+    expected = ()
+
+
 @hookimpl
 def pipebench_artefacts() -> tuple[Artefact, ...]:
-    return (Artefact(name="tiny/one", summary="three cells", load="tests.cli.tiny_artefact:Tiny"),)
+    return tuple(
+        Artefact(name=f"tiny/{name}", summary=summary, load=f"tests.cli.tiny_artefact:{attribute}")
+        for name, summary, attribute in (
+            ("one", "three cells", "Tiny"),
+            ("late", "one search does not end", "Late"),
+            ("too-late", "one search does not end", "TooLate"),
+        )
+    )

@@ -8,15 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.formula import Formula
 from pipebench.costs.sharded_stage import ShardedStage
 from pipebench.costs.sharding import reductions, reshard
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.plan import Stage
+from pipebench.domain.problem import Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts
 
 BATCH, IN, OUT, ELEMENT = 8, 6, 10, 4
+FORMULA = Formula(Regime(mode="sync"), 1)
 ONE_BYTE_A_NS = LinkLevel(name="l", group=64, bandwidth_bytes_s=1e9)
 
 
@@ -87,7 +90,7 @@ def sharded(
     there, back, _ = alone.times(
         OperatorTimes(DeviceCosts(device_type="gpu", micro_batches=(BATCH,), operators=costs))
     )
-    return ShardedTimes(there, back, alone.all_reduce_ns(1, lambda _: ONE_BYTE_A_NS))
+    return ShardedTimes(there, back, alone.all_reduce_ns(FORMULA, 1, lambda _: ONE_BYTE_A_NS))
 
 
 def test_a_product_pays_for_the_dim_that_each_matrix_lacks() -> None:

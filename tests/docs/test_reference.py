@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -23,20 +24,24 @@ from tests.docs.pages import DOCS
 
 REFERENCE = DOCS / "reference"
 FIELDS = ("documents.md", "programs.md")
+TABLES = ("columns.md", "planners.md")
 
 
 @pytest.fixture(scope="module")
-def generate() -> ModuleType:
+def generate() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)
+        spec.loader.exec_module(module)
+        yield module
 
 
 @pytest.mark.parametrize(
-    "page", ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md", "glossary.md", *FIELDS]
+    "page",
+    ["hooks.md", "commands.md", "components.md", "conformance.md", "workload.md", "glossary.md", *FIELDS, *TABLES],
 )
 def test_a_page_is_as_the_generator_makes_it(generate: ModuleType, page: str) -> None:
     assert page in generate.PAGES

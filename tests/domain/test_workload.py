@@ -112,10 +112,10 @@ def test_a_field_lands_where_the_problem_has_one_of_its_type(field: Field) -> No
 
 
 def test_everything_that_can_be_pinned_or_said_of_the_regime_is_a_field() -> None:
-    """The mode is the planner's or --regime, the precision the profile's."""
+    """The mode is the planner's or --regime, the precision the profile's; the step follows from --framework."""
     landed = {each.lands for each in FIELDS.values()}
     wanted = {f"pins.{name}" for name in Pins.__struct_fields__}
-    wanted |= {f"regime.{name}" for name in Regime.__struct_fields__ if name not in ("mode", "precision")}
+    wanted |= {f"regime.{name}" for name in Regime.__struct_fields__ if name not in ("mode", "precision", "step")}
     assert wanted <= landed
 
 
@@ -236,7 +236,7 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
 @given(specs(), st.sampled_from(["sync", "async"]))
 def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> None:
     base = chain_problem([1, 2], [2, 4], cluster(4), activations=[8, 4, 2], mini_batch=8)
-    spec = msgspec.structs.replace(spec, micro_batch=None)
+    spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None)
     problem = Workload("m", problem_of(spec, base.profile, base.cluster, 8)).problem(mode)
     kept = msgspec.json.decode(msgspec.json.encode(problem), type=Problem)
     again = workload_of(row("uniform", model="m"), kept)

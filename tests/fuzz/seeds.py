@@ -22,6 +22,7 @@ from pipebench.domain.row import Row
 from pipebench.formats.profiles.files import WRITERS, write_profile
 from pipebench.formats.profiles.parts import with_setting
 from pipebench.hooks.manager import Host
+from tests.bench.accuracy.tables import SMALL, table
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, stored
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.fuzz.mutate_archives import write_zip
@@ -255,6 +256,7 @@ def _tables() -> Iterator[Seed]:
     )
     yield Seed("layout", "stages.txt", "table", graph.encode())
     yield Seed("profile", "layers.csv", "table", LAYERS.encode())
+    yield Seed("runs", "runs.csv", "table", table(SMALL, SMALL | {"id": "open", "recompute": "", "mbs": "?"}))
     header, *rows = (line.split(",") for line in LAYERS.splitlines())
     listed = [dict(zip(header, [name, *map(float, figures)], strict=True)) for name, *figures in rows]
     yield Seed("profile", "units.layers.json", "json", json.dumps({"layers": listed, "micro_batch": 2}).encode())

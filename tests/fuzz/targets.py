@@ -1,6 +1,7 @@
 """What is fuzzed: each reader with the commands behind it, and how often each takes its turn."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,17 @@ def _read_benchmarks(data: bytes, file: Path, fixed: Path) -> None:
     from pipebench.track.conditions import this_machine
 
     read_benchmarks(file, this_machine(), datetime(2025, 1, 1, 1, tzinfo=UTC))
+
+
+def _read_runs(data: bytes, file: Path, fixed: Path) -> None:
+    """All that `accuracy` does before it predicts a run."""
+    from pipebench.bench.accuracy.assumptions import NotExpressed
+    from pipebench.bench.accuracy.expression import express
+    from pipebench.bench.accuracy.reader import read_runs
+
+    for run in read_runs(str(file)):
+        with suppress(NotExpressed):
+            express(run)
 
 
 WRITTEN = (".piper.json", ".tarnawski.json", ".csv", ".txt", ".json")
@@ -206,6 +218,7 @@ TARGETS: tuple[Target, ...] = (
         weight=4,
     ),
     Target("suite", ("suite",), call=_read_suite, weight=6),
+    Target("runs", ("runs",), call=_read_runs, weight=6),
     Target(
         "track",
         ("history", "acknowledged"),

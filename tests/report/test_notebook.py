@@ -24,8 +24,20 @@ def test_a_comparison_is_a_list_of_rows_and_a_table() -> None:
     rows = compare(["uniform", "data-parallel"], regime="sync", **SMALL)
     assert [type(each) for each in rows] == [Row, Row]
     page = Page(rows._repr_html_())
-    assert next(text for tag, text in page.words if tag == "td") == "uniform"
-    assert page.count("tr") == 3
+    assert [text for tag, text in page.words if tag == "th"][-3:] == ["uniform", "data-parallel", "best: uniform"]
+    assert "2 stages" in [text for tag, text in page.words if tag == "td"]
+    assert page.count("tr") == 4
+
+
+def test_both_regimes_of_a_problem_are_one_line() -> None:
+    page = Page(compare("uniform", **SMALL)._repr_html_())
+    assert page.count("table") == 1
+    assert page.count("tr") == 2
+    headings = [text for tag, text in page.words if tag == "th"]
+    assert [text for text in headings if text.startswith(("sync", "async"))] == [
+        "sync samples/s",
+        "async samples/s",
+    ]
 
 
 @pytest.mark.parametrize("planner", ["uniform", "contiguous-exact"])

@@ -80,7 +80,8 @@ def honest(problem, context, *, margin=0, sizes=None, pinned=True):
         raise UnsupportedProblem("it does not recompute")
     model = CostModel(problem)
     names = tuple(operator.name for operator in problem.profile.graph.operators)
-    for size in sizes or ([pins.micro_batch] if pinned and pins.micro_batch else [4, 2, 1]):
+    said = pins.micro_batch or pins.micro_batch_size
+    for size in sizes or ([said] if pinned and said else [4, 2, 1]):
         if problem.mini_batch % size:
             continue
         context.check_deadline()
@@ -120,7 +121,7 @@ def pins(problem, context):
     return honest(problem, context, pinned=False)
 
 def determinism(problem, context):
-    size = random.choice([1, 2]) if problem.pins.micro_batch is None else problem.pins.micro_batch
+    size = problem.pins.micro_batch or problem.pins.micro_batch_size or random.choice([1, 2])
     result = honest(problem, context, sizes=[size])
     return replace(result, notices=(str(random.random()),))
 
@@ -146,7 +147,7 @@ def capabilities(problem, context):
     if problem.cluster.size < 2:
         return result
     stage = result.plan.stages[0]
-    if stage.micro_batch < 2:
+    if stage.micro_batch < 2 or problem.pins.micro_batch_size is not None:
         return result
     plan = Plan(stages=(replace(stage, devices=(0, 1), data_parallel=2),))
     period = CostModel(problem).stage_times(plan.stages[0], plan).period

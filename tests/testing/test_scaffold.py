@@ -11,6 +11,7 @@ import pytest
 from pipebench.domain.errors import PipebenchError
 from pipebench.testing.scaffold import SLOTS, new_package, write_package
 from tests.cli.command_line import CommandLine
+from tests.nightly import mostly_at_night
 from tests.testing.generated import install_generated
 
 NAMES = {slot: f"my-{slot}" for slot in SLOTS}
@@ -46,7 +47,7 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> "subprocess
     )
 
 
-@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("slot", mostly_at_night(SLOTS, ("planner", "executor", "format")))
 def test_its_own_tests_pass(packages: dict[str, Path], environment: dict[str, str], slot: str) -> None:
     package = packages[slot]
     done = run(environment, package.parent, "pytest", package.name, "-p", "no:cacheprovider")
@@ -142,7 +143,10 @@ def test_a_wrong_name_is_one_line_with_one_that_would_do(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "slot"), [("wave", "scheduler"), ("class", "planner"), ("json", "profiler")])
+@pytest.mark.parametrize(
+    ("name", "slot"),
+    [("wave", "scheduler"), ("class", "planner"), pytest.param("json", "profiler", marks=pytest.mark.nightly)],
+)
 def test_words_of_python_are_usable_names(tmp_path: Path, name: str, slot: str) -> None:
     package = new_package(name, slot, tmp_path)
     write_package(package)

@@ -106,7 +106,7 @@ def test_the_kit_passes_without_a_waiver(paths: list[str], name: str) -> None:
     ("typed", "degrees", "placement"),
     [
         (("hanayo", "--vpp", "4"), "VPP4", "wave"),
-        (("hanayo", "--vpp", "2", "--pp", "4"), "PP4 VPP2", "wave"),
+        pytest.param(("hanayo", "--vpp", "2", "--pp", "4"), "PP4 VPP2", "wave", marks=pytest.mark.nightly),
         (("dualpipe",), "VPP1", "mirrored"),
     ],
 )

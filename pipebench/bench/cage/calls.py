@@ -13,12 +13,12 @@ from pipebench.bench.cage.work import CALL, CHECK, RESULT, RUNNING
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
-    ChildExit,
     child_environment,
     errand_folder,
     exit_text,
     isolation,
 )
+from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.domain.errors import (
     ExitCode,
     InfeasibleProblem,

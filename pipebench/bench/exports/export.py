@@ -11,7 +11,7 @@ from pipebench.bench.services import HostServices
 from pipebench.check import require_valid_plan
 from pipebench.defaults import LAYOUT_PLANNER, scheduler_for
 from pipebench.documents.document import PlannedProblem
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule, Schedule
@@ -53,12 +53,14 @@ def nearest(services: HostServices, target: Target, problem: Problem, plan: Plan
 def _pins(said: Pins, plan: Plan, several: bool, sized: bool) -> list[Pins]:
     """From most of the plan's degrees to none but those that the user pinned.
 
-    sized: keep its micro-batch, which without a flush may well be the whole mini-batch.
+    sized: keep its micro-batch, which without a flush may well be the whole mini-batch. Pinned samples of one
+    replica stand for it.
     """
     tensor = _most([stage.tensor_parallel for stage in plan.stages])
     replicas = _most([stage.data_parallel * plan.all_pipelines for stage in plan.stages])
     sets = len({stage.devices for stage in plan.stages})
-    micro_batch = _most([stage.micro_batch for stage in plan.stages]) if sized else None
+    free = sized and said.micro_batch_size is None
+    micro_batch = _most([stage.micro_batch for stage in plan.stages]) if free else None
     virtual = said.virtual_stages if several else 1
     tries: list[dict[str, int | None]] = [
         {"tensor_parallel": tensor, "data_parallel": replicas, "pipeline": sets, "micro_batch": micro_batch},
@@ -69,8 +71,8 @@ def _pins(said: Pins, plan: Plan, several: bool, sized: bool) -> list[Pins]:
     ]
     made = []
     for each in tries:
-        free = {name: value for name, value in each.items() if getattr(said, name) is None}
-        made.append(replace(said, **free, virtual_stages=virtual))
+        chosen = {name: value for name, value in each.items() if getattr(said, name) is None}
+        made.append(replace(said, **chosen, virtual_stages=virtual))
     return made
 
 
@@ -101,6 +103,21 @@ class Refusal:
     reason: str
     seconds: float | None
     nearest: Nearest | None
+
+
+def require_all_devices(planned: PlannedProblem) -> None:
+    """Raise PipebenchError for a plan that would leave devices idle in a run, with what to do."""
+    used, size, total = planned.plan.devices_used, planned.problem.cluster.size, planned.problem.pins.micro_batch
+    if used == size:
+        return
+    counted = ""
+    if total is not None:
+        counted = f"--micro-batch {total} counts the samples of all replicas, --micro-batch-size those of one; "
+    raise PipebenchError(
+        f"the plan uses {used} of {size} devices, {size - used} would stand idle",
+        f"{counted}plan with other degrees, with -n {used}, or export with --allow-idle",
+        ExitCode.CONDITION_FAILED,
+    )
 
 
 def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: str) -> Export | Refusal:

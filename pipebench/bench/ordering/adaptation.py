@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.micro_batches import micro_batch_candidates
+from pipebench.algorithms.micro_batches import honours_size, micro_batch_candidates, pinned_sizes
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -22,11 +22,12 @@ def adapted_plans(problem: Problem, plan: Plan) -> tuple[Plan, ...]:
         return (plan.without_in_flight(),)
     replicas = max(stage.sharers for stage in plan.stages)
     counts = sorted({stage.sharers for stage in plan.stages})
-    if problem.pins.micro_batch is None:
+    pins = problem.pins
+    if pins.micro_batch is None and pins.micro_batch_size is None:
         sizes |= _offered(problem, counts)
     else:
-        sizes = {problem.pins.micro_batch}
-    usable = (size for size in sorted(sizes) if size >= replicas and _divides(problem, plan, size))
+        sizes = set(pinned_sizes(problem, counts) or ())
+    usable = (size for size in sorted(sizes) if size >= replicas and _goes(problem, plan, size))
     return tuple(_at(plan, size) for size in usable)
 
 
@@ -37,8 +38,10 @@ def _offered(problem: Problem, counts: list[int]) -> set[int]:
         return set()
 
 
-def _divides(problem: Problem, plan: Plan, size: int) -> bool:
-    return problem.mini_batch % (size * plan.all_pipelines) == 0
+def _goes(problem: Problem, plan: Plan, size: int) -> bool:
+    """Whether that micro-batch divides the mini-batch and gives replicas the samples that are pinned for one."""
+    honoured = all(honours_size(problem, size, stage.sharers) for stage in plan.stages)
+    return honoured and problem.mini_batch % (size * plan.all_pipelines) == 0
 
 
 def _at(plan: Plan, micro_batch: int) -> Plan:

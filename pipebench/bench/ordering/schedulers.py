@@ -21,13 +21,12 @@ from pipebench.bench.ordering.errand import (
 from pipebench.bench.searches.isolated import PREPARE_S
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
-    ChildExit,
-    Handover,
     child_environment,
     errand_folder,
     exit_text,
     isolation,
 )
+from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.services import HostServices
 from pipebench.defaults import scheduler_for
 from pipebench.domain.placement import placement_kind_of

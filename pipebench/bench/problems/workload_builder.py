@@ -9,15 +9,20 @@ from msgspec.structs import replace as replace_fields
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
 from pipebench.bench.time_limits import BUILD_S, time_limit
+from pipebench.costs.step import step_costs, with_tensor_memory
 from pipebench.defaults import CLUSTER
 from pipebench.documents.units import readable_bytes
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
+from pipebench.domain.framework import Framework, StepCosts
 from pipebench.domain.problem import Problem
-from pipebench.domain.profile import Profile, Provenance, Setting
+from pipebench.domain.profile import Precision, Profile, Provenance, Setting
+from pipebench.domain.tuning import USUAL_REACH, Tuning
 from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
+from pipebench.formats.calibrations import read_calibration
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
+from pipebench.formats.frameworks.facts import framework_facts, load_framework
 from pipebench.formats.profiles.files import read_profile
 from pipebench.formats.profiles.shipped import load_profile, profile_names
 from pipebench.hooks.context import ProfileRequest
@@ -51,6 +56,50 @@ def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpe
     return replace_fields(spec, **taken), tuple(lines)
 
 
+def with_framework(
+    spec: WorkloadSpec, precision: Precision, cluster: Cluster, tuning: Tuning | None = None
+) -> tuple[WorkloadSpec, StepCosts | None]:
+    """The workload with the framework's gradient precision where none is said, and the costs of its step.
+
+    precision: of the weights. tuning: constants in place of the usual ones. Raises PipebenchError for a framework
+    that is not known, or not the calibration's.
+    """
+    framework = tuned_framework(spec.framework, tuning)
+    if spec.framework is None or framework is None:
+        return spec, None
+    facts = framework_facts(spec.framework)
+    usual = "fp32" if precision == "fp32" else facts.gradient_precision
+    gradients = spec.gradient_precision or usual
+    reach = USUAL_REACH if tuning is None else tuning.reach
+    step = step_costs(framework, cluster, gradients, spec.optimizer, reach)
+    return replace_fields(spec, gradient_precision=gradients), step
+
+
+def tuned_framework(name: str | None, tuning: Tuning | None) -> Framework | None:
+    """The framework of that name with its calibrated constants, None for none.
+
+    Raises PipebenchError for a framework that is not known, or not the calibration's.
+    """
+    if name is None:
+        return None
+    usual = load_framework(name)
+    return usual if tuning is None else tuning.framework_of(usual)
+
+
+def calibration_of(spec: WorkloadSpec) -> Tuning | None:
+    """The constants of the calibration that the workload names. Raises PipebenchError for a file that cannot be
+    read, and where no framework is named that they could belong to.
+    """
+    if spec.calibration is None:
+        return None
+    tuning = read_calibration(spec.calibration).tuning
+    if spec.framework is None:
+        raise PipebenchError(
+            "a calibration goes with a training framework", f"give --framework {tuning.framework}, too"
+        )
+    return tuning
+
+
 LARGEST_PROFILED = 128
 """Samples; more where a device's share of the mini-batch is larger, which plain data parallelism takes at once."""
 DIGESTED = ("profile", "cluster")
@@ -77,7 +126,10 @@ class WorkloadBuilder:
         if spec.model is not None:
             reference = parse_reference(spec.model)
             cluster = self._cluster(spec, DEFAULT_DEVICE_TYPE)
-            profile, label = self._profile_of_model(spec, reference, cluster), str(reference)
+            tuning = calibration_of(spec)
+            if tuning is not None:
+                cluster = tuning.cluster_of(cluster)
+            profile, label = self._profile_of_model(spec, reference, cluster, tuning), str(reference)
         else:
             assert spec.profile is not None
             profile = self._profile(parse_reference(spec.profile))
@@ -88,9 +140,17 @@ class WorkloadBuilder:
                     "leave --precision out; it is for models",
                 )
             cluster, label = self._cluster(spec, profile.device_types[0]), profile.name
+            tuning = calibration_of(spec)
+            if tuning is not None:
+                cluster = tuning.cluster_of(cluster)
         samples = default_mini_batch(profile, cluster) if spec.samples is None else spec.samples
+        spec, step = with_framework(spec, profile.precision, cluster, tuning)
+        if spec.framework is not None:
+            whole, cluster = cluster, with_tensor_memory(cluster, load_framework(spec.framework))
+            left = f"{readable_bytes(cluster.memory_bytes)} of {readable_bytes(whole.memory_bytes)}"
+            notes = (*notes, f"{left} of a device are left to tensors under {spec.framework}")
         try:
-            base = problem_of(spec, profile, cluster, samples)
+            base = problem_of(spec, profile, cluster, samples, step)
             profile.require_work(dict.fromkeys(cluster.devices))
         except InvalidValue as error:
             raise InvalidValue(f"{label} on {cluster.name}: {error.message}", error.hint) from None
@@ -114,7 +174,9 @@ class WorkloadBuilder:
 
         return self._once(("profile", str(reference)), read)
 
-    def _profile_of_model(self, spec: WorkloadSpec, reference: Reference, cluster: Cluster) -> Profile:
+    def _profile_of_model(
+        self, spec: WorkloadSpec, reference: Reference, cluster: Cluster, tuning: Tuning | None
+    ) -> Profile:
         largest = spec.samples or 16 * cluster.size
         most = max(LARGEST_PROFILED, -(-largest // cluster.size))
         sizes = {2**power for power in range(min(largest, most).bit_length())}
@@ -123,8 +185,15 @@ class WorkloadBuilder:
             sizes.add(-(-spec.micro_batch // (spec.dp or 1)))
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
         precision = spec.precision or "fp32"
-        request = ProfileRequest(devices=cluster.types, micro_batches=tuple(sorted(sizes)), precision=precision)
-        key = ("profiled", str(reference), spec.profiler, cluster.types, request.micro_batches, precision)
+        request = ProfileRequest(
+            devices=cluster.types,
+            micro_batches=tuple(sorted(sizes)),
+            precision=precision,
+            framework=tuned_framework(spec.framework, tuning),
+            links=() if spec.framework is None else cluster.levels,
+            reach=USUAL_REACH if tuning is None else tuning.reach,
+        )
+        key = ("profiled", str(reference), spec.profiler, request)
         return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))
 
     def _cluster(self, spec: WorkloadSpec, device_type: str) -> Cluster:

@@ -13,14 +13,13 @@ from msgspec.structs import replace
 from pipebench.bench.components import Ready
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
-    ChildExit,
-    Handover,
     child_environment,
     errand_folder,
     exit_text,
     isolation,
     signal_name,
 )
+from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.bench.searches.perform import WORK, perform
 from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest

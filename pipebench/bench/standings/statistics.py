@@ -37,7 +37,7 @@ def performance_points(ratios: Sequence[float | None]) -> tuple[tuple[float, flo
     return tuple(steps.items())
 
 
-def tau_b(first: Sequence[int], second: Sequence[int]) -> float | None:
+def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
     """(C - D) / sqrt((C + D + T1) (C + D + T2)), in [-1, 1]; None where all of one column are equal.
 
     C, D: pairs in the same and in opposite order; T1, T2: pairs that are tied in the first or the second only

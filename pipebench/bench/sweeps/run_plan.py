@@ -11,11 +11,8 @@ from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
 from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
 from pipebench.bench.trials.comparison import running_order
 from pipebench.bench.trials.trial import Outcome, Trial
-from pipebench.domain.row import Row, Status
+from pipebench.domain.row import FAILED, Row
 from pipebench.hooks.manager import Host
-
-FAILED: tuple[Status, ...] = ("crashed", "timeout", "memory")
-"""What may end otherwise the next time; an infeasible or unsupported problem and an invalid plan do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +99,22 @@ def make_run_plan(
     to_run = [position for position in order if position not in kept]
     scripts = {position: script_text(trials[position]) for position in to_run}
     return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host)
+
+
+def refresh(plan: RunPlan) -> RunPlan:
+    """The plan after other runs have stored rows: what the store holds by now is not run again."""
+    if plan.store is None:
+        return plan
+    found = {
+        position: stored
+        for position in plan.to_run
+        if position not in plan.again and (stored := plan.store.find(trial_key(plan.inputs[position])))
+    }
+    if not found:
+        return plan
+    cached = [_relabel_row(position, plan.trials[position], stored.row) for position, stored in found.items()]
+    to_run = [position for position in plan.to_run if position not in found]
+    return replace_fields(plan, to_run=to_run, cached=[*plan.cached, *cached])
 
 
 def _relabel_row(position: int, trial: Trial, row: Row) -> FinishedTrial:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipebench.bench.flock import Kind, acquire
+from pipebench.bench.searches.compilation import compile_side_by_side
 from pipebench.bench.store.sources import host_source
 from pipebench.bench.sweeps.assignment import decode_delivery, encode_assignment
 from pipebench.bench.sweeps.backends import on_dask, on_loky
@@ -62,6 +63,9 @@ def _lock_file() -> Path:
 class TrialWatcher(Protocol):
     """Who is told how a sweep goes."""
 
+    def compiling(self, planners: list[str]) -> None:
+        """Kernels of these planners are about to be compiled, which takes a while."""
+
     def starting(self, trial: Trial) -> None:
         """A trial is about to run (not told of those that run side by side)."""
 
@@ -71,10 +75,15 @@ class TrialWatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where trials run. jobs 1 and no address: here, one at a time, the only way to compare search times."""
+    """Where trials run. jobs 1 and no address: here, one at a time, the only way to compare search times.
+
+    patience_s: how long a trial here waits for other runs of pipebench; then it runs beside them, and its row
+    says so.
+    """
 
     jobs: int = 1
     dask_address: str | None = None
+    patience_s: float = PATIENCE_S
 
     @property
     def parallel(self) -> bool:
@@ -89,21 +98,30 @@ def run_trials(
 
     Each outcome is in the store, on disk, before it is given and before the next trial starts.
     """
-    running = _side_by_side(host, agenda, where) if where.parallel else _one_by_one(host, agenda, watcher)
+    running = _side_by_side(host, agenda, where) if where.parallel else _one_by_one(host, agenda, where, watcher)
     for position, outcome in running:
         yield FinishedTrial(position, agenda.keep(position, outcome))
 
 
-def _one_by_one(host: Host, agenda: RunPlan, watcher: TrialWatcher | None) -> Iterator[tuple[int, Outcome]]:
-    patience_s = PATIENCE_S
+def _one_by_one(
+    host: Host, agenda: RunPlan, where: Where, watcher: TrialWatcher | None
+) -> Iterator[tuple[int, Outcome]]:
+    trials = [agenda.trials[position] for position in agenda.to_run]
+    if not trials:
+        return
+    waiting = watcher.waiting if watcher else None
+    with machine_to_itself(where.patience_s, waiting) as alone:
+        searching = [(trial.planner, trial.searcher(trial.planning)) for trial in trials if not trial.planner.here]
+        compile_side_by_side(host, searching, watcher.compiling if watcher else lambda _: None)
+    patience_s = where.patience_s if alone else 0.0  # who did not go away once will not for each trial
     searches = Searches()
     for position in agenda.to_run:
         trial = agenda.trials[position]
         if watcher is not None:
             watcher.starting(trial)
-        with machine_to_itself(patience_s, watcher.waiting if watcher else None) as alone:
+        with machine_to_itself(patience_s, waiting) as alone:
             yield position, run_trial(host, trial if alone else replace(trial, parallel=True), searches)
-        patience_s = PATIENCE_S if alone else 0.0  # who did not go away once will not for each trial
+        patience_s = where.patience_s if alone else 0.0
 
 
 def _side_by_side(host: Host, agenda: RunPlan, where: Where) -> Iterator[tuple[int, Outcome]]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec.structs import replace as replace_request
+from msgspec.structs import replace as replace_struct
 
 from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
@@ -148,6 +148,18 @@ class Trial:
     trusted: frozenset[str] = frozenset()
     yardstick: bool = False
 
+    @property
+    def planning(self) -> RegimeMode:
+        """The regime in which the planner is asked: that of the trial where it plans for it, else its own."""
+        assert isinstance(self.planner.component, Planner)
+        regimes = self.planner.component.capabilities.regimes
+        return self.regime if self.regime in regimes else regimes[0]
+
+    def searcher(self, mode: RegimeMode) -> Searcher:
+        """What is known of its search in that regime before the problem."""
+        named = self.scheduler if mode == self.regime else None
+        return Searcher(planner=self.planner.label, scheduler=named, regime=mode, seed=self.seed)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -203,17 +215,22 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     A planner that does not plan for the regime of the trial is asked in its own, and its plan is adapted. So is a
     file or a program that answers `unsupported`: it cannot declare its regimes.
     """
+    started_s = time.monotonic()
+    outcome = _outcome_of(host, trial, searches or Searches())
+    elapsed_s = time.monotonic() - started_s
+    return replace(outcome, row=replace_struct(outcome.row, elapsed_s=elapsed_s))
+
+
+def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
     component = trial.planner.component
     assert isinstance(component, Planner)
-    searches = searches or Searches()
     scoring = trial.workload.problem(trial.regime)
     bounds = _bounds(scoring)
 
     def ask(mode: RegimeMode) -> _Asked:
         return _ask(host, trial, searches, mode, bounds["bound_memory_bytes"] or 0)
 
-    regimes = component.capabilities.regimes
-    planning = trial.regime if trial.regime in regimes else regimes[0]
+    planning = trial.planning
     asked = ask(planning)
     if asked.done.report.status == "unsupported" and not component.load and not trial.planner.here:
         other: RegimeMode = "async" if planning == "sync" else "sync"
@@ -270,15 +287,14 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
 
     On blocks: on half as many as long as it finds them too many.
     """
-    named = trial.scheduler if mode == trial.regime else None
-    searcher = Searcher(planner=trial.planner.label, scheduler=named, regime=mode, seed=trial.seed)
+    searcher = trial.searcher(mode)
     request = SearchRequest(problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes)
     if not trial.coarsen:
         return _Asked(searcher, request, searches.find(host, trial, searcher, request))
     blocks, refused = trial.coarsen, ""
     while True:
         coarse = searches.coarse(request.problem, blocks)
-        in_blocks = replace_request(request, problem=coarse.problem)
+        in_blocks = replace_struct(request, problem=coarse.problem)
         done = searches.find(host, trial, searcher, in_blocks)
         too_many = done.report.status == "unsupported" and COARSER in done.report.reason
         if not too_many or blocks == 1:

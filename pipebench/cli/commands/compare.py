@@ -2,7 +2,8 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from pipebench.cli.parameters import (
     WholeFrom,
     finite_seconds,
     memory_bytes,
+    no_wait_option,
     one_backend,
+    patience_s,
     trust_in_files,
     trust_option,
 )
@@ -27,6 +30,7 @@ from pipebench.defaults import COMPARED_PLANNERS, SIMULATOR
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
+    from pipebench.bench.explanation import Explainer
     from pipebench.bench.store import Store
     from pipebench.bench.suites import Settings
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
@@ -40,8 +44,13 @@ FORGOTTEN = ("--planners", "--html", "--out")
 """Options that the command which repeats one row says anew, or has no need of."""
 
 
-def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store: "Store | None") -> None:
-    """Write the page, as it is passed on. Raises PipebenchError when the file cannot be written."""
+def write_page(
+    path: Path, host: "Host", finished: "list[FinishedTrial]", store: "Store | None", explainer: "Explainer"
+) -> None:
+    """Write the page, as it is passed on. Raises PipebenchError when the file cannot be written.
+
+    explainer: what it knows already is not simulated anew.
+    """
     from pipebench.bench.redaction import Redaction
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
@@ -49,11 +58,7 @@ def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store:
     redaction = Redaction(each.outcome.row for each in finished)
     rows = [redaction.row(each.outcome.row) for each in finished]
     typed = tuple(map(redaction.text, invocation().words))
-    behind = {id(row): each for row, each in zip(rows, finished, strict=True)}
-
-    def plans(row: "Row") -> "PlannedProblem | None":
-        each = behind.get(id(row))
-        return _plan_of(each, store, row.planner) if each is not None else None
+    plans = _plans_behind(finished, store)
 
     def repeat(row: "Row") -> str:
         if store is not None and row.key:
@@ -61,7 +66,8 @@ def write_page(path: Path, host: "Host", finished: "list[FinishedTrial]", store:
         return shlex.join(["pipebench", *_without_options(typed, FORGOTTEN), "--planners", row.planner])
 
     command = shlex.join(["pipebench", *typed])
-    write_file(path, rows_page(host, rows, plans, repeat, "pipebench compare", command=command).encode())
+    page = rows_page(host, rows, plans, repeat, "pipebench compare", command=command, explainer=explainer)
+    write_file(path, page.encode())
     say(f"{path} written ({len(rows)} rows)", err=True)
 
 
@@ -73,6 +79,18 @@ def checked_page_path(path: Path | None) -> Path | None:
         if not os.path.isdir(path.absolute().parent):
             raise PipebenchError(f"there is no folder {str(path.parent)!r} for {path.name!r}", "make it first")
     return path
+
+
+def _plans_behind(
+    finished: "Sequence[FinishedTrial]", store: "Store | None"
+) -> "Callable[[Row], PlannedProblem | None]":
+    """Finds the plan behind a row, whatever was done to the row to show it."""
+    behind = {_plan_key(each.outcome.row): each for each in finished}
+    return lambda row: _plan_of(behind[_plan_key(row)], store, row.planner)
+
+
+def _plan_key(row: "Row") -> tuple[str, str | None, str | None]:
+    return row.problem_id, row.plan_id, row.schedule_id
 
 
 def _plan_of(each: "FinishedTrial", store: "Store | None", planner: str) -> "PlannedProblem | None":
@@ -115,8 +133,6 @@ PLANS_HELP = (
     "Plans to score beside the others: plan files, megatron:LAYOUT, or files with a Megatron layout, "
     "torchtitan's list of parts, or PipeDream's stage ids."
 )
-MOST_EXPLAINED = 12
-"""Problems up to which the table says why rows differ: a grid of hundreds has standings."""
 FAILURES = {
     "invalid": ("invalid_plan",),
     "infeasible": ("infeasible", "unsupported"),
@@ -160,6 +176,7 @@ FAILURES = {
     type=click.Choice(list(FAILURES)),
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
+@no_wait_option
 @trust_option
 @option(OUTPUT, "--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
 @option(OUTPUT, "--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
@@ -174,6 +191,7 @@ def command(
     backend: str | None,
     scheduler_address: str | None,
     fail_on: tuple[str, ...],
+    no_wait: bool,
     trust: bool,
     as_json: bool,
     html: Path | None,
@@ -186,6 +204,7 @@ def command(
     given; where it plans for one only, its plan is adapted to the other and the row says so. A plan that brings no
     schedule is scored under every scheduler that takes it, and the best counts.
     """
+    from pipebench.bench.explanation import Explainer
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.standings import best_rows
     from pipebench.bench.store import Store
@@ -193,13 +212,14 @@ def command(
     from pipebench.bench.suites.selection import chosen_suites
     from pipebench.bench.sweeps.run_plan import make_run_plan
     from pipebench.bench.trials.comparison import comparison_request, trials
+    from pipebench.cli.progress import long_work
     from pipebench.documents.document import Rows
     from pipebench.hooks.syntax import split_list
 
     if (fresh or retry_failed) and out is None:
         raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
     page = checked_page_path(html)
-    where = one_backend(jobs, backend, scheduler_address)
+    where = replace(one_backend(jobs, backend, scheduler_address), patience_s=patience_s(no_wait))
     said = _settings(choice)
     host = open_host()
     if not where.parallel:
@@ -208,22 +228,27 @@ def command(
     settings = settle(chosen_suites(selection(choice)), said, trusting)
     settings = _with_planners(settings, plans)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
-    workloads = chosen_workloads(host, choice)
-    request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
-    store = Store.open(out) if out is not None else None
+    with long_work("reading models, profiles and suites …") as working:
+        workloads = chosen_workloads(host, choice)
+        working(f"making the trials of {len(workloads)} workloads …")
+        request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
+        listed = trials(request)
+        store = Store.open(out) if out is not None else None
+        working(f"looking up {len(listed)} trials …")
+        plan = make_run_plan(host, listed, store, fresh, retry_failed)
     for notice in store.notices if store else ():
         say(f"warning: {notice}", err=True)
     show_new_warnings(host)
-    plan = make_run_plan(host, trials(request), store, fresh, retry_failed)
     finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
+    explainer = Explainer(host)
     if as_json:
         cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
-        _print(host, finished, store, request.timeout_s)
+        _print(finished, store, explainer, request.timeout_s)
     if page is not None and rows:
-        write_page(page, host, finished, store)
+        write_page(page, host, finished, store, explainer)
     if stopped is not None:
         raise stopped
     return _exit_code(rows, fail_on)
@@ -231,8 +256,6 @@ def command(
 
 def _with_planners(settings: "Settings", plans: tuple[str, ...]) -> "Settings":
     """The settings; where nothing is named to compare, with the planners of papers, which goes to stderr."""
-    from dataclasses import replace
-
     if settings.planners or plans:
         return settings
     names = ",".join(COMPARED_PLANNERS)
@@ -284,31 +307,22 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
     return sorted(finished, key=lambda each: each.position), stopped
 
 
-def _print(host: "Host", finished: "list[FinishedTrial]", store: "Store | None", timeout_s: float) -> None:
-    from pipebench.bench.explanation import Explainer
+def _print(
+    finished: "list[FinishedTrial]", store: "Store | None", explainer: "Explainer", timeout_s: float
+) -> None:
     from pipebench.bench.standings import standings
     from pipebench.report.text.comparison import print_rows
     from pipebench.report.text.standings import print_standings
-    from pipebench.report.text.why import why_lines
+    from pipebench.report.text.why import MOST_EXPLAINED, why_lines
 
     out = console()
     rows = [each.outcome.row for each in finished]
     cached = {each.outcome.row.key for each in finished if each.cached}
-    explainer = Explainer(host)
-    behind = {_plan_key(each.outcome.row): each for each in finished}
-
-    def plan_of(row: "Row") -> "PlannedProblem | None":
-        return _plan_of(behind[_plan_key(row)], store, row.planner)
-
+    plan_of = _plans_behind(finished, store)
     few = len({row.workload_id for row in rows}) <= MOST_EXPLAINED
     print_rows(out, rows, cached, lambda block: why_lines(block, explainer, plan_of) if few else ())
     if len({row.workload_id for row in rows}) > 1:
         print_standings(out, standings(rows, timeout_s=timeout_s))
-
-
-def _plan_key(row: "Row") -> tuple[str, str | None, str | None]:
-    """By which the plan behind a row is found, whatever was done to the row to show it."""
-    return row.problem_id, row.plan_id, row.schedule_id
 
 
 def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:

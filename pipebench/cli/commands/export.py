@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipebench.hooks.manager import Host
 
 
+ALLOW_IDLE = "Export a plan that does not use all devices too."
 FORMATS = ["megatron", "torchtitan", "pipelining", "deepspeed", "pipedream"]
 
 
@@ -29,12 +30,23 @@ FORMATS = ["megatron", "torchtitan", "pipelining", "deepspeed", "pipedream"]
 @click.option(
     "--nearest", "kept", type=click.Path(path_type=Path), help="Where refused: write the nearest plan here."
 )
+@click.option("--allow-idle", is_flag=True, help=ALLOW_IDLE)
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON on stdout.")
-def command(plan: str, name: str, output: Path | None, csv: Path | None, kept: Path | None, as_json: bool) -> int:
+def command(
+    plan: str,
+    name: str,
+    output: Path | None,
+    csv: Path | None,
+    kept: Path | None,
+    allow_idle: bool,
+    as_json: bool,
+) -> int:
     """Write the plan in file PLAN for a framework, with what it is worth and how sure that is."""
     from pipebench.formats.documents import read_plan
 
-    return show_export(open_host(), read_plan(plan), name, output, csv, kept, as_json)
+    return show_export(
+        open_host(), read_plan(plan), name, output, csv, kept, as_json=as_json, allow_idle=allow_idle
+    )
 
 
 def show_export(
@@ -44,10 +56,15 @@ def show_export(
     output: Path | None = None,
     csv: Path | None = None,
     kept: Path | None = None,
+    *,
     as_json: bool = False,
+    allow_idle: bool = False,
 ) -> int:
-    """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest."""
-    from pipebench.bench.exports.export import Refusal, export
+    """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest.
+
+    So is a plan that leaves devices idle, unless allow_idle.
+    """
+    from pipebench.bench.exports.export import Refusal, export, require_all_devices
     from pipebench.documents.document import PlannedProblem
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import write_file
@@ -72,6 +89,8 @@ def show_export(
             say(line, err=True)
         hint = None if kept is None or made.nearest is None else f"it is in {kept}"
         raise PipebenchError(first, hint, ExitCode.CONDITION_FAILED)
+    if not allow_idle:
+        require_all_devices(planned)
     if made.schedule is not None and (csv is not None or output is not None):
         write_file(file, made.schedule)
     if as_json:

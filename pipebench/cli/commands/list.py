@@ -19,11 +19,16 @@ Entries = list[dict[str, Any]]
 
 @click.command()
 @click.argument(
-    "what", type=click.Choice([*SLOTS, "clusters", "profiles", "suites", "exports"]), default="planners"
+    "what",
+    type=click.Choice([*SLOTS, "clusters", "frameworks", "profiles", "suites", "exports"]),
+    default="planners",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(what: str, as_json: bool) -> int:
-    """List planners (the default), another slot, or what ships: clusters, profiles, suites, export formats."""
+    """List planners (the default), another slot, or what ships: clusters, frameworks, profiles, suites, exports.
+
+    With --json a framework has all its facts and where they come from.
+    """
     entries = SHIPPED[what]() if what in SHIPPED else _components(what)
     if as_json:
         print_json(entries)
@@ -81,6 +86,18 @@ def _clusters() -> Entries:
     ]
 
 
+def _frameworks() -> Entries:
+    from msgspec import to_builtins
+
+    from pipebench.formats.frameworks.facts import framework_table
+
+    table = framework_table()
+    return [
+        {"name": name, **to_builtins(facts), "sources": [table.sources[source] for source in facts.sources]}
+        for name, facts in sorted(table.frameworks.items())
+    ]
+
+
 def _levels(levels: "Sequence[LevelFacts]") -> str:
     """From the innermost outwards: how many devices, what each sends, what those of a group below share."""
     told, below = [], "device"
@@ -122,6 +139,7 @@ def _exports() -> Entries:
 
 SHIPPED: dict[str, Callable[[], Entries]] = {
     "clusters": _clusters,
+    "frameworks": _frameworks,
     "profiles": _profiles,
     "suites": _suites,
     "exports": _exports,

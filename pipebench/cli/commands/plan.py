@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.commands.export import FORMATS
+from pipebench.cli.commands.export import ALLOW_IDLE, FORMATS
 from pipebench.cli.completion import of_slot, one_of, planners_and_best
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
-from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds
+from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -36,8 +36,10 @@ BEST = "best"
 @option(HOW, "--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
 @option(HOW, "--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
 @option(WHO, "--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
+@no_wait_option
 @option(OUTPUT, "-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
 @option(OUTPUT, "--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
+@option(OUTPUT, "--allow-idle", is_flag=True, help=f"With --export: {ALLOW_IDLE.lower()}")
 @option(OUTPUT, "--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
 @workload_options
 def command(
@@ -47,8 +49,10 @@ def command(
     timeout: float,
     seed: int,
     coarsen: int | None,
+    no_wait: bool,
     output: Path | None,
     exported: str | None,
+    allow_idle: bool,
     as_json: bool,
     **choice: Any,
 ) -> int:
@@ -57,6 +61,7 @@ def command(
     PLANNER `best` runs every planner that is able to and keeps the best plan that fits; with --export, that the
     framework can express.
     """
+    from pipebench.algorithms.planning import idle_devices
     from pipebench.bench.components import ready_planner, ready_scheduler
     from pipebench.check import check_schedule
     from pipebench.documents.document import PlannedProblem
@@ -85,9 +90,9 @@ def command(
         prepare_file(output)
     show_new_warnings(host)
     if ready is None:
-        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, coarsen or 0, exported)
+        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, coarsen or 0, exported, allow_idle)
     else:
-        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0)
+        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait)
     row = outcome.row
     planned = None
     if outcome.plan is not None:
@@ -108,14 +113,14 @@ def command(
         out = console(stderr=onto_stdout)
         verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
         print_plan(out, outcome.problem, outcome.plan, verdict)
-        print_score(out, row)
+        print_score(out, row, idle_devices(outcome.problem, outcome.plan))
         if row.status != "ok":
             raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
         if exported is not None and planned is not None:
             from pipebench.cli.commands.export import show_export
 
             say("")
-            show_export(host, planned, exported)
+            show_export(host, planned, exported, allow_idle=allow_idle)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
 
@@ -128,6 +133,7 @@ def _one(
     scheduler: str | None,
     seed: int,
     coarsen: int,
+    no_wait: bool,
 ) -> "Outcome":
     from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.sweeps.sweep import Where, run_trials
@@ -146,7 +152,7 @@ def _one(
     )
     agenda = RunPlan([trial], [0])
     with Progress(agenda) as progress:
-        (finished,) = run_trials(host, agenda, Where(), progress)
+        (finished,) = run_trials(host, agenda, Where(patience_s=patience_s(no_wait)), progress)
         progress.advance(finished.outcome)
     return finished.outcome
 
@@ -160,6 +166,7 @@ def _best(
     seed: int,
     coarsen: int,
     exported: str | None,
+    allow_idle: bool,
 ) -> "Outcome":
     """The winner; how it won goes to stderr."""
     from pipebench.bench.best import best
@@ -174,6 +181,7 @@ def _best(
         scheduler=scheduler,
         seed=seed,
         coarsen=coarsen,
+        whole=exported is not None and not allow_idle,
         told=lambda name: say(f"planning with {name}", err=True),
     )
     for line in found.why:

@@ -35,9 +35,10 @@ ENDINGS = (".html", ".md", ".csv")
 def command(results: str, output: Path, title: str | None, with_output: bool) -> int:
     """Write the rows of RESULTS, a store, a packed store or the rows of `compare --json`, as one file.
 
-    The page needs no network: a table to sort and filter, each plan's stages, timeline and memory, and the
-    command that repeats each row. Absolute paths, command lines beyond a program's name and printed output are
-    left out.
+    The page needs no network. It says of each problem why its plans differ, and draws them on one time axis. Of
+    a grid it draws a heat map and performance profiles. Below are a table to sort, each plan's stages, timeline
+    and memory, and the command that repeats each row; all is filtered by what differs between problems. Absolute
+    paths, command lines beyond a program's name and printed output are left out.
     """
     import shlex
 

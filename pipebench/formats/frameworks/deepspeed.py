@@ -4,6 +4,7 @@ from itertools import accumulate
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.launch import deepspeed_launch
 
 REVISION = "DeepSpeed edaa72212 (the subclass follows its code, it was not run)"
 
@@ -41,7 +42,6 @@ def text(made: Arrangement) -> str:
         f"# train_batch_size {made.problem.mini_batch}, train_micro_batch_size_per_gpu {made.micro_batch}, "
         f"gradient_accumulation_steps {made.rounds}\n"
         f"# tensor parallel {made.tensor_parallel}, data parallel {made.data_parallel}, recompute "
-        f"{made.recompute}\n"
-        f"{zero}"
+        f"{made.recompute}\n" + "".join(f"# {line}\n" for line in deepspeed_launch(made).lines()) + f"{zero}"
         "# the schedule is DeepSpeed's own 1F1B; not together with ZeRO-2 or ZeRO-3\n"
     )

@@ -9,6 +9,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Regime
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.launch import megatron_launch
 
 MOST_SYMBOLS = 100_000
 _GROUP = re.compile(r"\(([^()]+)\)\*(\d{1,6})", re.ASCII)
@@ -176,11 +177,9 @@ def flags(made: Arrangement) -> str:
 
 
 def comments(made: Arrangement) -> list[str]:
-    """What to know besides: devices, order of ranks, flags that exclude these."""
+    """What to know besides: GPUs and what follows from them, the environment, flags that exclude these."""
     return [
-        f"{made.devices} devices: TP {made.tensor_parallel} x DP {made.data_parallel} x PP {made.pipeline}, "
-        f"virtual "
-        f"stages {made.virtual}",
+        *megatron_launch(made).lines(),
         EXCLUSIVE,
         "flags that do not bear on the plan (norms, positions, biases, tokenizer, data) are yours to add",
         "the final norm runs with the last layer's or the head's stage, as Megatron places it",

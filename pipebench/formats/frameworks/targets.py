@@ -9,6 +9,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.launch import Launch, deepspeed_launch, megatron_launch, torchtitan_launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class Target:
     schedule file beside it. schedules: those that the framework runs such plans under by itself (empty: any, by a
     file). virtual: whether it runs several stages a rank. inside_layers: whether it can cut a layer.
     asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
+    launch: how the framework would start a plan, None where no framework computes anything from the GPUs.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Target:
     asynchronous: bool = False
     virtual: bool = True
     comment: str = "#"
+    launch: Callable[[Arrangement], Launch] | None = None
 
     def can_express(self, problem: Problem, plan: Plan) -> Arrangement:
         """The plan as this framework sees it. Raises CannotExpress with the reason where it has no words for
@@ -61,12 +64,14 @@ TARGETS = {
             summary="flags of Megatron-LM with --pipeline-model-parallel-layout",
             revision=megatron.REVISION,
             write=_plain(megatron.flags),
+            launch=megatron_launch,
         ),
         Target(
             name="torchtitan",
             summary="torchtitan's module_fqns_per_model_part, schedule as CSV",
             revision=torchtitan.REVISION,
             write=torchtitan.text,
+            launch=torchtitan_launch,
             schedules=(),
             schedule_file=True,
         ),
@@ -81,6 +86,7 @@ TARGETS = {
             summary="a subclass of DeepSpeed's PipelineModule with fixed bounds",
             revision=deepspeed.REVISION,
             write=_plain(deepspeed.text),
+            launch=deepspeed_launch,
             schedules=(ONE_F_ONE_B,),
             virtual=False,
             inside_layers=True,

@@ -3,6 +3,7 @@
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.launch import torchtitan_launch
 
 REVISION = "torchtitan b5bcd76c6"
 
@@ -74,6 +75,7 @@ def text(made: Arrangement, csv: str) -> str:
         ")\n"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
         f"# activation checkpointing: {'full' if made.recompute != 'none' else 'none'}\n"
+        + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
     )
 
 

@@ -12,6 +12,8 @@ SIZE = 12
 LETTER = 7.2
 """Pixels that a letter takes at SIZE, generously."""
 DASHES = "6 4"
+SMALL_WIDTH = 300.0
+"""Of a chart that stands beside others, or alone on the screen of a telephone."""
 
 
 def colour_of(number: int) -> str:
@@ -31,6 +33,12 @@ def text(
     )
 
 
+def shortened(words: str, width: float) -> str:
+    """The words, or so much of them with `…` as surely fits into so many pixels."""
+    letters = max(1, int(width // LETTER))
+    return words if len(words) <= letters else f"{words[: letters - 1]}…"
+
+
 def hint(words: str) -> str:
     """Words that show when the element around is pointed at, and that screen readers read."""
     return f"<title>{escape(words, quote=False)}</title>"
@@ -40,6 +48,12 @@ def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: f
     """A straight line."""
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
     return f'<line {ends} stroke="{stroke}" stroke-width="{width:g}"/>'
+
+
+def upright_dashes(x: float, y1: float, y2: float, stroke: str) -> str:
+    """An upright line in dashes."""
+    ends = f'x1="{x:.1f}" y1="{y1:.1f}" x2="{x:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="{stroke}" stroke-width="1.4" stroke-dasharray="{DASHES}"/>'
 
 
 def dashed_line(x1: float, y: float, x2: float, stroke: str) -> str:
@@ -80,14 +94,20 @@ def cross(x: float, y: float, colour: int) -> str:
     return f'<path d="{strokes}" stroke="{colour_of(colour)}" stroke-width="1.6" class="infeasible"/>'
 
 
-def document(width: float, height: float, title: str, inside: Sequence[str]) -> str:
-    """A whole SVG file. It has its own paper, and follows the light or dark scheme of who looks."""
+def document(width: float, height: float, title: str, inside: Sequence[str], description: str = "") -> str:
+    """A whole SVG file. It has its own paper, and follows the light or dark scheme of who looks.
+
+    description: what it shows, for those who cannot see it.
+    """
     body = "\n".join(inside)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{MARK}" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{FONT}" font-size="{SIZE}">'
     )
-    return f"{head}\n<title>{escape(title, quote=False)}</title>\n{style_of(body)}\n{body}\n</svg>\n"
+    words = f"<title>{escape(title, quote=False)}</title>"
+    if description:
+        words += f"<desc>{escape(description, quote=False)}</desc>"
+    return f"{head}\n{words}\n{style_of(body)}\n{body}\n</svg>\n"
 
 
 MOST_EVERY = 9

@@ -39,13 +39,13 @@ def gantt_svg(gantts: Sequence[Gantt], title: str, most_hints: int = MOST_HINTS)
     labels = [row.label for each, _ in thin for row in each.rows]
     left = MARGIN + LETTER * max([len("memory"), *map(len, labels)]) + 8
     hints = sum(len(row.bars) for each, _ in thin for row in each.rows) <= most_hints
-    inside = [text(MARGIN, MARGIN + SIZE, title, bold=True), *_legend(gantts, MARGIN)]
+    inside = [text(MARGIN, MARGIN + SIZE, title, bold=True), *legend(gantts, MARGIN)]
     top, drawn = HEAD, list[str]()
     for whole, (each, notes) in zip(gantts, thin, strict=True):
         one, top = _one(whole, each, notes, left, top, WIDTH / longest, hints)
         drawn += one
     unit_ns = gantts[0].unit_ns if gantts else None
-    inside += [*_time(longest, unit_ns, left, top), *drawn]
+    inside += [*time_axis(longest, unit_ns, left, top), *drawn]
     width = max(left + WIDTH + MARGIN + 14, MARGIN + LETTER * 1.15 * len(title))
     return document(width, top + 40, title, inside)
 
@@ -112,7 +112,8 @@ def _labels(row: GanttRow, left: float, top: float, height: float, scale: float)
             yield text(middle, top + height / 2 + 4, words, anchor="middle")
 
 
-def _legend(gantts: Sequence[Gantt], x: float) -> Iterator[str]:
+def legend(gantts: Sequence[Gantt], x: float) -> Iterator[str]:
+    """What the colours of all kinds of bars mean, in the second line of a picture."""
     seen = {kind for each in gantts for kind in each.kinds}
     for kind in (kind for kind in MEANING if kind in seen):
         yield f'<rect x="{x:.0f}" y="36" width="14" height="12" fill="{COLOURS[kind]}" stroke="{OUTLINE}"/>'
@@ -120,7 +121,8 @@ def _legend(gantts: Sequence[Gantt], x: float) -> Iterator[str]:
         x += 20 + LETTER * len(MEANING[kind]) + 18
 
 
-def _time(longest_ns: int, unit_ns: int | None, left: float, bottom: float) -> Iterator[str]:
+def time_axis(longest_ns: int, unit_ns: int | None, left: float, bottom: float) -> Iterator[str]:
+    """From 0 to the longest, with a line through the whole picture at each tick. unit_ns: as in Gantt."""
     unit = UNITS if unit_ns else readable_seconds(longest_ns / 1e9).rpartition(" ")[2]
     factor = unit_ns or {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}[unit]
     for tick in round_ticks(0.0, longest_ns / factor, about=8):

@@ -1,75 +1,70 @@
-"""The page of claims: what papers say beside what was measured, one line a claim, a chart for each artefact."""
+"""The page of claims as HTML: verdicts counted at its head, then each artefact, its chart above its claims."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipebench.domain.artefact import Figure, Finding, Result, Table
-from pipebench.hooks.descriptors import Artefact
 from pipebench.report.chart import svg
-from pipebench.report.gantt.gantt import Gantt
+from pipebench.report.claims.entries import (
+    MEANINGS,
+    VERDICTS,
+    ArtefactClaims,
+    ClaimsPage,
+    Paper,
+    about_cells,
+    counts_text,
+)
 from pipebench.report.gantt.svg import gantt_svg
 from pipebench.report.html.template import page, picture
-from pipebench.report.text.findings import about_cells
+from pipebench.report.text.findings import claim_text
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """An artefact that was run. command: how to run it again."""
-
-    artefact: Artefact
-    results: Sequence[Result]
-    findings: Sequence[Finding]
-    figure: Figure
-    drawn: Sequence[Gantt]
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimEntry:
+class _ArtefactEntry:
     id: str
-    name: str
-    summary: str
-    reference: str
+    run: ArtefactClaims
     cells: str
-    findings: Sequence[Finding]
-    charts: Sequence[Markup]
-    tables: Sequence[Table]
-    notes: Sequence[str]
-    command: str
+    charts: tuple[Markup, ...]
 
 
-def claims_page(done: Sequence[Claims], title: str) -> str:
-    """The whole page; verdicts are counted at its head."""
-    verdicts = Counter(finding.judgement for each in done for finding in each.findings)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+@dataclass(frozen=True, slots=True)
+class _PaperEntry:
+    id: str
+    paper: Paper
+    counts: str
+    artefacts: tuple[_ArtefactEntry, ...]
+
+
+def claims_page(shown: ClaimsPage, title: str) -> str:
+    """The whole page."""
     return page(
         "claims.html",
         title=title,
-        counts=f"{sum(verdicts.values())} claims: {told}" if verdicts else "no claim was judged",
-        artefacts=[_entry(number, each) for number, each in enumerate(done, 1)],
+        counts=counts_text(shown.counts),
+        verdicts=VERDICTS,
+        meanings=MEANINGS,
+        totals=shown.counts,
+        shown=shown,
+        papers=[_paper(paper) for paper in shown.papers],
+        claim_text=claim_text,
     )
 
 
-def _entry(number: int, each: Claims) -> _ClaimEntry:
-    return _ClaimEntry(
-        id=f"artefact-{number}",
-        name=each.artefact.name,
-        summary=each.artefact.summary,
-        reference=each.artefact.reference,
-        cells=about_cells(each.results),
-        findings=each.findings,
-        charts=[picture(drawn) for drawn in _charts(each)],
-        tables=each.figure.tables,
-        notes=(*each.artefact.deviations, *each.figure.notes),
-        command=each.command,
+def _paper(paper: Paper) -> _PaperEntry:
+    entries = tuple(
+        _ArtefactEntry(_id(each.artefact.name), each, about_cells(each.results), tuple(_charts(each)))
+        for each in paper.artefacts
     )
+    return _PaperEntry(_id(paper.name), paper, counts_text(paper.counts), entries)
 
 
-def _charts(each: Claims) -> Iterator[str]:
+def _id(name: str) -> str:
+    return "claims-" + name.replace("/", "-")
+
+
+def _charts(each: ArtefactClaims) -> Iterator[Markup]:
     if each.figure.panels:
-        yield svg(each.figure)
+        yield picture(svg(each.figure))
     if each.drawn:
-        yield gantt_svg(each.drawn, f"{each.artefact.name}: timelines")
+        yield picture(gantt_svg(each.drawn, f"{each.artefact.name}: timelines"))

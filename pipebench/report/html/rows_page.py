@@ -2,52 +2,52 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from markupsafe import Markup
-from rich.text import Text
 
+from pipebench.bench.explanation import Explainer
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
-from pipebench.bench.standings import best_rows, fastest_rows, standings
+from pipebench.bench.standings import RegimeStandings, standings
+from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curves
 from pipebench.check import require_ordered
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.manager import Host
-from pipebench.report.chart.plots import quality_svg
+from pipebench.report.chart.performance_profile import performance_profile_svg
 from pipebench.report.chart.stage_graph import stage_graph_svg
 from pipebench.report.gantt.svg import gantt_svg
+from pipebench.report.html.facets import facets, filter_form, page_data
+from pipebench.report.html.heat_map import heat_section
+from pipebench.report.html.problem_grid import problem_grid
+from pipebench.report.html.problem_section import ProblemSections
+from pipebench.report.html.row_table import row_table
 from pipebench.report.html.template import page, picture
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
-from pipebench.report.problem_blocks import Contender, ProblemBlock, problem_blocks
-from pipebench.report.rows import COLUMNS, STYLES, RowCell, cells, ladder, problem_of
-from pipebench.report.text.blocks import Column, Legend, best_contender, columns_of
-from pipebench.report.text.comparison import heading, merged_rounds
+from pipebench.report.problem_blocks import problem_blocks
+from pipebench.report.rows import STYLES, RowCell, cells, ladder, problem_of
+from pipebench.report.text.blocks import Legend
+from pipebench.report.text.comparison import merged_rounds
 from pipebench.report.text.notes import Notes
 from pipebench.report.text.plans import FIGURES, OPERATORS, operators, stage_figures
 from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
 from pipebench.report.text.standings import explanations, figures
 from pipebench.report.text.standings import heading as standings_heading
+from pipebench.report.text.why import MOST_EXPLAINED, PlanOf
 from pipebench.report.units import gigabytes, seconds, with_readable_bytes
 
 PICTURES_BYTES = 600_000
-"""Of all pictures on a page together; rows beyond say how to draw theirs."""
+"""Of the pictures of all single rows together; rows beyond say how to draw theirs."""
 SMALLEST_PICTURE = 4000
-MOST_BLOCKS = 60
-"""Problems that a page opens with; more are in the table of all rows."""
+SHOWN_PROBLEMS, SHOWN_LINES, SHOWN_ENTRIES = 20, 100, 40
+"""Problems, lines of the table of all rows, and rows with their details that a page shows at once."""
 LEFT_OUT = "its timeline is left out to keep the page small: pipebench show draws it, with --picture"
 STAGES_BYTES = 1_500_000
 """Of all tables of stages."""
-
-
-class Plans(Protocol):
-    """Finds the plan behind a row, with its problem and schedule; None where there is none."""
-
-    def __call__(self, row: Row) -> PlannedProblem | None:
-        """The plan of that row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,10 @@ class RowEntry:
     stage_columns: tuple[str, ...] = (*FIGURES, OPERATORS)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the table. id: the entry that it leads to. best: whether it repeats the fastest of its problem."""
-
-    id: str
-    row: Row
-    problem: str
-    cells: list[RowCell]
-    best: bool = False
-
-
 class Entries:
     """Entries of a page, pictures while there is room. host services simulate what is drawn."""
 
-    def __init__(self, plans: Plans, services: HostServices) -> None:
+    def __init__(self, plans: PlanOf, services: HostServices) -> None:
         self._plans = plans
         self._services = services
         self._room = PICTURES_BYTES
@@ -182,96 +171,64 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
 def rows_page(
     host: Host,
     rows: Iterable[Row],
-    plans: Plans,
+    plans: PlanOf,
     repeat: Callable[[Row], str],
     title: str,
     *,
     source: str = "",
     command: str = "",
+    explainer: Explainer | None = None,
 ) -> str:
-    """The whole page. repeat: the command that runs a row again."""
+    """The whole page. repeat: the command that runs a row again.
+
+    explainer: what it knows already is not simulated anew; without one there is a new one.
+    """
     shown = merged_rounds(rows)
-    made = Entries(plans, HostServices(host))
+    services = HostServices(host)
+    made = Entries(plans, services)
     entries = [made.entry(number, row, repeat(row)) for number, row in enumerate(shown, 1)]
-    lines = _lines(entries)
     blocks = problem_blocks(shown)
     notes = Notes(shown)
+    grid = problem_grid(shown)
+    table = row_table([(entry.id, entry.row) for entry in entries], grid)
+    found = facets(grid, [line.filtered_by for line in table.lines])
+    standing = standings(shown).regimes
+    sections = ProblemSections(plans, services, explainer or Explainer(host), notes)
     return page(
         "rows.html",
-        blocks=[_block_table(block, notes) for block in blocks[:MOST_BLOCKS]],
-        blocks_left=max(0, len(blocks) - MOST_BLOCKS),
+        filters=filter_form(found),
+        heat_map=heat_section(grid),
+        profiles=[picture(svg) for svg in _profiles(standing)],
+        data=page_data(found, grid, {"problems": SHOWN_PROBLEMS, "lines": SHOWN_LINES, "entries": SHOWN_ENTRIES}),
+        shown_problems=SHOWN_PROBLEMS,
+        shown_lines=SHOWN_LINES,
+        shown_entries=SHOWN_ENTRIES,
+        line_of={line.anchor: number for number, line in enumerate(table.lines) if not line.best},
+        sections=[sections.section(block).markup() for block in blocks],
+        explained=MOST_EXPLAINED,
         legend=[*notes.lines(), *Legend().lines(blocks)],
         title=title,
         source=source,
         command=command,
-        columns=COLUMNS,
+        table=table,
         entries=entries,
-        lines=lines,
         problems=len(blocks),
-        choices={
-            "regime": _values(row.regime for row in shown),
-            "planner": _values(line.row.planner for line in lines),
-            "problem": _values(entry.problem for entry in entries),
-            "status": _values(row.status for row in shown),
-        },
-        charts=[picture(svg) for svg in _charts(shown)],
-        standings=list(_standings(shown)),
+        standings=list(_standings(standing, len(blocks))),
         environment=_environment(shown),
     )
 
 
-def _block_table(block: ProblemBlock, notes: Notes) -> dict[str, Any]:
-    """One problem: all columns that a terminal has, but for bars of letters."""
-    columns = [column for column in columns_of(block, notes) if column.title]
-
-    def cell(column: Column, contender: Contender) -> tuple[str, str, bool]:
-        text = column.cell(contender)
-        style = str(text.style) if isinstance(text, Text) else ""
-        classes = {"yellow": "soft", "red": "failed", "dim": "pale"}
-        return str(text), classes.get(style, style), column.right
-
-    contenders = (*block.contenders, *best_contender(block))
-    return {
-        "heading": heading(block),
-        "columns": [(" ".join(column.title.split()), column.right) for column in columns],
-        "lines": [[cell(column, contender) for column in columns] for contender in contenders],
-    }
+def _profiles(regimes: Iterable[RegimeStandings]) -> Iterator[str]:
+    """A performance profile of each regime with enough problems and somebody to compare with."""
+    for regime in regimes:
+        if regime.problems >= FEWEST_PROBLEMS and len(regime.standings) > 1:
+            title = f"{regime.regime}: performance profiles over {regime.problems} problems"
+            yield performance_profile_svg(performance_curves(regime), regime.problems, title)
 
 
-def _lines(entries: Sequence[RowEntry]) -> list[Line]:
-    """All entries, and behind the last one of a problem its best, named by the planner that it is of."""
-    shown = [entry.row for entry in entries]
-    winners = fastest_rows(shown)
-    bests = dict(zip(winners, best_rows(shown), strict=True))
-    last = {entry.row.problem_id: number for number, entry in enumerate(entries)}
-    found: list[Line] = []
-    for number, entry in enumerate(entries):
-        found.append(Line(entry.id, entry.row, entry.problem, entry.cells))
-        problem = entry.row.problem_id
-        if last[problem] == number and problem in bests:
-            anchor = next(each.id for each in entries if each.row is winners[problem])
-            best = bests[problem]
-            named = [RowCell(f"{best.planner}: {winners[problem].planned_by}"), *cells(best)[1:]]
-            found.append(Line(anchor, best, entry.problem, named, best=True))
-    return found
-
-
-def _values(found: Iterable[str]) -> list[str]:
-    return sorted(set(found))
-
-
-def _charts(rows: Sequence[Row]) -> Iterable[str]:
-    for regime in ("sync", "async"):
-        some = [row for row in rows if row.regime == regime and row.search_cpu_s and row.simulated_s]
-        if some:
-            yield quality_svg(some, f"{regime}: quality against search time")
-
-
-def _standings(rows: Sequence[Row]) -> Iterable[dict[str, Any]]:
+def _standings(regimes: Iterable[RegimeStandings], problems: int) -> Iterator[dict[str, Any]]:
     """Across problems, where there are several and several entrants."""
-    if len({row.workload_id for row in rows}) < 2:
-        return
-    for regime in standings(rows).regimes:
+    for regime in regimes if problems > 1 else ():
         if len(regime.standings) < 2:
             continue
         yield {
@@ -285,8 +242,14 @@ def _standings(rows: Sequence[Row]) -> Iterable[dict[str, Any]]:
                 )
                 for each in regime.standings
             ],
-            "words": [*explanations(regime), *regime.notices],
+            "words": [*explanations(regime), *_no_profile(regime), *regime.notices],
         }
+
+
+def _no_profile(regime: RegimeStandings) -> list[str]:
+    if regime.problems >= FEWEST_PROBLEMS:
+        return []
+    return [f"no performance profile: it takes {FEWEST_PROBLEMS} problems, here are {regime.problems}"]
 
 
 def _environment(rows: Sequence[Row]) -> list[tuple[str, str]]:

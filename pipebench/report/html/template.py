@@ -8,6 +8,9 @@ from jinja2 import BaseLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 PACKAGE = "pipebench.report.html"
+STYLES = ("style.css", "grid.css")
+SCRIPTS = ("sorting.js", "heat_map.js", "filtering.js")
+"""Each is at rest on a page without its elements."""
 
 
 @cache
@@ -34,8 +37,8 @@ def page(template: str, **values: Any) -> str:
     frame = _engine().from_string(asset("frame.html"))
     return frame.render(
         title=values["title"],
-        style=Markup(asset("style.css")),
-        script=Markup(asset("table.js")),
+        style=Markup("".join(map(asset, STYLES))),
+        script=Markup("".join(map(asset, SCRIPTS))),
         body=Markup(body),
     )
 

@@ -34,12 +34,16 @@ LONGEST_NAME = 24
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """cell: of a contender. rank: columns of a smaller rank are shown first where there is little room."""
+    """cell: of a contender. rank: columns of a smaller rank are shown first where there is little room.
+
+    part: what the cell says as a part of 1, where it says that.
+    """
 
     title: str
     rank: int
     cell: Callable[[Contender], str | Text]
     right: bool = False
+    part: Callable[[Contender], float | None] | None = None
 
 
 @dataclass(slots=True)
@@ -113,7 +117,7 @@ def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
     found = [Column("planner", 0, _name), Column("cut", 3, each(cut_words))]
     for mode in block.regimes:
         found.append(Column(f"{mode}\nsamples/s", 0, _speed(block, mode), right=True))
-        found.append(Column("\n%", 0, _share(block, mode), right=True))
+        found.append(Column("\n%", 0, _share(block, mode), right=True, part=_part(mode)))
         found.append(Column("", 9, _bar(mode)))
     limits = {row.device_memory_bytes for row in rows}
     limit = limits.pop() if len(limits) == 1 else None
@@ -135,7 +139,7 @@ def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
 
 def _name(contender: Contender) -> str | Text:
     """Long ones in two lines: the options below."""
-    name = contender.name + (" †" if contender.yardstick else "")
+    name = contender.marked_name
     head, bracket, options = name.partition("[")
     return Text(f"{head}\n [{options}" if bracket and len(name) > LONGEST_NAME else name)
 
@@ -155,10 +159,21 @@ def _speed(block: ProblemBlock, mode: RegimeMode) -> Callable[[Contender], Text]
     return cell
 
 
-def _share(block: ProblemBlock, mode: RegimeMode) -> Callable[[Contender], Text]:
-    def cell(contender: Contender) -> Text:
+def _part(mode: RegimeMode) -> Callable[[Contender], float | None]:
+    """Of the bound, in [0, 1]; None without a plan or a bound."""
+
+    def part(contender: Contender) -> float | None:
         row = contender.rows.get(mode)
-        share = share_of_bound(row) if row is not None and row.status == "ok" else None
+        return share_of_bound(row) if row is not None and row.status == "ok" else None
+
+    return part
+
+
+def _share(block: ProblemBlock, mode: RegimeMode) -> Callable[[Contender], Text]:
+    part = _part(mode)
+
+    def cell(contender: Contender) -> Text:
+        row, share = contender.rows.get(mode), part(contender)
         text = "" if share is None else f"{100 * share:.1f}"
         return Text(text, style=_weight(block, row) if row is not None else "")
 
@@ -174,9 +189,10 @@ def _weight(block: ProblemBlock, row: Row) -> str:
 def _bar(mode: RegimeMode) -> Callable[[Contender], str]:
     """The part of the bound, in eighths of a cell."""
 
+    part = _part(mode)
+
     def cell(contender: Contender) -> str:
-        row = contender.rows.get(mode)
-        share = share_of_bound(row) if row is not None and row.status == "ok" else None
+        share = part(contender)
         if share is None:
             return ""
         whole, rest = divmod(round(share * BAR_CELLS * 8), 8)

@@ -70,12 +70,17 @@ def print_rows(
     for block in blocks:
         print_line(console, heading(block), "bold")
         print_table(console, fitting_table(console, block, notes, legend))
-        compared = [row for row in block.rows if not row.yardstick]
-        for line in (*failures(block.rows), *agreement(compared), *replays(compared), *why(block)):
+        for line in remarks(block, why(block)):
             print_line(console, line)
         console.print()
     for line in (*notes.lines(), *legend.lines(blocks)):
         print_line(console, line)
+
+
+def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
+    """What is said below the table of a problem: failures, what was measured, and why its rows differ."""
+    compared = [row for row in block.rows if not row.yardstick]
+    return [*failures(block.rows), *agreement(compared), *replays(compared), *why]
 
 
 def heading(block: ProblemBlock) -> str:

@@ -1,6 +1,7 @@
 """An export as people read it: what the block is worth, before the block."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
@@ -23,7 +24,7 @@ def export_lines(made: Export) -> Iterator[str]:
         f"{problem.mini_batch}, recompute {arrangement.recompute}"
     )
     if made.target.name == "megatron":
-        yield from megatron.comments(arrangement)[1:]
+        yield from megatron.comments(arrangement)
     yield f"predicted {seconds(prediction.seconds)} for {problem.mini_batch} samples under {prediction.scheduler}"
     yield _against_uniform(made)
     if prediction.fits:
@@ -53,6 +54,7 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
 
 def as_plain(made: Export) -> dict[str, object]:
     """For --json."""
+    launch = None if made.target.launch is None else made.target.launch(made.made)
     return {
         "target": made.target.name,
         "revision": made.target.revision,
@@ -64,6 +66,7 @@ def as_plain(made: Export) -> dict[str, object]:
         "uniform_fits": None if made.uniform is None else made.uniform.fits,
         "fits": made.prediction.fits,
         "free_bytes": made.prediction.free_bytes,
+        "launch": None if launch is None else asdict(launch),
         "turns": [
             {"item": turn.item, "factor": turn.factor, "limit": turn.limit, "finished": turn.finished}
             for turn in made.turns

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pipebench.domain.artefact import Claim, Figure, Finding, Result, Table
 from pipebench.hooks.descriptors import Artefact
+from pipebench.report.claims.entries import about_cells
 from pipebench.report.units import full_width
 
 STYLES = {"holds": "green", "does not hold": "red", "depends": "yellow", "claim only": "dim"}
@@ -29,19 +30,10 @@ def print_findings(
             Text.assemble((f"{finding.judgement}: ", STYLES[finding.judgement]), (claim.statement, "bold")),
             soft_wrap=True,
         )
-        for name, words in (("paper", _claim_text(claim)), ("why", finding.reason)):
+        for name, words in (("paper", claim_text(claim)), ("why", finding.reason)):
             console.print(Text(f"  {name:<9}{words}"), soft_wrap=True)
         for position, words in enumerate(finding.measured or ("nothing",)):
             console.print(Text(f"  {'measured' if position == 0 else '':<9}{words}"), soft_wrap=True)
-
-
-def about_cells(results: Sequence[Result]) -> str:
-    """How many cells there are and how they ended."""
-    counts: dict[str, int] = {}
-    for result in results:
-        counts[result.row.status] = counts.get(result.row.status, 0) + 1
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{len(results)} cells: {told}" if results else "no cell was run"
 
 
 def markdown(
@@ -56,7 +48,7 @@ def markdown(
 
     others: titles and file names of further drawings.
     """
-    rows = [(f.claim.statement, _claim_text(f.claim), "; ".join(f.measured), f.judgement, f.reason) for f in found]
+    rows = [(f.claim.statement, claim_text(f.claim), "; ".join(f.measured), f.judgement, f.reason) for f in found]
     table = [_row(("claim", "the paper", "measured", "verdict", "why")), _row(("---",) * 5), *map(_row, rows)]
     notes = [f"- {note}" for note in (*artefact.deviations, *figure.notes)]
     parts = [
@@ -102,7 +94,8 @@ def print_tables(console: Console, figure: Figure) -> None:
             console.print(Text(line.rstrip()), soft_wrap=True)
 
 
-def _claim_text(claim: Claim) -> str:
+def claim_text(claim: Claim) -> str:
+    """The paper's words and where they stand; the place alone where the claim has no quote."""
     return f"“{claim.quote}” ({claim.where})" if claim.quote else claim.where
 
 

@@ -120,12 +120,20 @@ def operators(names: tuple[str, ...]) -> str:
     return f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def print_score(console: Console, row: Row) -> None:
-    """What the suite says of the plan, beside what the planner claimed."""
+def _prediction(row: Row) -> str:
+    """The simulated time, with its interval where a framework's step is priced."""
+    if row.simulated_low_s is None or row.simulated_high_s is None:
+        return seconds(row.simulated_s)
+    ends = f"{seconds(row.simulated_low_s)} to {seconds(row.simulated_high_s)}"
+    return f"{seconds(row.simulated_s)} (nine of ten runs: {ends})"
+
+
+def print_score(console: Console, row: Row, notices: Sequence[str] = ()) -> None:
+    """What the suite says of the plan, beside what the planner claimed. notices: more than those of the row."""
     lines = [
         ("verdict", f"{row.verdict or row.status}{f', {row.fit}' if row.fit else ''}"),
         ("throughput", f"{rate(row.throughput)} samples/s"),
-        ("simulated", f"{seconds(row.simulated_s)} for {row.mini_batch} samples ({row.scheduler})"),
+        ("simulated", f"{_prediction(row)} for {row.mini_batch} samples ({row.scheduler})"),
         ("estimated", seconds(row.estimated_s)),
         ("claimed", seconds(row.claimed_s)),
         ("bound", f"{seconds(row.bound_s)} ({row.bound_kind}), gap {percent(row.gap)}"),
@@ -134,5 +142,5 @@ def print_score(console: Console, row: Row) -> None:
     ]
     for name, value in lines:
         console.print(Text(f"{name:<11}{value}"), soft_wrap=True)
-    for notice in row.notices:
+    for notice in dict.fromkeys((*row.notices, *notices)):
         console.print(Text(f"notice     {notice}"), soft_wrap=True)

@@ -42,6 +42,7 @@ def heading(regime: RegimeStandings) -> str:
 
 
 COLUMNS = ("solved", "x best", "common", "w/t/l", "search", "PAR2")
+DUEL_COLUMNS = ("first", "second", "time ratio", "w/t/l", "p")
 
 
 def figures(regime: RegimeStandings, standing: Standing) -> tuple[str, ...]:
@@ -100,8 +101,8 @@ def shown_duels(regime: RegimeStandings) -> list[Duel]:
 
 def duels_table(duels: list[Duel]) -> Table:
     """Each pair: median of time / time (below 1: the first is faster), wins/ties/losses of the first, p."""
-    made = _table("first", "second")
-    for title in ("time ratio", "w/t/l", "p"):
+    made = _table(*DUEL_COLUMNS[:2])
+    for title in DUEL_COLUMNS[2:]:
         made.add_column(title, justify="right", no_wrap=True)
     for duel in duels:
         made.add_row(

@@ -10,9 +10,12 @@ from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import Contender, ProblemBlock, cut_words, is_data_parallel
 from pipebench.report.units import rate
 
+MOST_EXPLAINED = 12
+"""Problems up to which a comparison says why rows differ: a grid of hundreds has standings."""
 MOST_PAIRS = 4
 """Of a regime that are explained; the slowest rows first."""
 PlanOf = Callable[[Row], PlannedProblem | None]
+"""Finds the plan behind a row, with its problem and schedule; None where there is none."""
 
 
 def why_lines(block: ProblemBlock, explainer: Explainer, plan_of: PlanOf) -> list[str]:
@@ -120,7 +123,7 @@ class _Pair:
         if aspect == "flush":
             return "no flush" if second.regime == "async" else "flush"
         if aspect == "scheduler":
-            one, other = self.planned.scheduler, self.other.scheduler
+            one, other = first.scheduler, second.scheduler
             return f"scheduler {one} to {other}" if one != other else "order of tasks"
         return aspect
 

@@ -8,7 +8,7 @@ from pipebench.artefacts.curves import curve, with_points
 from pipebench.artefacts.findings import Case, claim_only, named_case
 from pipebench.artefacts.result_grid import NO_PLAN, Contender, ResultGrid, result_grid
 from pipebench.domain.artefact import Claim, Curve, Finding, Panel, Result, Table
-from pipebench_graphpipe.artefacts.cells import GRAPHPIPES, PIPER, SEQUENTIAL, Place
+from pipebench_graphpipe.artefacts.cells import GRAPHPIPES, PIPER, SEQUENTIAL, Place, piper_has_no_plan
 
 Grid = ResultGrid[Place]
 
@@ -146,7 +146,7 @@ def piper_cases(grid: Grid) -> Iterator[Case]:
     for network in grid.values("network"):
         places = grid.places(network=network)
         rows = [row for place in places if (row := grid.row(place, PIPER)) is not None]
-        if rows and network.startswith(("dlrm", "candle")):
+        if rows and piper_has_no_plan(PIPER, network):
             plans = sum(row.status == "ok" for row in rows)
             why = next((f": {row.reason}" for row in rows if row.status != "ok"), "")
             yield named_case(network, f"{plans} plans in {len(rows)} cells{why}", -plans, plans == 0)

@@ -149,7 +149,7 @@ def cell(hidden: int, layers: int, who: Contender) -> Cell:
         mini_batch=256,
         optimizer="adam",
         regime="async" if who is TWO_BW else "sync",
-        expected_s=1 + layers * (0.1 if who is BEST else 0.03),
+        expected_s=0.3 + layers * (0.08 if who is BEST else 0.025),
     )
 
 

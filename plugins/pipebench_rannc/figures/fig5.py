@@ -102,7 +102,7 @@ def cell(layers: int, devices: int, who: Contender) -> Cell:
         dp=1 if model else None,
         pp=GPIPE_STAGES if model else None,
         optimizer="adam",
-        expected_s=5 if who is BEST else 2,
+        expected_s=3.5 if who is BEST else 0.5,
     )
 
 

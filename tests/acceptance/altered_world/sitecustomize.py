@@ -44,8 +44,8 @@ def alter(formula: Any, world: str) -> None:
     def more_live(self: Any, kept_bytes: Any) -> Any:
         return live(self, kept_bytes) + int(os.environ["ALTERED_LIVE_BYTES"])
 
-    def longer_update(self: Any, reduce_ns: Any) -> Any:
-        return update(self, reduce_ns) + int(os.environ["ALTERED_UPDATE_NS"])
+    def longer_update(self: Any, reduce_ns: Any, *stage: Any) -> Any:
+        return update(self, reduce_ns, *stage) + int(os.environ["ALTERED_UPDATE_NS"])
 
     def longer_message(level: Any, bytes_sent: Any, senders: int, receivers: int) -> Any:
         return 2 * message(level, bytes_sent, senders, receivers)

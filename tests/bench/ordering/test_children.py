@@ -5,7 +5,10 @@ import pytest
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.ordering.choice import OrderedPlan, order_plan
 from pipebench.bench.searches.isolation.child import Errand
-from pipebench.bench.searches.isolation.client import ChildExit, Isolation
+from pipebench.bench.searches.isolation.client import (
+    Isolation,
+)
+from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.installed.catalogue import DescribedHost

@@ -37,6 +37,7 @@ def test_quick_is_a_chain_branches_and_a_language_model() -> None:
     assert weights[1] / 2 == pytest.approx(6.7e9, rel=0.01)
 
 
+@pytest.mark.nightly
 def test_on_quick_data_parallelism_does_not_fit_or_does_not_win() -> None:
     planners = ["data-parallel", "madpipe", "graphpipe[variant=paper]"]
     rows = compare(planners, suites="quick")

@@ -1,10 +1,21 @@
 """Timing trials of one machine exclude each other; parallel ones exclude timing trials only."""
 
+import contextlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
-from pipebench.bench.sweeps.sweep import machine_shared, machine_to_itself
+import pytest
+
+from pipebench.bench.components import ready_planner
+from pipebench.bench.sweeps import sweep
+from pipebench.bench.sweeps.run_plan import RunPlan
+from pipebench.bench.sweeps.sweep import Where, machine_shared, machine_to_itself
+from pipebench.bench.trials.trial import Trial
+from pipebench.hooks.syntax import parse_reference
+from tests.bench.ready import workload
+from tests.bench.searches.isolation.scripts import HOST, PROBLEM
 
 HOLD = """
 import sys, time
@@ -54,3 +65,26 @@ def test_a_trial_that_ends_makes_room_for_one_that_waits() -> None:
         other.stdin.flush()
         with machine_to_itself(patience_s=20) as alone:
             assert alone
+
+
+def patience_of(run: RunPlan, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long a sweep waits each time that it wants a machine that is never free."""
+    patience: list[float] = []
+
+    @contextlib.contextmanager
+    def never_free(patience_s: float, waiting: object = None) -> Iterator[bool]:
+        patience.append(patience_s)
+        yield False
+
+    monkeypatch.setattr(sweep, "machine_to_itself", never_free)
+    list(sweep.run_trials(HOST, run, Where(patience_s=7.0)))
+    return patience
+
+
+def test_a_sweep_waits_once_for_a_machine_that_does_not_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Trial(workload(PROBLEM), "sync", ready_planner(HOST, parse_reference("uniform")), repeat=0)
+    assert patience_of(RunPlan([trial, trial], [0, 1]), monkeypatch) == [7.0, 0.0, 0.0]
+
+
+def test_a_sweep_with_nothing_to_run_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert patience_of(RunPlan([], []), monkeypatch) == []

@@ -92,7 +92,8 @@ def test_the_problem_and_the_score_are_those_without_it() -> None:
 
 def test_more_blocks_than_operators_change_nothing() -> None:
     row, plain = outcome(halves, coarsen=12).row, outcome(halves).row
-    assert row.notices == plain.notices
+    untimed = [tuple(each for each in made.notices if "search used" not in each) for made in (row, plain)]
+    assert untimed[0] == untimed[1] == ("its own",)  # a busy machine makes a first search long
     assert row.class_bound_scope == "halves"
 
 

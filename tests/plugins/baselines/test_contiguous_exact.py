@@ -123,7 +123,7 @@ def test_on_full_links_the_bound_is_that_of_any_order() -> None:
 def test_idle_devices_and_a_single_profiled_size_are_said() -> None:
     problem = dag_problem([5] * 2, [5] * 2, [(0, (1,), 2)], cluster(3), mode="async")
     assert len(run(problem).notices) == 2
-    assert "some devices are not used" in run(problem).notices
+    assert "uses 2 of 3 devices" in run(problem).notices
     assert run(several_sizes(3)).notices == ()
 
 

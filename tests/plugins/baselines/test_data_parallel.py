@@ -118,7 +118,7 @@ def test_all_devices_are_used_beyond_the_largest_profiled_micro_batch() -> None:
 
 def test_idle_devices_are_said() -> None:
     result = data_parallel(two_operators("sync", devices=8, mini_batch=4), context())
-    assert result.notices == ("some devices are not used",)
+    assert result.notices == ("uses 4 of 8 devices",)
 
 
 def test_without_services_the_closed_form_chooses() -> None:

@@ -10,6 +10,7 @@ from pipebench_graphpipe import compiler
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import GraphPipeSearch
 from pipebench_graphpipe.series_parallel import decompose
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.all_partitions import Space, cuts, smallest_bottleneck, work_of
 from tests.plugins.graphpipe.instances import pinned, problem_on
 from tests.plugins.graphpipe.test_optimum import bottleneck_ns
@@ -36,7 +37,7 @@ def space_of(problem: Problem, **offer: object) -> Space:
 
 
 @pytest.mark.parametrize("along", LEVELS)
-@pytest.mark.parametrize("light", [0.05, 0.2])
+@pytest.mark.parametrize("light", mostly_at_night([0.05, 0.2], [0.05]))
 def test_the_bottleneck_is_the_smallest_of_what_owners_are_offered(
     along: str, light: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import GraphPipeSearch
 from pipebench_graphpipe.series_parallel import leaves
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, depths, period_ns, plan_of_cut, work_of
 from tests.plugins.graphpipe.instances import problem_on, random_series_parallel
 from tests.plugins.running import context, scheduled, time_ns
@@ -124,7 +125,7 @@ def _fewest(
     return 99
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", mostly_at_night(range(6), (0, 1, 5)))
 def test_the_need_is_the_smallest_of_all_plans(block: int) -> None:
     outcomes = []
     for seed in range(8 * block, 8 * block + 8):

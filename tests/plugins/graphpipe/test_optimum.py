@@ -14,6 +14,7 @@ from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.series_parallel import decompose
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.plugin import PipeDreamPlannerOptions
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.all_partitions import Cut, Space, cuts, smallest_bottleneck, work_of
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel
 
@@ -53,7 +54,7 @@ def set_partitions(operators: list[int]) -> Iterator[Cut]:
             yield [*cut[:at], cut[at] | {first}, *cut[at + 1 :]]
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", mostly_at_night(range(10), range(4)))
 def test_the_bottleneck_is_the_smallest_in_the_space(block: int) -> None:
     found = []
     for seed in range(25 * block, 25 * block + 25):

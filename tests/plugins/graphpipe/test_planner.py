@@ -264,7 +264,7 @@ def test_lines_and_idle_devices_are_said() -> None:
     assert any("4 operators put in a line" in notice for notice in run(problem).notices)
     assert run(series_parallel(1)).notices == ()
     three = pinned(problem_on(random.Random(0), 6, BRIDGE, 4, 10**6), data_parallel=3, micro_batch=4)
-    assert "some devices are not used" in run(three).notices
+    assert "uses 3 of 4 devices" in run(three).notices
 
 
 def test_a_passed_deadline_stops_it_or_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

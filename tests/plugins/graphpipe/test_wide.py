@@ -12,6 +12,7 @@ from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
 from pipebench_graphpipe.candidates import RIVALS, SCHEDULERS, WIDE_RIVALS
 from tests.builders import cluster, dag_problem
+from tests.nightly import mostly_at_night
 from tests.plugins.running import services
 
 
@@ -49,7 +50,7 @@ def least_ns(problem: Problem, plan: Plan) -> int | None:
     return min(found, default=None)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", mostly_at_night(range(12), range(6)))
 def test_no_rival_is_faster_and_none_fits_alone(seed: int) -> None:
     problem = drawn(seed)
     times = {}

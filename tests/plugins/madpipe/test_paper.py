@@ -86,10 +86,10 @@ def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
     ("devices", "memory", "rounding", "period"),
     [
         (4, 4, DOWN, 271.4),
-        (8, 8, UP, 154.5),
-        (8, 8, NEAREST, 136.3),
+        pytest.param(8, 8, UP, 154.5, marks=pytest.mark.nightly),
+        pytest.param(8, 8, NEAREST, 136.3, marks=pytest.mark.nightly),
         (8, 8, DOWN, 123.0),
-        (8, 12, DOWN, 87.7),
+        pytest.param(8, 12, DOWN, 87.7, marks=pytest.mark.nightly),
     ],
 )
 def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, period: float) -> None:

@@ -13,7 +13,7 @@ from tests.plugins.madpipe.brute_force import chain_of
 from tests.plugins.madpipe.networks import PROFILED, cells, network, shipped
 from tests.plugins.madpipe.pipedream_readings import READINGS, pipedream_period
 
-LARGE = ("densenet121", "vgg16")
+LARGE = ("densenet121", "vgg16", "resnet50")
 
 
 @pytest.mark.parametrize(

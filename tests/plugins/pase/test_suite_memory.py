@@ -22,10 +22,12 @@ from pipebench_pase.ordering import elimination_order
 from pipebench_pase.plugin import PaSEOptions
 from pipebench_pase.strategy_plan import strategy_plan
 from pipebench_pase.tables import price_problem
+from tests.nightly import mostly_at_night
 from tests.plugins.pase.problems import by_walk, pase, problem
 from tests.plugins.running import scheduled
 
 SEEDS = range(12)
+FEW = (1, 2, 3, 4, 8, 10)
 
 
 def instance(seed: int) -> Problem:
@@ -70,7 +72,7 @@ def fullest(given: Problem, plan: object) -> int:
     return CostModel(given).stage_memory(plan, 0, []).peak(1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_at_night(SEEDS, FEW))
 def test_the_best_of_all_strategies_that_fit(seed: int) -> None:
     for memory in memories(seed):
         given = on(instance(seed), memory)
@@ -86,7 +88,7 @@ def test_the_best_of_all_strategies_that_fit(seed: int) -> None:
         assert fullest(given, found.plan) <= memory
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_at_night(SEEDS, FEW))
 def test_the_walk_keeps_to_what_fits(seed: int) -> None:
     for memory in memories(seed):
         given = on(instance(seed), memory)
@@ -104,6 +106,7 @@ def test_the_walk_keeps_to_what_fits(seed: int) -> None:
         assert check_schedule(given, found.plan, scheduled(given, found.plan)).status == "valid"
 
 
+@pytest.mark.nightly
 def test_a_start_that_does_not_fit_is_led_down() -> None:
     told = []
     for seed in SEEDS:

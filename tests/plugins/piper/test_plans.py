@@ -11,6 +11,7 @@ from pipebench.domain.result import PlanResult
 from pipebench_piper.planner import plan
 from pipebench_piper.plugin import PiperPlannerOptions, pipebench_planners
 from tests.builders import chain_problem, cluster
+from tests.nightly import mostly_at_night
 from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -112,7 +113,7 @@ def test_the_plan_of_pipers_memory_reaches_its_claim_where_memory_is_left_aside(
     assert steady_s(problem, found.plan.without_in_flight()) == pytest.approx(found.claimed_native, rel=0.03)
 
 
-@pytest.mark.parametrize("memory", ["suite", "piper"])
+@pytest.mark.parametrize("memory", mostly_at_night(["suite", "piper"], ["suite"]))
 def test_over_charged_links_bert_is_as_fast_as_claimed_less_what_overlaps(memory: str) -> None:
     """Piper adds transfers to the compute of a stage, in the simulation they go on beside it."""
     problem, found = bert(BANDWIDTH, memory)

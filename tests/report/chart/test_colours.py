@@ -12,9 +12,14 @@ from pipebench.domain.artefact import Curve, Figure, Panel
 from pipebench.domain.verdict import Verdict
 from pipebench.report.chart import svg
 from pipebench.report.chart.colours import CURVES, DARK, INK, MERGED, PALE, PAPER, TASKS, TRANSFERS, WIDE_TRANSFERS
+from pipebench.report.chart.memory_bars import DeviceMemory, memory_svg
+from pipebench.report.chart.pareto import QualityPoint, pareto_svg
 from pipebench.report.chart.plots import profile_svg, quality_svg
 from pipebench.report.chart.stage_graph import stage_graph_svg
+from pipebench.report.gantt.contest import Contest, PlanTimeline, contests_svg
+from pipebench.report.gantt.gantt import gantt
 from tests.builders import chain_problem, cluster, stages_plan
+from tests.report.gantt.traces import TWO
 from tests.report.rows import row
 
 SMALL: dict[str, Any] = {"models": "mmt[branches=2,layers=2]", "cluster": "summit", "devices": 2, "mini_batch": 4}
@@ -69,7 +74,20 @@ def drawing() -> str:
     return draw("zb-v", weight=1)[0]._repr_html_()
 
 
-MAKERS = [stage_graph, periodic, timeline, chart, profile, quality, drawing]
+def pareto() -> str:
+    return pareto_svg([QualityPoint(str(n), n, 0.5 + 0.05 * n, 0.01 * (n % 5 + 1)) for n in range(8)], "pareto")
+
+
+def memory() -> str:
+    return memory_svg([DeviceMemory(str(n), n, {0: 10**9 * n}) for n in range(1, 8)], 2, 10**10, "memory")
+
+
+def contest() -> str:
+    plans = [PlanTimeline("two", gantt(TWO, links=False))]
+    return contests_svg([Contest("sync", plans, 30)], "contest")
+
+
+MAKERS = [stage_graph, periodic, timeline, chart, profile, quality, drawing, pareto, memory, contest]
 
 
 def colours(picture: str) -> Iterator[tuple[str, str]]:

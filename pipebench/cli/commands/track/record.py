@@ -113,6 +113,10 @@ class _Watcher:
         """A new part begins."""
         say(f"{what} …", err=True)
 
+    def compiling(self, planners: list[str]) -> None:
+        """Kernels are compiled: nothing is timed meanwhile."""
+        say(f"compiling kernels of {', '.join(planners)} …", err=True)
+
     def starting(self, trial: object) -> None:
         """Nobody is told of single trials."""
 

@@ -35,7 +35,7 @@ def test_a_planner_that_breaks_is_a_row(tmp_path: Path, body: str, status: str, 
 @pytest.mark.parametrize(
     "body",
     [
-        "import time; time.sleep(60)",
+        pytest.param("import time; time.sleep(60)", marks=pytest.mark.nightly),
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
         "while True: print('x' * 10000)",
         "while True: pass",

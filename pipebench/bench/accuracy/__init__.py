@@ -1,0 +1,1 @@
+"""Predictions held against training iterations that others measured: runs in, errors out."""

@@ -1,0 +1,128 @@
+"""Predictions beside measured runs: every run expressed, predicted and set beside what was measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from pipebench.bench.accuracy.assumptions import NotExpressed
+from pipebench.bench.accuracy.errand import Prediction, Told, predict_all
+from pipebench.bench.accuracy.expression import ExpressedRun, express
+from pipebench.bench.accuracy.metrics import errors_of
+from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
+from pipebench.bench.score import prediction_error
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.tuning import Tuning
+from pipebench.hooks.manager import Host
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A run as it is expressed with some values replaced, or the reason why it is not."""
+
+    run: Run
+    expressed: ExpressedRun | None
+    reason: str = ""
+
+
+def held_against(
+    host: Host,
+    runs: Sequence[Run],
+    *,
+    jobs: int = 1,
+    alternatives: bool = False,
+    tuning: Tuning | None = None,
+    told: Told | None = None,
+) -> Accuracy:
+    """The accuracy over runs. jobs: processes. alternatives: also with every other value of what is assumed.
+
+    tuning: calibrated constants; runs on other devices or under other frameworks are then not predicted.
+    told: how many runs are predicted, alternatives among them.
+    """
+    tried = [_attempt(run, {}, tuning) for run in runs]
+    others = _alternatives(tried, tuning) if alternatives else {}
+    everything = [*tried, *(attempt for listed in others.values() for attempt in listed)]
+    predicted = _predictions(host, everything, jobs, told)
+    rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=False)]
+    usual = _usual(rows)
+    left = iter(predicted[len(tried) :])
+    ran = [
+        _variant(field, value, listed, [next(left) for _ in listed]) for (field, value), listed in others.items()
+    ]
+    return summary(runs, rows, sorted((*usual, *ran), key=lambda each: (each.field, not each.usual, each.value)))
+
+
+def _attempt(run: Run, replaced: Mapping[str, str], tuning: Tuning | None) -> _Attempt:
+    try:
+        return _Attempt(run, replace(express(run, replaced), tuning=tuning))
+    except NotExpressed as error:
+        return _Attempt(run, None, error.reason)
+    except PipebenchError as error:
+        return _Attempt(run, None, error.message)
+
+
+def _alternatives(tried: Sequence[_Attempt], tuning: Tuning | None) -> dict[tuple[str, str], list[_Attempt]]:
+    """By field and value, the runs where the field is assumed and could have that value."""
+    found: dict[tuple[str, str], list[_Attempt]] = {}
+    for attempt in tried:
+        for assumption in attempt.expressed.assumptions if attempt.expressed else ():
+            for value in assumption.alternatives:
+                again = _attempt(attempt.run, {assumption.field: value}, tuning)
+                found.setdefault((assumption.field, value), []).append(again)
+    return found
+
+
+def _predictions(host: Host, tried: Sequence[_Attempt], jobs: int, told: Told | None) -> list[Prediction]:
+    expressed = [attempt.expressed for attempt in tried if attempt.expressed is not None]
+    made = iter(predict_all(host, expressed, jobs, told))
+    return [Prediction(reason=attempt.reason) if attempt.expressed is None else next(made) for attempt in tried]
+
+
+def _row(attempt: _Attempt, made: Prediction) -> AccuracyRow:
+    run, simulated = attempt.run, made.simulated
+    row = AccuracyRow(
+        id=run.id,
+        group=group_name(run),
+        measured_s=run.iter_s,
+        measured_memory_bytes=run.measured_memory_bytes,
+        assumptions=attempt.expressed.assumptions if attempt.expressed else (),
+    )
+    if simulated is None:
+        return replace(row, reason=made.reason or "no prediction")
+    return replace(
+        row,
+        simulated_s=simulated.simulated_s,
+        low_s=simulated.low_s,
+        high_s=simulated.high_s,
+        error=prediction_error(simulated.simulated_s, run.iter_s),
+        memory_bytes=simulated.memory_bytes,
+        memory_high_bytes=simulated.memory_high_bytes,
+    )
+
+
+def _usual(rows: Sequence[AccuracyRow]) -> list[Variant]:
+    """The errors of the rows of each assumption, as it was made."""
+    members: dict[tuple[str, str], list[AccuracyRow]] = {}
+    for row in rows:
+        for assumption in row.assumptions:
+            members.setdefault((assumption.field, assumption.value), []).append(row)
+    return [
+        Variant(
+            field=field,
+            value=value,
+            usual=True,
+            count=len(listed),
+            errors=errors_of([(row.simulated_s, row.measured_s) for row in listed if row.simulated_s is not None]),
+        )
+        for (field, value), listed in members.items()
+    ]
+
+
+def _variant(field: str, value: str, tried: Sequence[_Attempt], made: Sequence[Prediction]) -> Variant:
+    pairs = [
+        (each.simulated.simulated_s, attempt.run.iter_s)
+        for attempt, each in zip(tried, made, strict=True)
+        if each.simulated is not None
+    ]
+    return Variant(field=field, value=value, usual=False, count=len(tried), errors=errors_of(pairs))

@@ -1,0 +1,245 @@
+"""A measured run as a problem whose degrees are all pinned, or the reason why the suite cannot express it."""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import cast, get_args
+
+from pipebench.bench.accuracy.assumptions import Assumption, Choices, NotExpressed
+from pipebench.bench.accuracy.framework import (
+    RecomputeKind,
+    Setting,
+    framework_of,
+    model_options,
+    padded_vocabulary,
+    profiler_of,
+    workload_fields,
+)
+from pipebench.bench.accuracy.machine import cluster_of
+from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.schedules import Order, order_of
+from pipebench.bench.accuracy.sizes import architecture_of, public_sizes
+from pipebench.defaults import LANGUAGE_MODEL
+from pipebench.domain.cluster import Cluster
+from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
+from pipebench.domain.profile import Precision
+from pipebench.domain.tuning import Tuning
+from pipebench.domain.value import Value
+from pipebench.domain.workload import WorkloadSpec
+
+USUAL_VOCABULARY = 50257
+"""Entries of GPT-2's table."""
+USUAL_HEADS = (64, 96, 128)
+"""Features of a head."""
+EIGHT_BIT = ("H100", "H200", "B200", "L40S")
+"""Devices of the table that multiply in 8 bits."""
+_PRECISIONS = get_args(Precision)
+_NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
+"""Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
+
+
+class ExpressedRun(Value, frozen=True, kw_only=True):
+    """A run that can be simulated.
+
+    spec: the workload, all degrees pinned; its micro-batch holds the samples of all replicas.
+    cluster: its devices and links.
+    scheduler: by name, options included.
+    layers_by_stage: in the order of execution.
+    level: whether cuts level the load of devices instead, where layers do not go evenly into stages.
+    assumptions: what the source does not say.
+    tuning: calibrated constants in place of the usual ones.
+    """
+
+    id: str
+    spec: WorkloadSpec
+    cluster: Cluster
+    scheduler: str
+    layers_by_stage: tuple[int, ...]
+    level: bool = False
+    assumptions: tuple[Assumption, ...] = ()
+    tuning: Tuning | None = None
+
+
+def express(run: Run, replaced: Mapping[str, str] | None = None) -> ExpressedRun:
+    """The problem of a run. replaced: other values for what is assumed, by the assumption's field.
+
+    Raises NotExpressed with the reason.
+    """
+    choices = Choices(replaced or {})
+    refuse_unsupported(run)
+    tp, pp, dp = degrees(run)
+    cluster = cluster_of(run, choices)
+    recompute = _recompute(run, choices)
+    precision, narrow = _precision(run, cluster, choices)
+    setting = Setting(
+        framework=framework_of(run.framework, run.device.removeprefix("DGX-"), choices),
+        architecture=_architecture(run),
+        recompute=recompute,
+        precision=precision,
+        products="fp8" if narrow else "",
+        tp=tp,
+    )
+    model, layers = _model(run, setting, choices)
+    mini_batch, micro_batch = _batches(run, dp, choices)
+    order = order_of(run, pp, layers, choices)
+    if order.stages > layers:
+        raise NotExpressed("more stages than layers")
+    if order.stages * (mini_batch // (micro_batch * dp)) > MOST_RUN_PASSES:
+        raise NotExpressed(f"more than {MOST_RUN_PASSES} passes of micro-batches")
+    spec = WorkloadSpec(
+        model=model,
+        profiler=profiler_of(setting),
+        devices=run.gpus,
+        mini_batch=mini_batch,
+        micro_batch=micro_batch * dp,
+        tp=tp,
+        dp=dp,
+        pp=pp,
+        vpp=order.virtual,
+        precision=setting.precision,
+        **workload_fields(setting),
+    )
+    by_stage, level = _layers_by_stage(run, layers, order, choices)
+    return ExpressedRun(
+        id=run.id,
+        spec=spec,
+        cluster=cluster,
+        scheduler=order.scheduler,
+        layers_by_stage=by_stage,
+        level=level,
+        assumptions=choices.made,
+    )
+
+
+def refuse_unsupported(run: Run) -> None:
+    """Raises NotExpressed for what no problem of the suite says."""
+    if run.twofold:
+        raise NotExpressed("the row states two configurations")
+    for degree, words in ((run.ep, "expert parallelism"), (run.cp, "context parallelism")):
+        if degree is not None and degree > 1:
+            raise NotExpressed(words)
+    if re.search(r"\((?:sft|lora)", run.model.lower()):
+        raise NotExpressed("fine-tuning")
+    sharded = re.search(r"FSDP(?!=0)", run.framework)
+    if sharded is not None:
+        raise NotExpressed("fully sharded data parallelism")
+
+
+def degrees(run: Run) -> tuple[int, int, int]:
+    """Tensor, pipeline and data parallelism; one that is missing follows from the others.
+
+    Raises NotExpressed where two are missing or the product is not the number of GPUs.
+    """
+    said = [run.tp, run.pp, run.dp]
+    if said.count(None) > 1:
+        raise NotExpressed("degrees are not said")
+    product = 1
+    for degree in said:
+        product *= degree or 1
+    left, rest = divmod(run.gpus, product)
+    if rest or (None not in said and left != 1):
+        raise NotExpressed("the product of the degrees is not the number of GPUs")
+    tp, pp, dp = (degree or left for degree in said)
+    return tp, pp, dp
+
+
+def _architecture(run: Run) -> str:
+    known = public_sizes(run.model)
+    found = known.architecture if known else architecture_of(run.model)
+    if found is None:
+        raise NotExpressed("an architecture that the suite does not know")
+    return found
+
+
+def _model(run: Run, setting: Setting, choices: Choices) -> tuple[str, int]:
+    """The model `llm` with the run's sizes, and its layers."""
+    known = public_sizes(run.model)
+    layers, hidden = run.layers or (known and known.layers), run.hidden or (known and known.hidden)
+    if not layers or not hidden or not run.seq:
+        raise NotExpressed("the sizes of the model are not said")
+    if layers > MOST_LAYERS:
+        raise NotExpressed(f"more than {MOST_LAYERS} layers")
+    heads = run.heads or (known.heads if known else 0)
+    if not heads:
+        even = [hidden // width for width in USUAL_HEADS if hidden % (width * setting.tp) == 0]
+        if not even:
+            raise NotExpressed("the heads of the model are not said")
+        heads = int(choices.take("heads", even[0], even[1:]))
+    if hidden % heads:
+        raise NotExpressed("heads do not divide the width of the model")
+    vocab = run.vocab or (known.vocab if known else 0)
+    if not vocab:
+        vocab = int(choices.take("vocab", USUAL_VOCABULARY, (51200, 32000)))
+    if not known and setting.architecture == "llama":
+        raise NotExpressed("the sizes of the model are not said")
+    options = {
+        "architecture": setting.architecture,
+        "layers": layers,
+        "hidden": hidden,
+        "heads": heads,
+        "kv_heads": known.kv_heads if known else 0,
+        "ffn": (known.ffn if known else 0) or 4 * hidden,
+        "vocab": padded_vocabulary(vocab, setting),
+        "sequence": run.seq,
+        **model_options(setting),
+    }
+    said = ",".join(f"{name}={str(value).lower()}" for name, value in options.items())
+    return f"{LANGUAGE_MODEL}[{said}]", layers
+
+
+def _batches(run: Run, dp: int, choices: Choices) -> tuple[int, int]:
+    """Samples of the mini-batch and of a replica's micro-batch."""
+    if not run.gbs:
+        raise NotExpressed("the mini-batch is not said")
+    share, rest = divmod(run.gbs, dp)
+    sizes = [size for size in (1, 2, 4, 8, 16) if not rest and share % size == 0]
+    each = run.mbs or (int(choices.take("mbs", sizes[0], sizes[1:])) if sizes else 0)
+    if not each or rest or share % each:
+        raise NotExpressed("micro-batches of all replicas do not divide the mini-batch")
+    return run.gbs, each
+
+
+def _recompute(run: Run, choices: Choices) -> RecomputeKind:
+    words = run.recompute.lower()
+    if not words:
+        words = choices.take("recompute", "none", ("selective", "full"))
+    kind = words.split()[0]
+    if kind not in get_args(RecomputeKind):
+        raise NotExpressed("a kind of recomputation that the suite does not know")
+    return cast(RecomputeKind, kind)
+
+
+def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
+    """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
+    rates = cluster.types[0].peak_flops
+    said = run.precision.lower()
+    if not said:
+        half = [name for name in ("bf16", "fp16") if name in rates]
+        said = choices.take("precision", half[0] if half else "fp32", half[1:])
+    plain = next((name for word, name in _NARROW if word in said), said)
+    if plain == "fp8" and "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT):
+        return "bf16", True
+    if plain not in _PRECISIONS or plain not in rates:
+        known = plain in _PRECISIONS or plain in dict(_NARROW).values()
+        raise NotExpressed(f"no rate in {plain} for {cluster.types[0].name}" if known else "an unknown precision")
+    return cast(Precision, plain), False
+
+
+def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> tuple[tuple[int, ...], bool]:
+    """Layers of each stage: evenly, or with embedding and head counted as a layer each."""
+    stages = order.stages
+    if run.partition:
+        said = run.partition.split("-")
+        counts = tuple(int(text) for text in said if text.isdecimal())
+        if len(counts) != len(said) or len(counts) != stages or sum(counts) != layers or 0 in counts:
+            raise NotExpressed("the partition does not go with layers and stages")
+        return counts, False
+    if layers % stages == 0:
+        return (layers // stages,) * stages, False
+    each, rest = divmod(layers + 2, stages)
+    if rest == 0 and each > 1:
+        choices.take("partition", "first and last stage a layer less")
+        return (each - 1, *(each,) * (stages - 2), each - 1), False
+    choices.take("partition", "loads of devices as level as can be")
+    bounds = [stage * layers // stages for stage in range(stages + 1)]
+    return tuple(end - first for first, end in pairwise(bounds)), True

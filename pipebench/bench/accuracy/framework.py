@@ -1,0 +1,86 @@
+"""What the framework of a run means for the problem: the one place where profiler options and fields of the
+workload follow from it.
+"""
+
+from typing import Any, Literal, cast
+
+from pipebench.bench.accuracy.assumptions import Choices
+from pipebench.defaults import PROFILER
+from pipebench.domain.profile import Precision
+from pipebench.domain.value import Value
+
+FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "other"]
+RecomputeKind = Literal["none", "selective", "full"]
+_WORDS: tuple[tuple[str, FrameworkName], ...] = (
+    ("megatron-deepspeed", "megatron-deepspeed"),
+    ("megatron", "megatron"),
+    ("torchtitan", "torchtitan"),
+)
+"""What a framework's name starts with, the longer first."""
+
+
+class Setting(Value, frozen=True, kw_only=True):
+    """What a run is run with, as far as its framework decides more than the run says.
+
+    products: the precision of the layers' products, where it is another than that of the weights. tp: the degree.
+    """
+
+    framework: FrameworkName
+    architecture: str
+    recompute: RecomputeKind
+    precision: Precision
+    products: Literal["", "fp8"] = ""
+    tp: int
+
+
+FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
+"""Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
+
+
+def framework_of(text: str, device: str, choices: Choices) -> FrameworkName:
+    """The framework by the start of its name, and its generation by the device that it ran on."""
+    known = (name for start, name in _WORDS if text.lower().startswith(start))
+    found: FrameworkName = next(known, "other")
+    if found != "megatron":
+        return found
+    usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
+    return cast(FrameworkName, choices.take("generation of Megatron-LM", usual, (other,)))
+
+
+def profiler_of(setting: Setting) -> str:
+    """The profiler, options included. Selective recomputation is of unfused attention; fused keeps no scores."""
+    again = setting.recompute == "selective" and setting.framework in ("megatron-v2", "megatron-deepspeed")
+    said = [f"max_tensor_parallel={setting.tp}"]
+    said += ["attention=selective"] if again else []
+    said += [f"products={setting.products}"] if setting.products else []
+    return f"{PROFILER}[{','.join(said)}]"
+
+
+def padded_vocabulary(entries: int, setting: Setting) -> int:
+    """Entries of the table as frameworks hold it: Megatron-LM rounds up to a multiple of 128 a rank."""
+    if not setting.framework.startswith("megatron"):
+        return entries
+    unit = 128 * setting.tp
+    return -(-entries // unit) * unit
+
+
+def model_options(setting: Setting) -> dict[str, Any]:
+    """Options of the model `llm` that follow from the framework: GPTs are trained with dropout, and their head
+    shares the embedding's table.
+    """
+    gpt = setting.architecture == "gpt2"
+    return {"tied": gpt, "dropout": gpt}
+
+
+def workload_fields(setting: Setting) -> dict[str, Any]:
+    """Fields of the workload that follow from the framework and from recomputation.
+
+    Where layers offer recomputation, `stage` runs each layer again from its input. Where the table does not have
+    the framework, Megatron-LM of the first generation is priced.
+    """
+    known = setting.framework if setting.framework != "other" else "megatron-v2"
+    return {
+        "recompute": "stage" if setting.recompute == "full" else "none",
+        "optimizer": "adam",
+        "framework": known,
+    }

@@ -1,0 +1,151 @@
+"""The reader of tables of measured runs: CSV from strangers, bounded, every error with its row and column."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED, Run
+from pipebench.documents.printable import one_line
+from pipebench.domain.errors import PipebenchError, nearest
+from pipebench.domain.limits import (
+    LARGEST_RUNS_BYTES,
+    MOST_COUNT,
+    MOST_LETTERS,
+    MOST_RATE,
+    MOST_RUNS,
+    MOST_SECONDS,
+)
+from pipebench.formats.files import read_file
+
+PUBLISHED = "published"
+"""The name of the table that ships."""
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_TWO = re.compile(r"(\S+) \((\S+)\)", re.ASCII)
+
+
+def read_runs(name: str) -> tuple[Run, ...]:
+    """The runs of a file, or those that ship where the name is `published`.
+
+    Raises PipebenchError for a file that cannot be read or is too large, columns that are missing or unknown, and
+    a value that is not what its column holds.
+    """
+    if name == PUBLISHED:
+        data = files("pipebench.bench.accuracy").joinpath("published.csv").read_bytes()
+    else:
+        data = read_file(name)
+    return parse_runs(data, name)
+
+
+def parse_runs(data: bytes, source: str) -> tuple[Run, ...]:
+    """The runs of a CSV. source: what errors call it. Raises PipebenchError as `read_runs` does."""
+    if len(data) > LARGEST_RUNS_BYTES:
+        raise PipebenchError(f"{source}: {len(data)} bytes, a table of runs has at most {LARGEST_RUNS_BYTES}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PipebenchError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    rows = _rows(text, source)
+    header = next(rows, None)
+    if header is None:
+        raise PipebenchError(
+            f"{source}: the file is empty", f"its first line names the columns: {','.join(COLUMNS)}"
+        )
+    names = [cell.strip() for cell in header]
+    _check_columns(names, source)
+    found: dict[str, Run] = {}
+    for number, cells in enumerate(rows, 2):
+        if not any(map(str.strip, cells)):
+            continue
+        if number > MOST_RUNS + 1:
+            raise PipebenchError(f"{source}: more than {MOST_RUNS} rows")
+        if len(cells) != len(names):
+            raise PipebenchError(f"{source}: row {number} has {len(cells)} cells, the header has {len(names)}")
+        run = _Row(source, number, dict(zip(names, map(str.strip, cells), strict=True))).run()
+        if run.id in found:
+            raise PipebenchError(f"{source}: row {number}, column id: {_quoted(run.id)} is there twice")
+        found[run.id] = run
+    if not found:
+        raise PipebenchError(f"{source}: there are no runs below the header")
+    return tuple(found.values())
+
+
+def _rows(text: str, source: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), strict=True)
+    except csv.Error as error:
+        raise PipebenchError(f"{source}: not a CSV: {error}") from None
+
+
+def _check_columns(names: list[str], source: str) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise PipebenchError(f"{source}: unknown column {_quoted(name)}", nearest(name, COLUMNS))
+        if names.count(name) > 1:
+            raise PipebenchError(f"{source}: the column {name!r} is there twice")
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise PipebenchError(
+            f"{source}: the column{'s' * (len(missing) > 1)} {', '.join(missing)} "
+            f"{'are' if len(missing) > 1 else 'is'} missing",
+            "a cell may be empty, its column may not be left out",
+        )
+
+
+class _Row:
+    """The cells of one row by column."""
+
+    def __init__(self, source: str, number: int, cells: dict[str, str]) -> None:
+        self._source, self._number, self._cells = source, number, cells
+        self._inferred: list[str] = []
+        self._twofold: list[str] = []
+
+    def run(self) -> Run:
+        values: dict[str, Any] = {name: value for name in COLUMNS if (value := self._value(name)) is not None}
+        return msgspec.convert(values | {"inferred": self._inferred, "twofold": self._twofold}, Run)
+
+    def _value(self, name: str) -> str | int | float | None:
+        text = self._cells[name]
+        if len(text) > MOST_LETTERS:
+            raise self._error(name, f"{len(text)} characters, a cell has at most {MOST_LETTERS}")
+        if text.endswith("?"):
+            text = text[:-1].rstrip()
+            self._inferred.append(name)
+        if not text:
+            if name in REQUIRED:
+                raise self._error(name, "it is empty")
+            return None
+        if name not in COUNTS and name not in FIGURES:
+            if name == "precision" and _TWO.fullmatch(text):
+                self._twofold.append(name)
+            return text
+        two = _TWO.fullmatch(text)
+        if two is not None:
+            self._twofold.append(name)
+            self._number_of(name, two[2])
+            text = two[1]
+        return self._number_of(name, text)
+
+    def _number_of(self, name: str, text: str) -> int | float:
+        if not _NUMBER.fullmatch(text):
+            raise self._error(name, f"{_quoted(text)} is not a number")
+        number = float(text)
+        if name in COUNTS:
+            if not number.is_integer() or not 1 <= number <= MOST_COUNT:
+                raise self._error(name, f"{_quoted(text)} is not a whole number from 1 to {MOST_COUNT}")
+            return int(number)
+        most = MOST_SECONDS if name.endswith("_s") else MOST_RATE
+        if not 0 < number <= most:
+            raise self._error(name, f"{_quoted(text)}, it must be above 0 and at most {most:g}")
+        return number
+
+    def _error(self, name: str, why: str) -> PipebenchError:
+        return PipebenchError(f"{self._source}: row {self._number}, column {name}: {why}")
+
+
+def _quoted(text: str) -> str:
+    return one_line(repr(text[:60]))

@@ -1,0 +1,68 @@
+"""Sizes of models that everybody knows by name, for rows that name the model and not its sizes."""
+
+import re
+
+from pipebench.domain.value import Value
+
+
+class ModelSizes(Value, frozen=True, kw_only=True):
+    """architecture: of the model `llm`. kv_heads: 0 for as many as heads. ffn: 0 for four times hidden. source: of
+    the sizes.
+    """
+
+    architecture: str
+    layers: int
+    hidden: int
+    heads: int
+    vocab: int
+    kv_heads: int = 0
+    ffn: int = 0
+    source: str = ""
+
+
+_LLAMA = "Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3"
+_SELECTIVE = "Korthikanti et al. 2022, Reducing Activation Recomputation, table 3"
+PUBLIC: dict[str, ModelSizes] = {
+    "llama3-8b": ModelSizes(
+        architecture="llama", layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256, source=_LLAMA
+    ),
+    "llama3-70b": ModelSizes(
+        architecture="llama", layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, vocab=128256, source=_LLAMA
+    ),
+    "llama3-405b": ModelSizes(
+        architecture="llama",
+        layers=126,
+        hidden=16384,
+        heads=128,
+        kv_heads=8,
+        ffn=53248,
+        vocab=128256,
+        source=_LLAMA,
+    ),
+    "megatron-22b": ModelSizes(
+        architecture="gpt2", layers=48, hidden=6144, heads=64, vocab=51200, source=_SELECTIVE
+    ),
+    "gpt3-175b": ModelSizes(
+        architecture="gpt2", layers=96, hidden=12288, heads=96, vocab=51200, source=_SELECTIVE
+    ),
+}
+_GPT = re.compile(r"(?:gpt|megatron)(?:[-\d]|$)")
+
+
+def plain_name(model: str) -> str:
+    """In small letters, without what stands in brackets: LLAMA3.1_405B (Pre-Training) is llama3-405b."""
+    name = re.sub(r"\(.*?\)", "", model).strip().lower().replace("_", "-")
+    return re.sub(r"^llama[- ]?3(?:\.\d)?", "llama3", name)
+
+
+def public_sizes(model: str) -> ModelSizes | None:
+    """The sizes of a model by its name, None for one that is not known."""
+    return PUBLIC.get(plain_name(model))
+
+
+def architecture_of(model: str) -> str | None:
+    """The architecture that a name says: gpt2 for a GPT, llama for a Llama; None where it says none."""
+    name = plain_name(model)
+    if name.startswith("llama"):
+        return "llama"
+    return "gpt2" if _GPT.match(name) else None

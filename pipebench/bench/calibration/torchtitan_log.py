@@ -1,0 +1,158 @@
+"""The log of a torchtitan training as one measured run.
+
+Read are the dump of the configuration (`Running with configs: {…}` as JSON, printed where the job asks for it) and
+the lines of steps (`step: 10  loss: … tps: 5,123  tflops: … mfu: …`), as torchtitan prints them; colours are taken
+off. `tps` is tokens a second and device, so an iteration takes mini-batch times sequence / (tps times devices).
+"""
+
+import json
+import re
+import statistics
+from typing import Any
+
+from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.sizes import plain_name
+from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
+from pipebench.documents.decoding import bounded_json
+from pipebench.documents.printable import one_line
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LETTERS, MOST_SECONDS
+
+WARM_UP = 1
+"""Lines of steps that are dropped at the start; the first holds compilation."""
+_CONFIG = "Running with configs: "
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
+_STEP = re.compile(r"(?<!validate )step: +(\d{1,12}) .{0,400}?\btps: ([0-9,]{1,20})")
+_MESH = re.compile(r"Building \d+-D device mesh with \[([^\]]{0,200})\], \[([0-9, ]{0,200})\]")
+"""Names and degrees of the mesh."""
+
+
+def is_torchtitan_log(data: bytes) -> bool:
+    """Whether the text holds torchtitan's configuration or its throughput."""
+    return _CONFIG.encode() in data or (b"tps: " in data and b"mfu: " in data)
+
+
+def torchtitan_run(text: str, source: str, device: str) -> Run:
+    """The run of a log: the median throughput of its steps after the warm-up.
+
+    Raises PipebenchError, with the place, for a value that is missing or is not what it must be, and for a log
+    without steps.
+    """
+    text = _COLOUR.sub("", text)
+    config = _Config(text, source)
+    tp, pp, cp = (config.degree(f"{name}_parallel_degree") for name in ("tensor", "pipeline", "context"))
+    replicas = config.degree("data_parallel_replicate_degree")
+    shards = config.shards(text)
+    gpus = tp * pp * cp * replicas * shards
+    each, sequence = config.count("training", "local_batch_size"), config.count("training", "seq_len")
+    said = config.number("training", "global_batch_size", -1)
+    samples = said if said > 0 else each * replicas * shards
+    rate = statistics.median(_rates(text, source))
+    seconds = samples * sequence / (rate * gpus)
+    if not 0 < seconds <= MOST_SECONDS:
+        raise PipebenchError(f"{source}: its throughput of {rate:g} tokens a second gives no time of an iteration")
+    inner = config.number("parallelism", "pipeline_parallel_microbatch_size", 1)
+    schedule = config.text("parallelism", "pipeline_parallel_schedule", ONE_F_ONE_B).lower()
+    return Run(
+        id=source[-MOST_LETTERS:],
+        model=plain_name(f"{config.text('model', 'name', '')}-{config.text('model', 'flavor', '')}"),
+        seq=sequence,
+        gpus=gpus,
+        device=device,
+        tp=tp,
+        pp=pp,
+        dp=replicas * shards,
+        cp=cp,
+        mbs=inner if pp > 1 else each,
+        gbs=samples,
+        schedule={"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule),
+        recompute=_RECOMPUTE.get(config.text("activation_checkpoint", "mode", "none"), "unknown"),
+        precision="bf16",
+        framework=f"torchtitan, FSDP={shards}" if shards > 1 else "torchtitan",
+        iter_s=seconds,
+        source=one_line(source),
+        how_read="median throughput of the steps of a torchtitan log",
+    )
+
+
+_RECOMPUTE = {"none": "none", "full": "full"}
+
+
+def _rates(text: str, source: str) -> list[float]:
+    """Tokens a second and device of each step after the warm-up."""
+    found: dict[int, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _STEP.search(line)
+        if match is None:
+            continue
+        digits = match[2].replace(",", "")
+        if not digits.isdecimal() or int(digits) == 0:
+            raise PipebenchError(f"{source}: line {number}: {match[2]!r} is no throughput")
+        found[int(match[1])] = float(digits)
+    if not found:
+        raise PipebenchError(f"{source}: there is no line of a step with its throughput", "it says `tps: …`")
+    listed = [found[number] for number in sorted(found)]
+    return listed[WARM_UP:] or listed
+
+
+class _Config:
+    """The configuration that a log prints."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        start = text.find(_CONFIG)
+        if start < 0:
+            raise PipebenchError(
+                f"{source}: the log has no configuration",
+                "torchtitan prints it as `Running with configs:` where the job asks for it (print_config)",
+            )
+        body = text[start + len(_CONFIG) : start + len(_CONFIG) + LARGEST_CONFIG_BYTES]
+        self._line = text.count("\n", 0, start) + 1
+        try:
+            bounded_json(body.encode(), source)
+            value, _ = json.JSONDecoder().raw_decode(body)
+        except (json.JSONDecodeError, RecursionError, ValueError) as error:
+            raise PipebenchError(f"{source}: line {self._line}: its configuration is not JSON: {error}") from None
+        self._values: dict[str, Any] = value if isinstance(value, dict) else {}
+
+    def _of(self, section: str, name: str) -> Any:
+        part = self._values.get(section)
+        return part.get(name) if isinstance(part, dict) else None
+
+    def text(self, section: str, name: str, usual: str) -> str:
+        """A text."""
+        found = self._of(section, name)
+        return one_line(found[:MOST_LETTERS]) if isinstance(found, str) else usual
+
+    def number(self, section: str, name: str, usual: int) -> int:
+        """A whole number, below 0 where torchtitan is to find it. Raises PipebenchError for anything else."""
+        found = self._of(section, name)
+        if found is None:
+            return usual
+        if not isinstance(found, int) or isinstance(found, bool) or not -1 <= found <= MOST_COUNT or found == 0:
+            raise self._error(section, name, f"{one_line(repr(found))[:40]} is not a whole number")
+        return found
+
+    def count(self, section: str, name: str) -> int:
+        """A whole number from 1."""
+        found = self.number(section, name, -1)
+        if found < 1:
+            raise self._error(section, name, "it is not said")
+        return found
+
+    def degree(self, name: str) -> int:
+        """A degree of parallelism, 1 where it is not said."""
+        return max(1, self.number("parallelism", name, 1))
+
+    def shards(self, text: str) -> int:
+        """Ranks over which weights are sharded; where the configuration leaves it open, as the mesh says."""
+        found = self.number("parallelism", "data_parallel_shard_degree", -1)
+        if found > 0:
+            return found
+        mesh = _MESH.search(text)
+        names = re.findall(r"\w+", mesh[1]) if mesh else []
+        sizes = re.findall(r"\d{1,6}", mesh[2]) if mesh else []
+        return int(dict(zip(names, sizes, strict=False)).get("dp_shard", "1"))
+
+    def _error(self, section: str, name: str, why: str) -> PipebenchError:
+        return PipebenchError(f"{self._source}: line {self._line}: {section}.{name}: {why}")

@@ -1,0 +1,89 @@
+"""Framework: what a training framework does around the kernels of a step. StepCosts: its costs in a problem."""
+
+from typing import Literal
+
+from pipebench.domain.limits import MOST_SECONDS
+from pipebench.domain.value import Value, require, require_name, short
+
+Attention = Literal["flash", "unfused", "selective"]
+"""`flash`: one kernel, no scores in memory. `unfused`: products, softmax and dropout as kernels of their own.
+`selective`: the same, and the backward runs attention's core again (Korthikanti et al. 2022, section 5)."""
+
+
+class Framework(Value, frozen=True, kw_only=True):
+    """Facts about a training framework. Each is the framework's, never a model's or a device's.
+
+    name: what `--framework` calls it.
+    launch_s: seconds of the host for each kernel that eager code launches, the framework's own Python included.
+    checkpoint_s, rerun_s: seconds of the host around a layer whose forward is run again: in the forward its input
+    and the random states are kept, in the backward these are set and the graph is built anew.
+    skew_s: seconds for each further rank by which hosts reach an all-reduce apart from each other.
+    attention: how attention runs where nobody says so.
+    sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
+    splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
+    optimizer_bytes: moved for each weight element by an Adam step: state, master copy and weight.
+    gradient_passes: how often a step goes over the gradients: unscale, norm, clip, step, clear.
+    reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
+    accumulate_bytes: moved for each weight element when a micro-batch's gradient is added to the earlier ones.
+    loss_bytes: moved for each fp32 logit by the loss, forward and backward together.
+    context_bytes: of device memory before the first tensor: context, libraries, communicators.
+    slack: share of the tensors' bytes that the allocator holds besides.
+    sources: where the facts come from.
+    """
+
+    name: str
+    launch_s: float
+    checkpoint_s: float = 0.0
+    rerun_s: float = 0.0
+    skew_s: float = 0.0
+    attention: Attention = "flash"
+    sequence_parallel: bool = True
+    splits_messages: bool = True
+    optimizer_bytes: float = 26.0
+    gradient_passes: float = 4.0
+    reduce_overlap: float = 0.0
+    accumulate_bytes: float = 0.0
+    loss_bytes: float = 64.0
+    context_bytes: int = 0
+    slack: float = 0.0
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_name("a framework", self.name)
+        where = f"framework {self.name!r}"
+        for name in ("launch_s", "checkpoint_s", "rerun_s", "skew_s"):
+            seconds = getattr(self, name)
+            require(0 <= seconds <= MOST_SECONDS, f"{where}: {name} is {short(seconds)}, not a time in seconds")
+        for name in ("reduce_overlap", "slack"):
+            share = getattr(self, name)
+            require(0.0 <= share <= 1.0, f"{where}: {name} is {short(share)}, it must be in [0, 1]")
+        for name in ("optimizer_bytes", "gradient_passes", "accumulate_bytes", "loss_bytes", "context_bytes"):
+            amount = getattr(self, name)
+            require(0.0 <= amount < 2.0**62, f"{where}: {name} is {short(amount)}, it must not be negative")
+
+
+class StepCosts(Value, frozen=True, kw_only=True):
+    """What the step around the kernels costs in a problem.
+
+    framework: its name.
+    optimizer_s_per_element: seconds of the optimizer step for each weight element that a device updates.
+    gradient_s_per_element: seconds of the passes over each gradient element that a device holds.
+    reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
+    splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
+    spreads_rings: whether a collective leaves a node over the network links of all its members there.
+    """
+
+    framework: str
+    optimizer_s_per_element: float
+    gradient_s_per_element: float = 0.0
+    reduce_overlap: float = 0.0
+    splits_messages: bool = False
+    spreads_rings: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("optimizer_s_per_element", "gradient_s_per_element"):
+            seconds = getattr(self, name)
+            require(0.0 <= seconds <= MOST_SECONDS, f"{name} is {short(seconds)}, it must be a time in seconds")
+        require(
+            0.0 <= self.reduce_overlap <= 1.0, f"reduce_overlap is {self.reduce_overlap}, it must be in [0, 1]"
+        )

@@ -1,0 +1,88 @@
+"""The table of training frameworks: what they do around the kernels of a step."""
+
+from functools import lru_cache
+from importlib.resources import files
+
+from pipebench.domain.errors import unknown
+from pipebench.domain.framework import Attention, Framework
+from pipebench.domain.profile import Precision
+from pipebench.domain.value import Value
+from pipebench.formats.typed_text import parse_toml
+
+
+class FrameworkFacts(Value, frozen=True, kw_only=True):
+    """One framework as the table says it. Fields: see Framework; us = 10^-6 s, GB = 10^9 bytes.
+
+    summary: a line about it. gradient_precision: of accumulated gradients, where nobody says so.
+    """
+
+    summary: str
+    launch_us: float
+    checkpoint_us: float
+    rerun_us: float
+    skew_us: float
+    attention: Attention
+    sequence_parallel: bool
+    splits_messages: bool
+    optimizer_bytes: float
+    gradient_passes: float
+    reduce_overlap: float
+    accumulate_bytes: float
+    loss_bytes: float
+    gradient_precision: Precision
+    context_gb: float
+    slack: float
+    sources: tuple[str, ...]
+
+    def framework(self, name: str) -> Framework:
+        """The framework with these facts, in seconds and bytes."""
+        return Framework(
+            name=name,
+            launch_s=self.launch_us / 1e6,
+            checkpoint_s=self.checkpoint_us / 1e6,
+            rerun_s=self.rerun_us / 1e6,
+            skew_s=self.skew_us / 1e6,
+            attention=self.attention,
+            sequence_parallel=self.sequence_parallel,
+            splits_messages=self.splits_messages,
+            optimizer_bytes=self.optimizer_bytes,
+            gradient_passes=self.gradient_passes,
+            reduce_overlap=self.reduce_overlap,
+            accumulate_bytes=self.accumulate_bytes,
+            loss_bytes=self.loss_bytes,
+            context_bytes=round(self.context_gb * 1e9),
+            slack=self.slack,
+            sources=self.sources,
+        )
+
+
+class FrameworkTable(Value, frozen=True, kw_only=True):
+    """frameworks.toml."""
+
+    sources: dict[str, str]
+    frameworks: dict[str, FrameworkFacts]
+
+
+@lru_cache(maxsize=1)
+def framework_table() -> FrameworkTable:
+    """The frameworks that ship."""
+    data = files("pipebench.formats").joinpath("presets/frameworks.toml").read_bytes()
+    return parse_toml(data, FrameworkTable, "frameworks.toml")
+
+
+def framework_names() -> list[str]:
+    """Names of the frameworks that ship."""
+    return sorted(framework_table().frameworks)
+
+
+def load_framework(name: str) -> Framework:
+    """A framework by name. Raises PipebenchError with the nearest name."""
+    return framework_facts(name).framework(name)
+
+
+def framework_facts(name: str) -> FrameworkFacts:
+    """The entry of the table. Raises PipebenchError with the nearest name."""
+    facts = framework_table().frameworks.get(name)
+    if facts is None:
+        raise unknown("framework", name, framework_names())
+    return facts

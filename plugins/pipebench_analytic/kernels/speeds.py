@@ -1,0 +1,117 @@
+"""The kernel speeds that ship, by device: devices.toml, and which device type is which."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from pipebench.domain.value import Value
+from pipebench_analytic.kernels.attention import AttentionSurface, modelled_attention
+from pipebench_analytic.kernels.collectives import CollectiveCurves
+from pipebench_analytic.kernels.gemm import GemmSurface
+
+KernelPrecision = Literal["bf16", "fp16", "fp8"]
+OTHER_BUILDS = frozenset({"pcie", "nvl", "mig"})
+"""Words of a name for a build that has another clock, other memory or other links than the measured one."""
+
+
+class FitError(Value, frozen=True, kw_only=True):
+    """Mean relative error of a surface, by its size and with its sign (above zero: too slow), on `points`."""
+
+    points: int
+    mean: float
+    signed: float
+
+
+class Origin(Value, frozen=True, kw_only=True):
+    """Where coefficients come from.
+
+    - what: the operation and its limits.
+    - source: the public table.
+    - points: of the table that were fitted or held back.
+    - held_back: errors on shapes that were held back, by which of them (`all`, `large`, …).
+    """
+
+    what: str
+    source: str
+    points: int
+    held_back: dict[str, FitError]
+
+
+class FittedGemm(Value, frozen=True, kw_only=True):
+    """A surface of products and where it comes from."""
+
+    origin: Origin
+    surface: GemmSurface
+
+
+class FittedAttention(Value, frozen=True, kw_only=True):
+    """A surface of attention and where it comes from."""
+
+    origin: Origin
+    surface: AttentionSurface
+
+
+class FittedCollectives(Value, frozen=True, kw_only=True):
+    """Curves of collectives inside a node and where they come from."""
+
+    origin: Origin
+    curves: CollectiveCurves
+
+
+class KernelSpeeds(Value, frozen=True, kw_only=True):
+    """What is known of one device: products by precision, attention, collectives inside a node; None: nothing.
+
+    attention_like: the shipped device whose attention is taken, at this device's rates, where none was measured.
+    """
+
+    attention_like: str = "A100"
+    gemm: dict[str, FittedGemm] = {}
+    attention: FittedAttention | None = None
+    collectives: FittedCollectives | None = None
+
+    def products(self, precision: KernelPrecision) -> GemmSurface | None:
+        """The surface of products in a precision; fp16 runs as bf16 does. None: not known."""
+        found = self.gemm.get("bf16" if precision == "fp16" else precision)
+        return None if found is None else found.surface
+
+    def fused_attention(self) -> AttentionSurface | None:
+        """Forward of fused attention in 16 bits: fitted, or modelled from the device's products. None: neither.
+
+        A modelled one has what `attention_like` reaches, faster by the ratio of products and of memory.
+        """
+        if self.attention is not None:
+            return self.attention.surface
+        products, like = self.products("bf16"), shipped_speeds()[self.attention_like]
+        base = like.products("bf16")
+        if products is None or base is None or like.attention is None:
+            return None
+        rates = products.sustained_flops_s / base.sustained_flops_s
+        made = modelled_attention(like.attention.surface, rates, products.weight_bytes_s / base.weight_bytes_s)
+        return msgspec.structs.replace(made, multiprocessors=products.multiprocessors)
+
+
+class _ShippedFile(Value, frozen=True, kw_only=True):
+    sources: dict[str, str]
+    devices: dict[str, KernelSpeeds]
+
+
+@cache
+def shipped_speeds() -> dict[str, KernelSpeeds]:
+    """Kernel speeds by device: A100, H100, …"""
+    data = files("pipebench_analytic.kernels").joinpath("devices.toml").read_bytes()
+    return msgspec.toml.decode(data, type=_ShippedFile).devices
+
+
+def kernel_speeds(device_type: str) -> KernelSpeeds | None:
+    """The speeds of a device type by its name, such as A100-SXM4-80GB or a100-80gb; None: not measured.
+
+    PCIe and NVL builds of the same name are other devices. L40S has no other build.
+    """
+    words = set(re.split(r"[^a-z0-9]+", device_type.lower()))
+    known = [name for name in shipped_speeds() if name.lower() in words]
+    if len(known) != 1 or (words & OTHER_BUILDS and known != ["L40S"]):
+        return None
+    return shipped_speeds()[known[0]]

@@ -1,0 +1,224 @@
+"""Training kernels under a framework: closed forms, what must grow with what, and what frameworks differ in."""
+
+import random
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LayerShape
+from pipebench.domain.cluster import DeviceType, LinkLevel
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Attention, Framework
+from pipebench.domain.graph import Operator
+from pipebench.domain.tuning import USUAL_REACH
+from pipebench.formats.devices import load_device
+from pipebench.formats.frameworks.facts import framework_names, load_framework
+from pipebench_analytic.kernels.speeds import kernel_speeds
+from pipebench_analytic.kernels.tables import own_speeds
+from pipebench_analytic.speeds import Speeds
+from pipebench_analytic.training import Pass, TrainingCosts
+
+A100 = load_device("A100-SXM4-80GB")
+V2 = load_framework("megatron-v2")
+NODES = (
+    LinkLevel(name="node", group=8, bandwidth_bytes_s=240e9),
+    LinkLevel(name="network", group=64, bandwidth_bytes_s=12.5e9, shared_bandwidth_bytes_s=100e9),
+)
+
+
+def layer(hidden: int = 1024, heads: int = 16, sequence: int = 1024, **said: int) -> Operator:
+    dims = {
+        "sequence": sequence, "hidden": hidden, "heads": heads, "kv_heads": heads, "head": hidden // heads,
+        "ffn": 4 * hidden,
+    }  # fmt: skip
+    attributes = {"bias": 1, "dropout": 1, "causal": 1, "vectors": 2} | said
+    return Operator(name="layer", kind=LAYER, dims=dims, inputs=(), attributes=attributes)
+
+
+def training(
+    framework: Framework = V2,
+    attention: Attention = "unfused",
+    sizes: Sequence[int] = (4,),
+    device: DeviceType = A100,
+    links: Sequence[LinkLevel] = (),
+) -> TrainingCosts:
+    return TrainingCosts(Speeds(device, "fp16", framework, links), framework, attention, 2, sizes)
+
+
+def seconds(made: TrainingCosts, operator: Operator, way: str = "") -> tuple[float, float]:
+    costs = made.costs(operator, 0, (2, 4, 8), 0)
+    each = costs.alternative(way) if way else costs
+    return each.forward_s[0], each.backward_s[0]
+
+
+def test_a_large_layer_runs_at_a_rate_below_the_peak() -> None:
+    """GPT-3's layer: 24 s h^2 of products forward and twice backward."""
+    forward_s, backward_s = seconds(training(), layer(12288, 96, 2048))
+    flops = 24 * 4 * 2048 * 12288**2
+    assert 0.5 < flops / forward_s / 312e12 < 0.9
+    assert 1.9 < backward_s / forward_s < 2.4
+
+
+def test_running_again_adds_the_forward_to_the_backward() -> None:
+    made = training(replace(V2, launch_s=0.0, checkpoint_s=0.0, rerun_s=0.0))
+    forward_s, backward_s = seconds(made, layer())
+    again_forward_s, again_backward_s = seconds(made, layer(), "recompute")
+    assert again_forward_s == forward_s
+    assert again_backward_s == pytest.approx(forward_s + backward_s)
+
+
+def test_a_small_layer_takes_as_long_as_the_host_launches() -> None:
+    """Far below a millisecond of work: kernels times launches, and what recomputing costs the host."""
+    slow = replace(V2, launch_s=1e-3, checkpoint_s=0.5, rerun_s=0.25)
+    forward_s, backward_s = seconds(training(slow, sizes=(1,)), layer(64, 4, 16))
+    kernels = round(forward_s / 1e-3)
+    assert forward_s == pytest.approx(kernels * 1e-3)
+    assert 12 <= kernels <= 24
+    again_forward_s, again_backward_s = seconds(training(slow, sizes=(1,)), layer(64, 4, 16), "recompute")
+    assert again_forward_s == pytest.approx(forward_s + 0.5)
+    assert again_backward_s == pytest.approx(forward_s + backward_s + 0.25)
+
+
+def test_a_pass_is_the_longer_of_device_and_host_and_waits_for_the_last_rank() -> None:
+    speeds = Speeds(A100, "fp16", replace(V2, launch_s=1e-3, skew_s=1e-2))
+    assert Pass([0.5, 0.5]).seconds(speeds, 1) == 1.0
+    assert Pass([1e-6] * 5, host_s=0.1).seconds(speeds, 1) == pytest.approx(0.105)
+    with_reduce = Pass([1.0], [8e6]).seconds(speeds, 4)
+    assert with_reduce == pytest.approx(1.0 + speeds.all_reduce_s(8e6, 4) + 3e-2)
+
+
+def test_fused_attention_is_faster_and_keeps_no_scores() -> None:
+    operator = layer(1024, 16, 2048)
+    kept = {}
+    for attention in ("flash", "unfused", "selective"):
+        made = training(attention=attention).costs(operator, 0, (), 0)  # type: ignore[arg-type]
+        kept[attention] = made.saved_bytes_per_sample
+    assert seconds(training(attention="flash"), operator) < seconds(training(attention="unfused"), operator)
+    scores = 5 * 16 * 2048**2  # Korthikanti et al. 2022, table 2
+    assert kept["unfused"] - kept["flash"] == pytest.approx(scores - 4 * 16 * 2048)
+    assert kept["selective"] == kept["flash"]
+
+
+def test_selective_recomputation_runs_the_core_again() -> None:
+    operator = layer(1024, 16, 2048)
+    plain = seconds(training(attention="unfused"), operator)
+    selective = seconds(training(attention="selective"), operator)
+    assert selective[0] == plain[0]
+    assert plain[1] < selective[1] < plain[1] + plain[0]
+
+
+def test_what_is_kept_without_sequence_parallelism_is_kept_by_each_rank() -> None:
+    """Korthikanti et al. 2022, table 2: 10 + 24 / t in place of 34 / t, and attention's part over t in both."""
+    shape = LayerShape(
+        sequence=2048, hidden=4096, heads=32, kv_heads=32, head=128, ffn=4 * 4096, branches=1, dropout=True
+    )
+    sh, statistics = 2048 * 4096, 4 * 32 * 2048
+    assert shape.saved_bytes(2, 4, sequence_split=True) == (34 * sh + statistics) / 4
+    assert shape.saved_bytes(2, 4, sequence_split=False) == 10 * sh + (24 * sh + statistics) / 4
+    whole = shape.saved_bytes(2, 4, scores=True, sequence_split=False)
+    assert whole == 10 * sh + (24 * sh + 5 * 32 * 2048**2) / 4
+
+
+def test_the_fused_softmax_wants_heads_in_fours() -> None:
+    """Two heads times samples a rank: softmax takes more kernels, which the host must launch."""
+    slow = replace(V2, launch_s=1e-3)
+    odd, _ = seconds(training(slow, sizes=(1,)), layer(), "tp8")
+    even, _ = seconds(training(slow, sizes=(2,)), layer(), "tp8")
+    assert odd - even == pytest.approx(5e-3)
+
+
+def test_gradients_are_added_to_those_of_earlier_micro_batches() -> None:
+    """12 h^2 elements, whatever the micro-batch."""
+    none = replace(V2, accumulate_bytes=0.0, launch_s=0.0)
+    added = replace(none, accumulate_bytes=8.0)
+    apart = seconds(training(added), layer())[1] - seconds(training(none), layer())[1]
+    assert apart == pytest.approx(12 * 1024**2 * 8 / (USUAL_REACH.stream_share * 2.039e12))
+
+
+def test_the_head_pays_for_the_logits_of_the_loss() -> None:
+    head = Operator(name="head", kind=HEAD, dims={"sequence": 1024, "hidden": 1024, "vocab": 50304}, inputs=())
+    cheap, dear = replace(V2, loss_bytes=0.0, launch_s=0.0), replace(V2, loss_bytes=100.0, launch_s=0.0)
+    more = sum(seconds(training(dear), head)) - sum(seconds(training(cheap), head))
+    assert more == pytest.approx(4 * 1024 * 50304 * 100 / (USUAL_REACH.stream_share * 2.039e12))
+
+
+def test_a_table_of_embeddings_has_a_gradient_of_its_own_size() -> None:
+    dims = {"sequence": 8, "hidden": 1024, "entries": 50304}
+    table = Operator(name="embedding", kind=EMBEDDING, dims=dims, inputs=())
+    free = replace(V2, launch_s=0.0)
+    small, large = (
+        training(free, sizes=(1,)).costs(table, size, (), 0).backward_s[0] for size in (10**8, 2 * 10**8)
+    )
+    assert large - small == pytest.approx(4e8 / (USUAL_REACH.stream_share * 2.039e12))
+
+
+def test_ranks_of_several_nodes_reduce_over_the_network() -> None:
+    speeds = Speeds(A100, "fp16", V2, NODES)
+    inside, across = speeds.all_reduce_s(64e6, 8), speeds.all_reduce_s(64e6, 16)
+    assert across == pytest.approx(2 * 15 / 16 * 64e6 / (0.95 * 100e9), rel=0.02)
+    assert across > 2 * inside
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(framework_names()), st.sampled_from([1, 2, 8]), st.sampled_from([256, 1024]))
+def test_more_samples_never_take_less(name: str, samples: int, hidden: int) -> None:
+    framework = load_framework(name)
+    fewer, more = (
+        seconds(training(framework, framework.attention, (size,)), layer(hidden))
+        for size in (samples, 2 * samples)
+    )
+    # A number of heads that the fused softmax does not take makes a single sample slow.
+    assert more[0] >= 0.9 * fewer[0]
+    assert more[1] >= 0.9 * fewer[1]
+
+
+@pytest.mark.parametrize("device", ["H100-SXM5-80GB", "V100-SXM2-16GB"])
+def test_devices_with_and_without_measured_kernels_are_priced(device: str) -> None:
+    known = load_device(device)
+    forward_s, backward_s = seconds(training(device=known), layer(4096, 32, 2048))
+    flops = 24 * 4 * 2048 * 4096**2
+    assert 0.25 < flops / forward_s / known.peak_flops["fp16"] < 0.9
+    assert backward_s > forward_s
+    assert (kernel_speeds(device) is not None) == device.startswith("H100")
+
+
+def test_a_device_without_rates_is_refused() -> None:
+    with pytest.raises(PipebenchError, match="no peak rate in fp16"):
+        Speeds(DeviceType(name="cpu", memory_bytes=1), "fp16", V2)
+
+
+def test_products_in_eight_bits_are_faster_and_need_a_table() -> None:
+    h100 = load_device("H100-SXM5-80GB")
+    wide, narrow = (Speeds(h100, "bf16", V2, (), products) for products in ("", "fp8"))  # type: ignore[arg-type]
+    shape = 8192, 8192, 8192
+    assert 1.3 < wide.layer_product_s(*shape) / narrow.layer_product_s(*shape) < 2.2
+    assert wide.product_s(*shape) == narrow.product_s(*shape)
+    with pytest.raises(PipebenchError, match="no measured products in fp8"):
+        Speeds(A100, "bf16", V2, (), "fp8")
+
+
+def test_a_table_of_ones_own_comes_before_what_ships(tmp_path: Path) -> None:
+    """A device twice as slow as the surface that ships: products take twice as long, all-reduces as before."""
+    surface = kernel_speeds("A100-SXM4-80GB")
+    assert surface is not None
+    products = surface.products("bf16")
+    assert products is not None
+    draw = random.Random(1)
+    sizes = [2**power for power in range(8, 14)]
+    shapes = [tuple(draw.choice(sizes) + draw.randrange(0, 64, 8) for _ in "mnk") for _ in range(150)]
+    lines = [f"gemm,bf16,{m},{n},{k},{2e3 * float(products.seconds(m, n, k))}" for m, n, k in shapes]
+    table = tmp_path / "own.csv"
+    table.write_text("\n".join(["op,dtype,m,n,k,latency_ms", *lines]))
+    own = Speeds(A100, "bf16", V2, own=own_speeds(str(table), A100))
+    shipped = Speeds(A100, "bf16", V2)
+    ratios = [own.product_s(*shape) / shipped.product_s(*shape) for shape in shapes]
+    assert 1.85 < statistics.median(ratios) < 2.15
+    assert own.all_reduce_s(1e8, 8) == shipped.all_reduce_s(1e8, 8)
+    assert own_speeds(str(table), A100) is own_speeds(str(table), A100)
+    with pytest.raises(PipebenchError, match="cannot read"):
+        own_speeds(str(tmp_path / "none.csv"), A100)

@@ -1,0 +1,156 @@
+"""Runs beside their predictions: what a row, a group and an alternative say."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.bench.accuracy.comparison import held_against
+from pipebench.bench.accuracy.errand import predict_all
+from pipebench.bench.accuracy.expression import express
+from pipebench.bench.accuracy.measurement import Predictor, plan_of
+from pipebench.bench.accuracy.reader import read_runs
+from pipebench.bench.cage.installed import installed_host
+from pipebench.bench.services import HostServices
+from pipebench.hooks.manager import Host
+from tests.bench.accuracy.tables import run
+from tests.shared_data import shared_data
+
+HOST = Host()
+LAYOUTS = [
+    run(id=f"{tp}-{pp}-{dp}", tp=str(tp), pp=str(pp), dp=str(dp), mbs="4")
+    for tp, pp, dp in ((1, 8, 1), (8, 1, 1), (2, 2, 2), (4, 1, 2), (1, 1, 8))
+]
+
+
+def test_a_row_has_its_prediction_and_its_error() -> None:
+    (row,) = held_against(HOST, [run(mem_gib="20")]).rows
+    assert row.simulated_s is not None
+    assert row.error == pytest.approx((row.simulated_s - 0.25) / 0.25)
+    assert row.memory_bytes is not None
+    assert row.measured_memory_bytes == 20 * 2**30
+    assert (row.low_s or 0.0) < row.simulated_s < (row.high_s or 0.0)
+    assert row.reason == ""
+
+
+def test_the_plan_is_the_one_that_was_run() -> None:
+    predictor = Predictor(HostServices(HOST))
+    made = express(run(partition="5-3"))
+    problem = predictor.problem(made)
+    plan = plan_of(problem, made)
+    assert [len([name for name in stage.operators if name.startswith("layers.")]) for stage in plan.stages] == [
+        5,
+        3,
+    ]
+    assert [stage.devices for stage in plan.stages] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert {(stage.tensor_parallel, stage.data_parallel, stage.micro_batch) for stage in plan.stages} == {
+        (2, 2, 8)
+    }
+    assert all("recompute" in choice for stage in plan.stages for choice in stage.choice if "layers" in choice)
+
+
+def test_an_iteration_grows_with_its_micro_batches() -> None:
+    """p even stages take m + p - 1 turns: twice as many micro-batches take less than twice as long."""
+    small, large = held_against(HOST, [run(), run(id="twice", gbs="64")]).rows
+    assert small.simulated_s is not None
+    assert large.simulated_s is not None
+    assert 1.6 < large.simulated_s / small.simulated_s < 2
+
+
+def test_measured_as_predicted_has_no_error_no_regret_and_full_agreement() -> None:
+    rows = held_against(HOST, LAYOUTS).rows
+    exact = [
+        replace(each, iter_s=row.simulated_s) for each, row in zip(LAYOUTS, rows, strict=True) if row.simulated_s
+    ]
+    assert len(exact) == len(LAYOUTS)
+    made = held_against(HOST, exact)
+    assert made.errors is not None
+    assert made.errors.largest_absolute == 0
+    (layouts,) = made.layouts
+    assert (layouts.count, layouts.tau, layouts.regret) == (5, 1, 0)
+    assert (made.mean_regret, made.mean_tau) == (0, 1)
+
+
+def test_fewer_than_four_layouts_are_no_group() -> None:
+    assert held_against(HOST, LAYOUTS[:3]).layouts == ()
+
+
+def test_memory_counts_where_it_was_measured() -> None:
+    (row,) = held_against(HOST, [run()]).rows
+    assert row.memory_bytes is not None
+    assert row.memory_high_bytes is not None
+    gib = row.memory_bytes / 2**30
+    measured = {"half": gib / 2, "less": gib / 1.25, "more": gib * 2}
+    assert row.memory_bytes < row.memory_high_bytes < 4 * row.memory_bytes
+    runs = [run(id=name, mem_gib=str(peak)) for name, peak in measured.items()]
+    made = held_against(HOST, [*runs, run(id="none")])
+    assert made.memory is not None
+    assert made.memory.errors.count == 3
+    assert made.memory.errors.mean_signed == pytest.approx((1 + 0.25 - 0.5) / 3, rel=1e-6)
+    within = row.memory_high_bytes >= 2 * row.memory_bytes
+    assert made.memory.at_or_above == pytest.approx(1.0 if within else 2 / 3)
+
+
+def test_what_is_not_expressed_is_counted_and_nothing_is_dropped() -> None:
+    runs = [run(), run(id="a", ep="8"), run(id="b", ep="2"), run(id="c", cp="2")]
+    made = held_against(HOST, runs)
+    assert [row.id for row in made.rows] == ["small", "a", "b", "c"]
+    assert made.reasons == {"expert parallelism": 2, "context parallelism": 1}
+    assert made.errors is not None
+    assert made.errors.count == 1
+
+
+def test_what_was_inferred_is_counted_where_it_was_used() -> None:
+    runs = [
+        run(precision="fp16?"),
+        run(id="b", precision="fp16?", device="A100-80GB?"),
+        run(id="c", seq="512?", ep="2"),
+    ]
+    assert held_against(HOST, runs).inferred == {"precision": 2, "device": 1}
+
+
+def test_alternatives_are_predicted_and_the_usual_stays() -> None:
+    open_run = run(recompute="")
+    usual = held_against(HOST, [open_run])
+    made = held_against(HOST, [open_run], alternatives=True)
+    assert made.rows == usual.rows
+    by_value = {each.value: each for each in made.variants}
+    assert by_value["none"].usual
+    assert {value for value, each in by_value.items() if not each.usual} == {"selective", "full"}
+    (full,) = held_against(HOST, [run(recompute="full")]).rows
+    assert by_value["full"].errors is not None
+    assert by_value["full"].errors.mean_signed == pytest.approx(full.error)
+
+
+def test_groups_hold_every_prediction_along_each_axis() -> None:
+    made = held_against(HOST, [*LAYOUTS, run(id="other", layers="4", pp="1", dp="4")])
+    for axis in ("model", "source", "gpus", "degrees"):
+        assert sum(group.errors.count for group in made.groups if group.axis == axis) == 6
+    assert {group.name for group in made.groups if group.axis == "model"} == {
+        "gpt 8x1024 on 8 x A100-80GB",
+        "gpt 4x1024 on 8 x A100-80GB",
+    }
+
+
+def test_a_run_that_fails_costs_itself_only() -> None:
+    good = express(run())
+    bad = replace(good, spec=replace(good.spec, profiler="analytic[efficiency=7]"))
+    first, second = predict_all(HOST, [bad, good])
+    assert "efficiency" in first.reason
+    assert second.simulated is not None
+
+
+def test_a_run_that_ends_its_process_costs_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipebench.bench.accuracy.errand.WORK", "tests.bench.accuracy.dying:die")
+    runs = [replace(express(run()), id=name) for name in ("first", "deadly", "last")]
+    made = predict_all(installed_host(), runs)
+    assert [each.reason for each in made] == ["first lived", "its process ended with exit code 3", "last lived"]
+
+
+def test_every_run_of_the_whole_table_is_predicted_or_has_a_reason() -> None:
+    runs = read_runs(str(shared_data("measured/published_runs.csv")))[::9]
+    made = held_against(HOST, runs)
+    for row in made.rows:
+        assert (row.simulated_s is None) == bool(row.reason)
+        assert row.simulated_s is None or (math.isfinite(row.simulated_s) and row.simulated_s > 0)
+    assert not any("offers no" in reason or "Error" in reason for reason in made.reasons)

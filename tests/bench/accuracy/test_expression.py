@@ -1,0 +1,199 @@
+"""Runs as problems: degrees, devices, links and stages by hand; and the reason for each that is none."""
+
+from itertools import accumulate
+
+import pytest
+
+from pipebench.bench.accuracy.assumptions import Assumption, NotExpressed
+from pipebench.bench.accuracy.expression import ExpressedRun, express
+from pipebench.bench.accuracy.measurement import item_bounds
+from pipebench.bench.accuracy.reader import read_runs
+from pipebench.bench.accuracy.sizes import plain_name, public_sizes
+from tests.bench.accuracy.tables import run
+
+SHIPPED = {each.id: each for each in read_runs("published")}
+
+
+def assumed(made: ExpressedRun) -> dict[str, str]:
+    return {each.field: each.value for each in made.assumptions}
+
+
+def test_a_run_that_says_everything_needs_no_assumption() -> None:
+    made = express(run())
+    spec = made.spec
+    assert made.assumptions == ()
+    assert spec.model is not None
+    assert "layers=8,hidden=1024,heads=16," in spec.model
+    assert "ffn=4096,vocab=50432,sequence=512" in spec.model  # a multiple of 128 for each of two ranks
+    assert (spec.tp, spec.pp, spec.dp, spec.vpp) == (2, 2, 2, 1)
+    assert (spec.mini_batch, spec.micro_batch) == (32, 8)  # of both replicas
+    assert (spec.precision, spec.recompute, spec.optimizer) == ("fp16", "stage", "adam")
+    assert (made.scheduler, made.layers_by_stage) == ("1f1b", (4, 4))
+    assert made.cluster.size == 8
+    assert made.cluster.types[0].name == "A100-SXM4-80GB"
+    assert [level.bandwidth_bytes_s for level in made.cluster.levels] == [300e9]
+
+
+def test_the_zero_bubble_runs_count_embedding_and_head_as_layers() -> None:
+    made = express(SHIPPED["zb-t4-1.5B-1f1b-m24"])
+    assert made.layers_by_stage == (2, 3, 3, 3, 3, 3, 3, 2)
+    assert assumed(made)["partition"] == "first and last stage a layer less"
+    assert assumed(made)["vocab"] == "50257"
+    assert (made.spec.micro_batch, made.spec.mini_batch) == (6, 144)
+    standing_in = express(SHIPPED["zb-t4-1.5B-zb-2p-m24"])
+    assert standing_in.scheduler == "greedy"
+    assert assumed(standing_in)["scheduler"] == "greedy in place of zb-2p"
+
+
+def test_layers_that_go_nowhere_evenly_are_levelled() -> None:
+    made = express(SHIPPED["zb-t4-1.5B-interleaved-1f1b-m24"])
+    assert made.level
+    assert len(made.layers_by_stage) == 16
+    assert sum(made.layers_by_stage) == 22
+
+
+def test_the_largest_run_has_its_links_and_its_stages() -> None:
+    made = express(SHIPPED["megatron21-t1-529.6B"])
+    assert (made.spec.vpp, made.scheduler, made.layers_by_stage) == (3, "interleaved-1f1b", (1,) * 105)
+    node, network = made.cluster.levels
+    assert (node.group, network.group) == (8, 2520)
+    assert (network.bandwidth_bytes_s, network.shared_bandwidth_bytes_s) == (25e9, 200e9)
+    assert assumed(made) == {"mbs": "1", "vpp": "3", "generation of Megatron-LM": "megatron-v2"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "each", "shared"),
+    [
+        ("nx8, 800 Gb/s a node", 12.5e9, 100e9),
+        ("nx8, 8x100 Gb/s", 12.5e9, 100e9),
+        ("nx8, 400 Gb/s a GPU", 50e9, 400e9),
+    ],
+)
+def test_links_between_nodes_are_those_of_the_row(cell: str, each: float, shared: float) -> None:
+    network = express(run(gpus="16", dp="4", nodes_gpus=cell)).cluster.levels[-1]
+    assert (network.bandwidth_bytes_s, network.shared_bandwidth_bytes_s) == (each, shared)
+
+
+def test_links_that_are_not_said_are_assumed() -> None:
+    made = express(run(gpus="16", dp="4", nodes_gpus=""))
+    assert assumed(made) == {"GPUs of a node": "8", "network": "dgx-a100: 25 GB/s a device"}
+
+
+def test_a_device_of_which_several_ship_is_assumed_with_the_others() -> None:
+    made = express(run(device="A100"))
+    assert made.assumptions == (
+        Assumption(field="device", value="A100-SXM4-80GB", alternatives=("A100-SXM4-40GB",)),
+    )
+    other = express(run(device="A100"), {"device": "A100-SXM4-40GB"})
+    assert other.cluster.types[0].memory_bytes == 40 * 10**9
+
+
+def test_a_well_known_model_has_its_public_sizes() -> None:
+    made = express(
+        run(model="LLAMA3_8B (Pre-Training)", layers="", hidden="", heads="", vocab="", device="DGX-H100")
+    )
+    assert made.spec.model is not None
+    assert "architecture=llama,layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256" in made.spec.model
+    assert plain_name("llama3.1-405B") == "llama3-405b"
+    assert public_sizes("llama4-8B") is None
+
+
+def test_a_degree_that_is_left_out_follows() -> None:
+    assert express(run(dp="")).spec.dp == 2
+    assert express(run(tp="")).spec.tp == 2
+
+
+def test_other_values_replace_what_is_assumed() -> None:
+    open_run = run(mbs="", recompute="")
+    assert assumed(express(open_run)) == {"mbs": "1", "recompute": "none"}
+    full = express(open_run, {"recompute": "full", "mbs": "4"})
+    assert (full.spec.recompute, full.spec.micro_batch) == ("stage", 8)
+    (first, _) = full.assumptions
+    assert {"1", "2", "8"} <= {value for each in full.assumptions for value in each.alternatives} | {first.value}
+
+
+def test_a_partition_is_taken_as_it_is() -> None:
+    assert express(run(partition="5-3")).layers_by_stage == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ep": "8"}, "expert parallelism"),
+        ({"cp": "2"}, "context parallelism"),
+        ({"framework": "torchtitan (FSDP)"}, "fully sharded data parallelism"),
+        ({"framework": "Megatron-Bridge; FSDP=64"}, "fully sharded data parallelism"),
+        ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
+        ({"model": "mamba"}, "an architecture that the suite does not know"),
+        ({"layers": ""}, "the sizes of the model are not said"),
+        ({"model": "llama7", "layers": "8"}, "the sizes of the model are not said"),
+        ({"seq": ""}, "the sizes of the model are not said"),
+        ({"heads": "7"}, "heads do not divide the width of the model"),
+        ({"tp": "2 (4)"}, "the row states two configurations"),
+        ({"tp": "4"}, "the product of the degrees is not the number of GPUs"),
+        ({"tp": "", "dp": ""}, "degrees are not said"),
+        ({"device": "Z9-1TB"}, "no figures for the device Z9"),
+        ({"precision": "NVFP4"}, "no rate in fp4 for A100-SXM4-80GB"),
+        ({"precision": "FP8-CS"}, "no rate in fp8 for A100-SXM4-80GB"),
+        ({"precision": "int3"}, "an unknown precision"),
+        ({"gbs": ""}, "the mini-batch is not said"),
+        ({"gbs": "33"}, "micro-batches of all replicas do not divide the mini-batch"),
+        ({"mbs": "3"}, "micro-batches of all replicas do not divide the mini-batch"),
+        ({"schedule": "dualpipe"}, "no scheduler for the schedule dualpipe"),
+        ({"vpp": "2"}, "several stages a device under 1f1b"),
+        ({"schedule": "interleaved-1f1b", "vpp": "8"}, "more stages than layers"),
+        ({"layers": "2001"}, "more than 2000 layers"),
+        ({"gbs": "819200", "mbs": "1"}, "more than 100000 passes of micro-batches"),
+        ({"recompute": "some"}, "a kind of recomputation that the suite does not know"),
+        ({"partition": "5-5"}, "the partition does not go with layers and stages"),
+        ({"partition": "8-0"}, "the partition does not go with layers and stages"),
+    ],
+)
+def test_what_cannot_be_expressed_says_why(changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotExpressed) as refused:
+        express(run(**changes))
+    assert refused.value.reason == reason
+
+
+def test_no_fsdp_is_no_reason() -> None:
+    assert express(run(framework="Megatron-Bridge 26.04; FSDP=0")).spec.dp == 2
+
+
+def test_a_row_is_read_alike_under_any_id() -> None:
+    for row in SHIPPED.values():
+        outcomes = []
+        for name in (row.id, "another"):
+            from msgspec.structs import replace
+
+            try:
+                outcomes.append(replace(express(replace(row, id=name)), id=""))
+            except NotExpressed as error:
+                outcomes.append(error.reason)  # type: ignore[arg-type]
+        assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("counts", [(4, 4), (1, 2, 3), (2, 3, 3, 2)])
+def test_cuts_put_the_embedding_first_and_the_head_last(counts: tuple[int, ...]) -> None:
+    bounds = item_bounds(counts)
+    assert (bounds[0], bounds[-1]) == (0, sum(counts) + 2)
+    assert list(bounds[1:-1]) == [1 + end for end in accumulate(counts[:-1])]
+
+
+def test_a_framework_has_its_generation_and_what_it_prices() -> None:
+    old, new = (express(run(framework="Megatron-LM", device=device)).spec for device in ("A100-80GB", "H100-80GB"))
+    assert (old.framework, new.framework) == ("megatron-v2", "megatron")
+    assert express(run(framework="OneFlow")).spec.framework == "megatron-v2"
+    selective = express(run(framework="Megatron-LM", recompute="selective")).spec
+    assert "attention=selective" in selective.profiler
+    assert selective.recompute == "none"
+
+
+def test_tensor_parallelism_may_span_nodes() -> None:
+    made = express(run(tp="16", pp="1", dp="1", gpus="16", nodes_gpus="2x8"))
+    assert made.spec.tp == 16
+
+
+def test_eight_bits_are_the_products_of_layers() -> None:
+    spec = express(run(device="H100-80GB", precision="FP8-CS")).spec
+    assert spec.precision == "bf16"
+    assert "products=fp8" in spec.profiler

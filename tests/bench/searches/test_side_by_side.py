@@ -1,0 +1,66 @@
+"""Kernels of several planners are compiled before the first trial, each once for an environment."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipebench.bench.cage.installed import installed_host
+from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.searches.compilation import compile_side_by_side
+from pipebench.bench.searches.isolated import SearchLimits, timed_search
+from pipebench.bench.searches.isolation.client import isolation, server_of_its_own
+from pipebench.bench.searches.request import Searcher, SearchRequest
+from pipebench.bench.searches.toys import toys
+from pipebench.domain.problem import RegimeMode
+from pipebench.hooks.syntax import parse_reference
+
+HOST = installed_host()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An environment in which nobody has compiled anything before these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("NUMBA_CACHE_DIR", raising=False)
+        yield
+
+
+def search(name: str, mode: RegimeMode = "sync") -> tuple[Ready, Searcher]:
+    return ready_planner(HOST, parse_reference(name)), Searcher(planner=name, regime=mode)
+
+
+def compiled(*searches: tuple[Ready, Searcher]) -> list[list[str]]:
+    told: list[list[str]] = []
+    with server_of_its_own():
+        compile_side_by_side(HOST, searches, told.append)
+    return told
+
+
+def test_several_planners_are_compiled_once_and_their_trials_find_the_kernels() -> None:
+    chain, hybrid = search("alpa-inter"), search("gpipe-hybrid")
+    assert compiled(chain, hybrid) == [["alpa-inter", "gpipe-hybrid"]]
+    assert compiled(chain, hybrid) == []
+    request = SearchRequest(problem=toys("sync")[0])
+    with server_of_its_own():
+        found = timed_search(HOST, *chain, request, SearchLimits(timeout_s=60.0, repeat=0))
+    assert found.report.status == "found"
+    assert found.compile_s == 0.0
+
+
+def test_a_file_compiles_in_its_trial_and_others_once(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def plan(problem, context):\n    raise SystemExit\n")
+    one, other = search("uniform"), search("data-parallel")
+    assert compiled(one, search(str(file))) == [["uniform"]]
+    assert compiled(one, other) == [["data-parallel"]]
+    assert compiled(one, other, search(str(file))) == []
+
+
+def test_a_thread_of_its_own_server_leaves_the_process_its_server() -> None:
+    before = isolation()
+    with server_of_its_own():
+        assert isolation() is not before
+        assert isolation().folders.own != before.folders.own
+    assert isolation() is before

@@ -1,0 +1,53 @@
+"""Intervals of predictions: the group of a run, and what a plan gets."""
+
+import msgspec
+import pytest
+
+from pipebench.bench.prediction_interval import (
+    JUDGED_RUNS,
+    NODES,
+    ONE_NODE_SPLIT,
+    ONE_NODE_WHOLE,
+    POOLED,
+    Residuals,
+    interval_of,
+    residuals_of,
+)
+from pipebench.domain.framework import StepCosts
+from pipebench.domain.plan import Plan, Stage
+from tests.builders import chain_problem, cluster
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "devices", "tensor", "group"),
+    [
+        ("megatron-deepspeed", "A100-SXM4-80GB", 8, 1, ONE_NODE_WHOLE),
+        ("megatron-deepspeed", "a100-sxm4-40gb", 8, 2, ONE_NODE_SPLIT),
+        ("megatron-deepspeed", "A100-SXM4-80GB", 16, 1, NODES),
+        ("megatron-v2", "A100-SXM4-80GB", 512, 8, JUDGED_RUNS),
+        ("megatron-v2", "V100-SXM2-16GB", 8, 1, POOLED),
+        ("torchtitan", "A100-SXM4-80GB", 8, 1, POOLED),
+    ],
+)
+def test_a_prediction_belongs_to_the_runs_that_are_like_it(
+    framework: str, device: str, devices: int, tensor: int, group: Residuals
+) -> None:
+    assert residuals_of(framework, device, devices, tensor) == group
+
+
+def test_every_group_has_thirty_runs_and_the_pool_is_as_wide_as_any() -> None:
+    groups = (ONE_NODE_WHOLE, ONE_NODE_SPLIT, NODES, JUDGED_RUNS)
+    assert all(each.count >= 30 for each in groups)
+    assert POOLED.low == min(each.low for each in groups)
+    assert POOLED.high == max(each.high for each in groups)
+
+
+def test_without_a_framework_there_is_no_interval() -> None:
+    problem = chain_problem([5], [5], cluster(1))
+    plan = Plan(stages=(Stage(operators=("layer0",), devices=(0,), micro_batch=1),))
+    assert interval_of(problem, plan, 2.0) is None
+    step = StepCosts(framework="torchtitan", optimizer_s_per_element=0.0)
+    priced = msgspec.structs.replace(problem, regime=msgspec.structs.replace(problem.regime, step=step))
+    made = interval_of(priced, plan, 2.0)
+    assert made is not None
+    assert (made.low_s, made.high_s) == (2 * POOLED.low, 2 * POOLED.high)

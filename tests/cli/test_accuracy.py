@@ -1,0 +1,98 @@
+"""pipebench accuracy, as a user runs it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.bench.accuracy.tables import SMALL, table
+from tests.cli.command_line import CommandLine
+
+ROWS = (
+    SMALL,
+    SMALL | {"id": "piped", "tp": "1", "pp": "4", "mem_gib": "7.5"},
+    SMALL | {"id": "open", "recompute": "", "mbs": ""},
+    SMALL | {"id": "experts", "ep": "8"},
+)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> str:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(table(*ROWS))
+    return str(path)
+
+
+def test_a_table_of_errors_reasons_and_assumptions(pipebench: CommandLine, runs: str) -> None:
+    done = pipebench("accuracy", runs)
+    assert done.code == 0, done.err
+    assert "4 runs, 3 predicted: mean error" in done.out
+    assert re.search(r"gpt 8x1024 on 8 x A100-80GB +3 ", done.out)
+    assert re.search(r"expert parallelism +1\b", done.out)
+    assert re.search(r"recompute +none +1 ", done.out)
+    assert "memory of 1 runs: mean error" in done.out
+    assert re.search(r"^small\s+(measured )?250 ms", done.out, re.MULTILINE)
+
+
+def test_the_json_has_a_row_for_each_run(pipebench: CommandLine, runs: str) -> None:
+    plain = json.loads(pipebench("accuracy", runs, "--json", "--alternatives").out)
+    assert [row["id"] for row in plain["rows"]] == ["small", "piped", "open", "experts"]
+    keys = {"id", "group", "measured_s", "simulated_s", "low_s", "high_s", "memory_bytes", "reason"}
+    assert all(keys | {"measured_memory_bytes"} <= set(row) for row in plain["rows"])
+    last = plain["rows"][-1]
+    assert (last["simulated_s"], last["reason"]) == (None, "expert parallelism")
+    assert plain["reasons"] == {"expert parallelism": 1}
+    assert {each["value"] for each in plain["variants"] if each["field"] == "recompute"} == {
+        "none",
+        "selective",
+        "full",
+    }
+
+
+def test_the_page_shows_every_point_and_every_run(pipebench: CommandLine, runs: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = pipebench("accuracy", runs, "--html", str(page))
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert len(re.findall(r"<title>\w+: measured 250 ms, predicted", text)) == 3
+    assert all(f"<td>{row['id']}</td>" in text for row in ROWS)
+    assert "expert parallelism" in text
+
+
+@pytest.mark.nightly
+def test_two_processes_say_the_same_as_one(pipebench: CommandLine, runs: str) -> None:
+    one, two = (json.loads(pipebench("accuracy", runs, "--json", "--jobs", jobs).out) for jobs in ("1", "2"))
+    assert one == two
+
+
+def test_groups_along_another_axis(pipebench: CommandLine, runs: str) -> None:
+    done = pipebench("accuracy", runs, "--by", "degrees", "--worst", "0")
+    assert "tp1 pp4 dp2" in done.out
+    assert "largest errors" not in done.out
+
+
+def test_the_table_that_ships(pipebench: CommandLine) -> None:
+    done = pipebench("accuracy", "published", "--json")
+    assert done.code == 0, done.err
+    plain = json.loads(done.out)
+    assert len(plain["rows"]) == 161
+    assert plain["errors"]["count"] >= 40
+    assert sum(plain["reasons"].values()) + plain["errors"]["count"] == 161
+
+
+def test_nothing_that_can_be_predicted(pipebench: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(table(SMALL | {"ep": "8"}))
+    done = pipebench("accuracy", str(path), "--html", str(tmp_path / "page.html"))
+    assert done.code == 4
+    assert "1 runs, none of them predicted" in done.out
+
+
+def test_a_wrong_table_is_one_line(pipebench: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(table(SMALL | {"iter_s": "-1"}))
+    done = pipebench("accuracy", str(path))
+    assert done.code == 2
+    assert done.err.startswith(f"pipebench: {path}: row 2, column iter_s: '-1'")
+    assert pipebench("accuracy", str(tmp_path / "none.csv")).code == 2

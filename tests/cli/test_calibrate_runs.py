@@ -1,0 +1,98 @@
+"""pipebench calibrate, as a user runs it, and --calibration of other commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipebench.formats.calibrations import read_calibration
+from pipebench.hooks.manager import Host
+from tests.bench.accuracy.tables import table
+from tests.bench.calibration.logs import megatron
+from tests.bench.calibration.simulated import DEVICE, layouts, simulated_runs
+from tests.cli.command_line import CommandLine
+
+TRUE = {"launch_us": 40.0}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rows = [
+        {
+            name: str(value)
+            for name in each.__struct_fields__
+            if (value := getattr(each, name)) not in (None, "", ())
+        }
+        for each in simulated_runs(Host(), layouts()[:4], TRUE)
+    ]
+    path = tmp_path_factory.mktemp("runs") / "runs.csv"
+    path.write_bytes(table(*rows))
+    return str(path)
+
+
+def test_a_calibration_is_written_and_taken(pipebench: CommandLine, runs: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "a100.toml")
+    done = pipebench("calibrate", runs, "-o", out)
+    assert done.code == 0, done.err
+    assert "4 runs of megatron-deepspeed on A100-SXM4-80GB" in done.out
+    assert "each run by a fit without it" in done.out
+    assert f"{out} written" in done.err
+    file = read_calibration(out)
+    assert file.constants["launch_us"] == pytest.approx(40, rel=0.1)
+    assert file.errors["unseen"] < file.errors["before"]
+    assert [run.id for run in file.runs] == [run.id for run in layouts()[:4]]
+    plain, tuned = (
+        json.loads(pipebench("accuracy", runs, "--json", *more).out)["errors"]["mean_absolute"]
+        for more in ((), ("--calibration", out))
+    )
+    assert tuned < 0.1 * plain
+
+
+def test_a_workload_takes_the_file(pipebench: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    constants = "[constants]\nproduct_factor = 1.2\nlaunch_us = 80\nstream_share = 0.7"
+    path.write_text(f"device = 'A100-SXM4-40GB'\nframework = 'megatron'\n{constants}")
+    common = (
+        "plan", "layout", "-m", "llm[architecture=gpt2,layers=4,hidden=512,heads=8,vocab=4096,sequence=256]",
+        "--cluster", "dgx-a100", "-n", "4", "--mini-batch", "16", "--precision", "bf16", "--json",
+    )  # fmt: skip
+    usual = pipebench(*common, "--framework", "megatron")
+    tuned = pipebench(*common, "--framework", "megatron", "--calibration", str(path))
+    assert usual.code == tuned.code == 0, tuned.err
+    times = [json.loads(each.out)["simulated_s"] for each in (usual, tuned)]
+    assert times[1] > 1.1 * times[0]
+    alone = pipebench(*common, "--calibration", str(path))
+    assert alone.code == 2
+    assert "give --framework megatron" in alone.err
+    other = pipebench(*common, "--framework", "torchtitan", "--calibration", str(path))
+    assert "not of 'torchtitan'" in other.err
+
+
+def test_constants_that_are_no_better_are_not_written_without_force(
+    pipebench: CommandLine, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "train.log", tmp_path / "c.toml"
+    log.write_text(megatron())
+    once = pipebench("calibrate", str(log), "--device", DEVICE, "-o", str(out))
+    assert once.code == 1
+    assert "one run cannot be left out of a fit" in once.out
+    assert "give --force" in once.err
+    assert not out.exists()
+    assert pipebench("calibrate", str(log), "--device", DEVICE, "-o", str(out), "--force").code == 0
+    assert read_calibration(str(out)).framework == "megatron-v2"
+
+
+@pytest.mark.nightly
+def test_two_processes_say_the_same_as_one(pipebench: CommandLine, runs: str) -> None:
+    one, two = (json.loads(pipebench("calibrate", runs, "--json", "--jobs", jobs).out) for jobs in ("1", "2"))
+    assert one == two
+
+
+def test_what_is_wrong_is_one_line(pipebench: CommandLine, tmp_path: Path) -> None:
+    assert pipebench("calibrate", str(tmp_path / "none.csv")).code == 2
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n1,2\n")
+    done = pipebench("calibrate", str(bad))
+    assert done.code == 2
+    assert "unknown column" in done.err
+    assert pipebench("calibrate").code == 2

@@ -1,0 +1,40 @@
+"""list frameworks, and a workload that names one."""
+
+import json
+
+from pipebench.formats.frameworks.facts import framework_names
+from tests.cli.command_line import CommandLine
+
+MODEL = "llm[architecture=gpt2,layers=4,hidden=512,heads=8,ffn=2048,sequence=256,vocab=1024]"
+WORKLOAD = ("-m", MODEL, "--cluster", "dgx-a100", "-n", "2", "--mini-batch", "8", "--precision", "fp16")
+
+
+def test_the_list_has_all_facts_and_says_where_they_come_from(pipebench: CommandLine) -> None:
+    listed = {each["name"]: each for each in json.loads(pipebench("list", "frameworks", "--json").out)}
+    assert list(listed) == framework_names()
+    assert listed["megatron"]["attention"] == "flash"
+    assert any("Korthikanti" in source for source in listed["megatron"]["sources"])
+
+
+def test_a_framework_is_slower_than_peak_rates_and_carries_an_interval(pipebench: CommandLine) -> None:
+    plain, priced = (
+        pipebench("compare", "--planners", "layout", "--regime", "sync", *WORKLOAD, *more, "--json")
+        for more in ((), ("--framework", "megatron-deepspeed", "--optimizer", "adam"))
+    )
+    before, after = (json.loads(done.out)["rows"][0] for done in (plain, priced))
+    assert before["simulated_low_s"] is None
+    assert after["simulated_low_s"] < after["simulated_s"] < after["simulated_high_s"]
+    assert after["simulated_s"] > before["simulated_s"]
+    assert after["device_memory_bytes"] < before["device_memory_bytes"]
+
+
+def test_an_unknown_framework_is_no_traceback(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "layout", *WORKLOAD, "--framework", "megaton")
+    assert done.code != 0
+    assert "did you mean 'megatron'" in done.err
+
+
+def test_an_option_of_kernels_counts_with_a_framework(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "layout", *WORKLOAD, "--profiler", "analytic[attention=flash]")
+    assert done.code != 0
+    assert "--framework" in done.err

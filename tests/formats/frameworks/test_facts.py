@@ -1,0 +1,27 @@
+"""The table of training frameworks: what it says, and what a name that is not in it gets."""
+
+import pytest
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.formats.frameworks.facts import framework_names, framework_table, load_framework
+
+
+@pytest.mark.parametrize("name", framework_names())
+def test_a_framework_has_facts_with_sources(name: str) -> None:
+    facts, made = framework_table().frameworks[name], load_framework(name)
+    assert facts.sources
+    assert set(facts.sources) <= set(framework_table().sources)
+    assert made.name == name
+    assert made.launch_s == facts.launch_us / 1e6
+    assert 1e6 < made.context_bytes < 1e10
+
+
+def test_every_source_is_somebodys() -> None:
+    table = framework_table()
+    assert {source for facts in table.frameworks.values() for source in facts.sources} == set(table.sources)
+
+
+def test_an_unknown_framework_gets_the_nearest_name() -> None:
+    with pytest.raises(PipebenchError, match="megatron-v3") as refused:
+        load_framework("megatron-v3")
+    assert "megatron-v2" in refused.value.hint
