@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("kernels", deadline=None)  # the first example of a test may compile
-settings.load_profile("kernels")
+# The first example of a test may compile: no deadline. A change is judged by the same examples each time, the night
+# draws others.
+settings.register_profile("change", deadline=None, derandomize=True)
+settings.register_profile("night", deadline=None)
+settings.load_profile("change")
 
 LONG = ("acceptance", "attacks", "cli", "docs", "fuzz", "testing", "third_party", "track")
 """Folders of tests that take seconds each."""

@@ -146,7 +146,8 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
     that hold the same operators stand on different device sets in all pipelines and copies. The stage with
     micro-batch c b and c d replicas in one pipeline has the same three figures, so c = 1 stands for all unless
     the micro-batch is pinned. All that the bounds use grows with the replicas when runs and samples are
-    fixed, so only the fewest replicas with given samples matter. The pin data_parallel fixes the replicas.
+    fixed, but for the share of a sharded optimizer (`update_ns`), so only the fewest replicas with given samples
+    matter. The pin data_parallel fixes the replicas.
 
     r replicas in turn run b samples of B / b micro-batches, each one in r; c pipelines of r are as one of c r.
     Where r divides B / b they cost what r replicas cost that share micro-batches of r b, or r pipelines of one; so
@@ -342,12 +343,14 @@ def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False, *, cros
 def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
     """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
 
-    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less.
+    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less. A cut stands for more
+    replicas as well, among which zero1 shares the optimizer: the share of the most replicas is the least.
     async: spread over the runs and rounded up behind each backward, as the cost model does; for replicas in turn
     without the rounding.
     """
     formula = Formula(problem.regime, problem.mini_batch)
-    update = formula.update_ns(_fastest(problem, rows, cut.replicas), rows.parameter_bytes, cut.replicas)
+    fastest = _fastest(problem, rows, cut.replicas)
+    update = formula.update_ns(fastest, rows.parameter_bytes, most_replicas(problem))
     if problem.regime.mode == "sync" or cut.turns > 1:
         return update
     return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)

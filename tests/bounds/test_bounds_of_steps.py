@@ -40,3 +40,13 @@ def test_the_bound_is_the_best_plan_where_the_update_decides(
     rate = 2 if spread else 1
     expected_ns = 6 + 1500 // rate - round(overlap * 1500 / rate) + round(250 * optimizer_s * 1e9)
     assert time_bound(problem).ns == best_ns == expected_ns
+
+
+def test_more_replicas_than_samples_share_the_optimizer() -> None:
+    """Two replicas in turn, one of which never runs: each updates half of 250 elements at 4 ns."""
+    problem = chain_problem([0], [0], cluster(2, bandwidth=1e15), weights=[1000], mode="sync", mini_batch=1)
+    step = StepCosts(framework="made", optimizer_s_per_element=4e-9)
+    regime = msgspec.structs.replace(problem.regime, step=step, optimizer_sharding="zero1")
+    problem = msgspec.structs.replace(problem, regime=regime)
+    model = CostModel(problem)
+    assert time_bound(problem).ns == min(length_ns(model, plan) for plan in plans(problem)) == 500
