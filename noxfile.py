@@ -114,7 +114,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Wide sweeps of what the other tests hold in one place, properties on new examples, the kit on torch's executor."""
+    """Wide sweeps of what other tests hold in one place, properties on new examples, the kit on torch."""
     session.install("-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[test,torch]")
     run = ("pytest", "-n", "auto", "--dist", "worksteal", "--hypothesis-profile=night")
     session.run(*run, "-m", "nightly or hypothesis", *session.posargs)

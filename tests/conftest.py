@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The first example of a test may compile: no deadline. A change is judged by the same examples each time, the night
-# draws others.
+# The first example of a test may compile: no deadline. A change is judged by the same examples each time, the
+# night draws others.
 settings.register_profile("change", deadline=None, derandomize=True)
 settings.register_profile("night", deadline=None)
 settings.load_profile("change")

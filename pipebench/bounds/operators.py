@@ -343,8 +343,8 @@ def busy_ns(problem: Problem, rows: Ways, cut: Cut, split: bool = False, *, cros
 def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
     """The least ns that the update of the weights of each row adds to its lane for one mini-batch.
 
-    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less. A cut stands for more
-    replicas as well, among which zero1 shares the optimizer: the share of the most replicas is the least.
+    That of the fastest all-reduce: where the all-reduce takes longer an update takes no less. A cut stands for
+    more replicas as well, among which zero1 shares the optimizer: the share of the most replicas is the least.
     async: spread over the runs and rounded up behind each backward, as the cost model does; for replicas in turn
     without the rounding.
     """

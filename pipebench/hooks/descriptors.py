@@ -109,13 +109,19 @@ class Planner(Component):
     """plan(problem, context) -> PlanResult. default_scheduler: by regime; a schedule of its own wins.
 
     kernels: "package.module:attribute" of a function without arguments that compiles kernels which tiny problems
-    do not reach. It is called before the clock of a search runs, and knows no problem.
+    do not reach. It is called before the clock of a search runs, and knows no problem. Several functions, with
+    commas between, compile their parts side by side.
     """
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
     kernels: str = ""
     default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
+
+    @property
+    def kernel_parts(self) -> tuple[str, ...]:
+        """The functions that compile kernels."""
+        return tuple(self.kernels.split(",")) if self.kernels else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,8 +45,9 @@ def _text(component: Component) -> str | None:
             return f"{field.name} is no text"
     if not _LOAD.fullmatch(component.load):
         return f"load is {component.load!r}, not 'package.module:attribute'"
-    if isinstance(component, Planner) and component.kernels and not _LOAD.fullmatch(component.kernels):
-        return f"kernels is {component.kernels!r}, not 'package.module:attribute'"
+    for part in component.kernel_parts if isinstance(component, Planner) else ():
+        if not _LOAD.fullmatch(part):
+            return f"kernels has {part!r}, not 'package.module:attribute'"
     lists = {"deviations": component.deviations, "calls": component.calls, "paths": component.paths}
     if isinstance(component, Format):
         lists["suffixes"] = component.suffixes

@@ -3,7 +3,6 @@
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.one_f_one_b_star import groups
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray, Estimate, admits
 from pipebench_madpipe.pattern import PeriodicConstraints
@@ -269,14 +268,6 @@ def schedule_below(
     if period < 0:
         return below - 1, instants, nodes + visited
     return period, shorter, nodes + visited
-
-
-def load_kernels() -> None:
-    """Compile, or load, the kernels that only long chains and tight memory reach."""
-    table = RunTable(np.zeros((9, 2), np.int64), np.zeros((2, 2, 5), np.int64))
-    bounds, special = np.array([0, 1], np.int64), np.zeros(1, np.bool_)
-    next_move(table, 0, 0, (0, 0), bounds, special, (KINDS, 0, 0), Estimate(tight=True, in_place=True))
-    groups(bounds, 1)
 
 
 def improve(

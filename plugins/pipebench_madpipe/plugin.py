@@ -108,7 +108,9 @@ def pipebench_planners() -> Iterable[Planner]:
             name="madpipe",
             summary="memory-aware plans for async pipelines; a GPU may run several stages; with a proven gap",
             load="pipebench_madpipe.planner:plan",
-            kernels="pipebench_madpipe.moves:load_kernels",
+            kernels=",".join(
+                f"pipebench_madpipe.compilation:compile_{part}" for part in ("patterns", "labels", "moves")
+            ),
             options=MadPipeOptions,
             fidelity="improved",
             reference=REFERENCE,

@@ -150,6 +150,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="pipedream",
             summary="chain DP with replicated stages: smallest bottleneck period over a linear operator order",
             load="pipebench_pipedream.planner:plan",
+            kernels="pipebench_pipedream.suffix_dp:compile_suffixes",
             calls=("1f1b", "1f1b*", "1f1b-rr"),
             default_scheduler={"sync": "1f1b", "async": "1f1b-rr"},
             options=PipeDreamPlannerOptions,

@@ -199,3 +199,11 @@ def within_target(
                     fewest[i, a, q] = own[b, q]
                     follow[i, a, q] = b
     return fewest, follow, end, chosen, states, transitions
+
+
+def compile_suffixes() -> None:
+    """Compile the kernels of this file, on one place and one device."""
+    one, flat, deep = np.ones(1, np.int64), np.ones((1, 2), np.int64), np.ones((1, 2, 2), np.int64)
+    tables = SuffixTables(deep, deep, flat, one, one - 1, np.zeros((1, 3), np.int64), flat)
+    smallest_bottleneck(tables, 1, 1, 0, 1, 1, True)
+    within_target(1, tables, 1, 1, 1, True)

@@ -52,6 +52,11 @@ def leaves() -> Any:
         (lambda: [planner(options=Required(need=1))], "not a class of options"),
         (lambda: [planner(options=Required)], "option 'need' has no default"),
         (lambda: [planner(deviations="all")], "deviations is not a tuple"),
+        (lambda: [planner(kernels=("package.module:compile",))], "kernels is no text"),
+        (
+            lambda: [planner(kernels="package.module:one,package.two")],
+            "kernels has 'package.two', not 'package.module",
+        ),
         (lambda: [planner(capabilities=None)], "capabilities is not of type"),
         (lambda: [planner(capabilities=Capabilities(regimes=()))], "no regime"),
         (lambda: [planner(capabilities=Capabilities(graphs="tree"))], "Invalid enum value 'tree'"),

@@ -5,15 +5,19 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 import msgspec
 
-from pipebench.bench.components import Ready
-from pipebench.bench.searches.isolated import compile_kernels
+from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.searches.isolated import compile_kernels, compile_part
 from pipebench.bench.searches.isolation.client import isolation, server_of_its_own
 from pipebench.bench.searches.request import Searcher
+from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 from pipebench.system.kernel_folder import kernel_folder
 
 MARKS = ".compiled"
@@ -42,25 +46,57 @@ def compile_side_by_side(
         return
     starting(names)
     isolation().prepare()
-    left = iter(new.items())
+    tasks = _tasks(host, new)
+    left = iter(tasks)
     with ThreadPoolExecutor(_cores()) as pool:
-        others = [pool.submit(_compile_beside, host, left) for _ in range(min(_cores(), len(names)) - 1)]
-        _compile_all(host, left)
+        others = [pool.submit(_work_beside, left) for _ in range(min(_cores(), len(tasks)) - 1)]
+        _work(left)
         for other in others:
             other.result()
 
 
-def _compile_beside(host: Host, left: Iterator[tuple[Path, Compilation]]) -> None:
-    with server_of_its_own():
-        _compile_all(host, left)
+def _tasks(host: Host, new: dict[Path, Compilation]) -> list[Callable[[], None]]:
+    """Parts of kernels, and planners on toy problems: those with parts last, when their parts are done."""
+    parts = {planner.component.name: _parts(host, planner) for planner, _ in new.values()}
+    done = {part: Event() for each in parts.values() for part in each}
 
+    def compile_one(name: str, function: str) -> None:
+        try:
+            compile_part(host, ready_planner(host, parse_reference(name)), function)
+        finally:
+            done[name, function].set()
 
-def _compile_all(host: Host, left: Iterator[tuple[Path, Compilation]]) -> None:
-    """What is left, one after the other; several threads take from it in turn."""
-    for mark, compilation in left:
-        compile_kernels(host, *compilation)
+    def compile_rest(mark: Path, planner: Ready, searcher: Searcher) -> None:
+        for part in parts[planner.component.name]:
+            done[part].wait()
+        compile_kernels(host, planner, searcher)
         with contextlib.suppress(OSError):
             mark.touch()
+
+    rest = sorted(new.items(), key=lambda each: len(parts[each[1][0].component.name]))
+    return [
+        *(partial(compile_one, *part) for part in done),
+        *(partial(compile_rest, mark, planner, searcher) for mark, (planner, searcher) in rest),
+    ]
+
+
+def _parts(host: Host, planner: Ready) -> list[tuple[str, str]]:
+    """Planner and function of each part of kernels: of its own, and of planners that it asks."""
+    found = host.slot("planners")
+    names = [planner.component.name, *(name for name in planner.component.calls if name in found)]
+    components = [(name, found[name].component) for name in names]
+    return [(name, part) for name, one in components if isinstance(one, Planner) for part in one.kernel_parts]
+
+
+def _work_beside(left: Iterator[Callable[[], None]]) -> None:
+    with server_of_its_own():
+        _work(left)
+
+
+def _work(left: Iterator[Callable[[], None]]) -> None:
+    """What is left, one after the other; several threads take from it in turn."""
+    for task in left:
+        task()
 
 
 def _compiles(planner: Ready) -> bool:

@@ -21,8 +21,15 @@ from pipebench.bench.searches.isolation.client import (
 )
 from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.searches.isolation.wire import BrokenWire
-from pipebench.bench.searches.perform import WORK, perform
-from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest
+from pipebench.bench.searches.perform import COMPILATION, WORK, perform
+from pipebench.bench.searches.request import (
+    Fitting,
+    KernelPart,
+    Sample,
+    Searcher,
+    SearchReport,
+    SearchRequest,
+)
 from pipebench.bench.searches.search import GRACE_S
 from pipebench.bench.searches.timing import measure_duration
 from pipebench.bench.services import HostServices
@@ -117,6 +124,22 @@ def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
     """Compile the kernels of a planner and keep them, by a child that sees no problem."""
     if planner.kernels:
         _Isolated(host, planner, searcher, SearchLimits(timeout_s=0.0)).compile()
+
+
+def compile_part(host: Host, planner: Ready, function: str) -> None:
+    """Compile what one function of a planner's compiles and keep it. What fails is compiled with the rest."""
+    part = KernelPart(planner=planner.component.name, function=function)
+    errand = Errand(
+        work=COMPILATION,
+        given=msgspec.msgpack.encode(part),
+        index=host.index(),
+        folder=errand_folder(),
+        environment=child_environment(),
+        memory_bytes=0,
+    )
+    owner = planner.provider.distribution
+    if isolation().run(errand, PREPARE_S, owner=owner).code == 0:
+        isolation().folders.keep_kernels(owner)
 
 
 def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
@@ -219,8 +242,9 @@ class _Isolated:
             folder=errand_folder(),
             environment=child_environment(),
             memory_bytes=self._limits.memory_bytes,
+            calibrate=calibrate,
         )
-        handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S, calibrate=calibrate)
+        handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S)
         return isolation().run(errand, PREPARE_S, handover, self._planner.provider.distribution)
 
     def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.score import judge
 from pipebench.bench.searches.isolation.child import Channel
-from pipebench.bench.searches.request import Fitting, Searcher, SearchReport, SearchRequest, SearchStatus
+from pipebench.bench.searches.request import (
+    Fitting,
+    KernelPart,
+    Searcher,
+    SearchReport,
+    SearchRequest,
+    SearchStatus,
+)
 from pipebench.bench.searches.search import search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
@@ -30,7 +37,9 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
 _SEARCHERS, _REQUESTS = msgspec.msgpack.Decoder(Searcher), msgspec.msgpack.Decoder(SearchRequest)
+_PARTS = msgspec.msgpack.Decoder(KernelPart)
 WORK = "pipebench.bench.searches.perform:search_errand"
+COMPILATION = "pipebench.bench.searches.perform:kernels_errand"
 
 
 def search_errand(host: Host, given: bytes, channel: Channel) -> None:
@@ -46,8 +55,9 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             services = HostServices(host, seed=searcher.seed)
             os.chdir(channel.folder)
             component = planner.component
-            if isinstance(component, Planner) and component.kernels:
-                host.load(replace_load(component, load=component.kernels))()
+            if isinstance(component, Planner):
+                for part in component.kernel_parts:
+                    host.load(replace_load(component, load=part))()
             if planner.kernels:
                 _play(services, planner, searcher, compilation)
                 _empty(channel.folder)
@@ -65,6 +75,14 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
     except BaseException as error:  # an interrupt can only be the planner's own doing here
         report = failure(error)
     channel.send(msgspec.msgpack.encode(report))
+
+
+def kernels_errand(host: Host, given: bytes, channel: Channel) -> None:
+    """Compile some kernels of a planner. given: a KernelPart."""
+    del channel
+    part = _PARTS.decode(given)
+    component = ready_planner(host, parse_reference(part.planner)).component
+    host.load(replace_load(component, load=part.function))()
 
 
 def _play(services: HostServices, planner: Ready, searcher: Searcher, compilation: CompilationWatch) -> None:

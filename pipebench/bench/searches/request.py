@@ -25,6 +25,13 @@ class Searcher(Value, frozen=True, kw_only=True):
     seed: int = 0
 
 
+class KernelPart(Value, frozen=True, kw_only=True):
+    """One of the functions by which a planner has kernels compiled (`Planner.kernels`)."""
+
+    planner: str
+    function: str
+
+
 class SearchRequest(Value, frozen=True, kw_only=True):
     """One search.
 

@@ -8,23 +8,25 @@ import pytest
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.searches.compilation import compile_side_by_side
-from pipebench.bench.searches.isolated import SearchLimits, timed_search
+from pipebench.bench.searches.isolated import SearchLimits, compile_part, timed_search
 from pipebench.bench.searches.isolation.client import isolation, server_of_its_own
 from pipebench.bench.searches.request import Searcher, SearchRequest
 from pipebench.bench.searches.toys import toys
 from pipebench.domain.problem import RegimeMode
+from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.syntax import parse_reference
 
 HOST = installed_host()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def nothing_compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An environment in which nobody has compiled anything before these tests."""
+def nothing_compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An environment in which nobody has compiled anything before these tests, and its cache."""
+    cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(cache))
         patch.delenv("NUMBA_CACHE_DIR", raising=False)
-        yield
+        yield cache
 
 
 def search(name: str, mode: RegimeMode = "sync") -> tuple[Ready, Searcher]:
@@ -47,6 +49,21 @@ def test_several_planners_are_compiled_once_and_their_trials_find_the_kernels() 
         found = timed_search(HOST, *chain, request, SearchLimits(timeout_s=60.0, repeat=0))
     assert found.report.status == "found"
     assert found.compile_s == 0.0
+
+
+def test_a_part_of_the_kernels_is_compiled_by_itself_and_kept(nothing_compiled: Path) -> None:
+    planner, searcher = search("pipedream[replicas=split]")
+    (part,) = planner.component.kernel_parts if isinstance(planner.component, Planner) else ()
+    with server_of_its_own():
+        compile_part(HOST, planner, part)
+    kept = {file.name.partition("-")[0] for file in nothing_compiled.rglob("*.nbi")}
+    assert {"suffix_dp.smallest_bottleneck", "suffix_dp.within_target"} <= kept
+    assert compiled((planner, searcher)) == [["pipedream"]]
+
+
+def test_a_part_that_fails_is_compiled_with_the_rest() -> None:
+    with server_of_its_own():
+        compile_part(HOST, search("pipedream")[0], "pipebench_pipedream.suffix_dp:missing")
 
 
 def test_a_file_compiles_in_its_trial_and_others_once(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class Errand(Value, frozen=True, kw_only=True):
     work: "module:function", called as function(host, given, channel).
     given: what the child knows from the start; what it must not know before its clock runs is handed over.
     warm: whether the server imports what searches need before it forks the child.
+    calibrate: whether the server runs its calibrations right before it starts the child.
     path: where modules are looked for.
     index: slot and name of each component to the entry point that provides it; empty for the server's own.
     folder: the current folder, for relative paths of scripts and programs; empty for `own`.
@@ -39,6 +40,7 @@ class Errand(Value, frozen=True, kw_only=True):
     work: str
     given: bytes = b""
     warm: bool = True
+    calibrate: bool = False
     path: tuple[str, ...] = ()
     index: dict[str, dict[str, str]] = {}
     folder: str = ""
@@ -51,17 +53,23 @@ class Errand(Value, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct):
-    """Of an errand what it is done by; the rest is not looked at."""
+    """Of an errand what the server looks at; the rest is the child's."""
 
     work: str
+    calibrate: bool = False
+
+    @property
+    def module(self) -> str:
+        """The module that does it."""
+        return self.work.partition(":")[0]
 
 
 _ERRANDS, _WORKS = msgspec.msgpack.Decoder(Errand), msgspec.msgpack.Decoder(Work)
 
 
-def work_module(payload: bytes) -> str:
-    """The module that does an errand."""
-    return _WORKS.decode(payload).work.partition(":")[0]
+def work_of(payload: bytes) -> Work:
+    """What the server has to know of an errand."""
+    return _WORKS.decode(payload)
 
 
 class Channel:

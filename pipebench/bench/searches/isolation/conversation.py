@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipebench.bench.searches.isolation.wire import (
-    CALIBRATE,
     HAND_OVER,
     HEADER,
     KILL,
@@ -24,7 +23,6 @@ from pipebench.bench.searches.isolation.wire import (
 
 END_S = 10.0
 """For what the server or an ended child still has to do."""
-CALIBRATION_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +31,10 @@ class Handover:
 
     payload: from what the child said about itself; None hands nothing over, and the child ends.
     limit_s: from then on until it is stopped.
-    calibrate: whether the server runs its calibrations right before.
     """
 
     payload: Callable[[bytes], bytes | None]
     limit_s: float
-    calibrate: bool = False
 
 
 @dataclass(slots=True)
@@ -52,7 +48,7 @@ class ChildExit:
     cpu_s: CPU seconds of it and of all that descended from it, since it was handed something, else in all.
     wall_s: from then on until its last message.
     outliving: processes that still ran after it.
-    calibration_cpu_s: of each calibration right before.
+    calibration_cpu_s: of each calibration right before it was started.
     stopped: it reached a limit and was ended. lost: the server itself went down.
     output: the tail of what was printed.
     """
@@ -155,10 +151,8 @@ class Conversation:
         if payload is None:
             self.close_hand()
             return time.monotonic() + END_S
-        self._commands.settimeout(CALIBRATION_S)
-        self._commands.sendall(CALIBRATE if handover.calibrate else HAND_OVER)
+        self._commands.sendall(HAND_OVER)
         told = json.loads(receive(self._commands))
-        self._commands.settimeout(END_S)
         if "code" in told:  # it ended first
             self._told = told
             return self._began_s

@@ -20,10 +20,9 @@ from types import FrameType
 from typing import get_args
 
 import pipebench.bench.cage.work  # noqa: F401 - what children run that need no kernels
-from pipebench.bench.searches.isolation.child import become_child, work_module
+from pipebench.bench.searches.isolation.child import become_child, work_of
 from pipebench.bench.searches.isolation.clock import ProcessClock
 from pipebench.bench.searches.isolation.wire import (
-    CALIBRATE,
     DESCRIPTORS,
     HAND_OVER,
     READ_CLOCK,
@@ -61,7 +60,9 @@ def serve(control: socket.socket) -> None:
                 outlive_parent()
                 control.sendall(frame(b"warm"))
                 continue
-            _import_work(payload)
+            work = work_of(payload)
+            _import_work(work.module)
+            beside = _calibrate() if work.calibrate else {}  # before the fork, after which each page is copied
             commands = socket.socket(fileno=descriptors.pop())
             gate, opener = os.pipe()
             child = os.fork()
@@ -76,7 +77,7 @@ def serve(control: socket.socket) -> None:
             for descriptor in (*descriptors, gate, opener):
                 os.close(descriptor)
             with commands:
-                _watch(control, commands, wakeups, child, clock)
+                _watch(control, commands, wakeups, child, clock, beside)
 
 
 def _cores() -> set[int]:
@@ -113,9 +114,8 @@ def _get_warm() -> None:
     gc.freeze()
 
 
-def _import_work(payload: bytes) -> None:
+def _import_work(module: str) -> None:
     """Import the suite's module that the errand is done by, so that no child has to."""
-    module = work_module(payload)
     if module.startswith(SUITE) and module not in sys.modules:
         import_module(module)
         gc.collect()
@@ -129,16 +129,23 @@ def _calibrate() -> dict[str, float]:
 
 
 def _watch(
-    control: socket.socket, commands: socket.socket, wakeups: socket.socket, child: int, clock: ProcessClock
+    control: socket.socket,
+    commands: socket.socket,
+    wakeups: socket.socket,
+    child: int,
+    clock: ProcessClock,
+    beside: dict[str, float],
 ) -> None:
-    """Until the child has ended, of itself or because the parent says so or is gone; then clean up and tell."""
+    """Until the child has ended, of itself or because the parent says so or is gone; then clean up and tell.
+
+    beside: what calibrations took before it was started.
+    """
     killed = orphaned = False
     while True:
         ready, _, _ = select.select([wakeups] if orphaned else [wakeups, control, commands], [], [])
         if control in ready or commands in ready:
             command = b"" if control in ready else commands.recv(1)
-            if command in (HAND_OVER, CALIBRATE):
-                beside = _calibrate() if command == CALIBRATE else {}
+            if command == HAND_OVER:
                 told = {"calibration_cpu_s": beside, "prepare_cpu_s": clock.start()}
                 commands.sendall(frame(json.dumps(told).encode()))
             elif command == READ_CLOCK:

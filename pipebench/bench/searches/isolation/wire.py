@@ -9,8 +9,8 @@ from pipebench.domain.limits import MOST_MESSAGE_BYTES
 HEADER = struct.Struct("!Q")
 MESSAGE, READY = b"M", b"R"
 """The first byte of what a child sends: a message, or that it waits for what is handed over."""
-KILL, HAND_OVER, CALIBRATE, READ_CLOCK = b"K", b"H", b"C", b"T"
-"""What the parent commands: end the child; start its clock; the same after the calibrations; read the clock."""
+KILL, HAND_OVER, READ_CLOCK = b"K", b"H", b"T"
+"""What the parent commands: end the child; start its clock; read the clock."""
 DESCRIPTORS = 4
 """Of an errand: what the child reports, prints and is handed over, and the line for commands."""
 
