@@ -61,10 +61,10 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             if planner.kernels:
                 _play(services, planner, searcher, compilation)
                 _empty(channel.folder)
+                gc.collect()
     except BaseException as error:  # a planner's import may raise anything
         channel.send(msgspec.msgpack.encode(failure(error)))
         return
-    gc.collect()
     gc.freeze()
     payload = channel.receive(msgspec.msgpack.encode(compilation.seconds))
     if not payload:

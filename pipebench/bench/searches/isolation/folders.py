@@ -59,8 +59,12 @@ class ChildFolders:
         return state == self._noted.get(name) and state.links == links.get(name)
 
     def note(self) -> None:
-        """From here on the child knows its problem: whatever it changes, no other child shall see."""
-        self._noted = _states(self.kernels, self._noted)
+        """From here on the child knows its problem: whatever it changes, no other child shall see.
+
+        Where no folder has changed since, the links in it are taken to be as they were. One that has changed
+        before the child knew its problem is then made again, which does no harm.
+        """
+        self._noted = _states(self.kernels, self._noted, roughly=True)
 
     def _links(self, owner: str) -> dict[str, dict[str, str]]:
         """By folder of kernels: files and where they are kept. Of each folder one side's whole, the owner's first,
@@ -110,12 +114,19 @@ class _State:
     links: dict[str, str]
 
 
-def _states(folder: Path, before: dict[str, _State]) -> dict[str, _State]:
-    """Of a folder (by the name "") and of each folder in it; nothing where it is not there. before: known ones."""
+def _states(folder: Path, before: dict[str, _State], roughly: bool = False) -> dict[str, _State]:
+    """Of a folder (by the name "") and of each folder in it; nothing where it is not there.
+
+    before: known ones. roughly: those that have not changed themselves stay as they are known.
+    """
     try:
         found = {"": _State((_changed(os.lstat(folder)),), {})}
         for inside in os.scandir(folder):
-            found[inside.name] = _state(inside, before.get(inside.name))
+            known = before.get(inside.name)
+            same = (
+                roughly and known is not None and _changed(inside.stat(follow_symlinks=False)) == known.changed[0]
+            )
+            found[inside.name] = known if same and known is not None else _state(inside, known)
     except OSError:
         return {}
     return found

@@ -22,6 +22,7 @@ from typing import get_args
 import pipebench.bench.cage.work  # noqa: F401 - what children run that need no kernels
 from pipebench.bench.searches.isolation.child import become_child, work_of
 from pipebench.bench.searches.isolation.clock import ProcessClock
+from pipebench.bench.searches.isolation.pages import collapse_pages
 from pipebench.bench.searches.isolation.wire import (
     DESCRIPTORS,
     HAND_OVER,
@@ -112,6 +113,7 @@ def _get_warm() -> None:
     rehearsal.rehearse()
     gc.collect()
     gc.freeze()
+    collapse_pages()
 
 
 def _import_work(module: str) -> None:

@@ -81,34 +81,36 @@ GRANDCHILDREN = """
 import os, subprocess, time
 
 def plan(problem, context):
-    subprocess.Popen(["sleep", "987"])
-    subprocess.Popen(["setsid", "sleep", "987"])
+    subprocess.Popen(["sleep", "{length}"])
+    subprocess.Popen(["setsid", "sleep", "{length}"])
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.execvp("sleep", ["sleep", "987"])
+            os.execvp("sleep", ["sleep", "{length}"])
         os._exit(0)
     time.sleep(0.2)
     {end}
 """
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "time.sleep(60)", "return None"])
+@pytest.mark.parametrize(
+    ("end", "length"), [("os._exit(0)", "985"), ("time.sleep(60)", "986"), ("return None", "987")]
+)
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux hands orphans to the fork server")
-def test_nothing_is_left_behind(tmp_path: Path, end: str) -> None:
-    run(tmp_path, GRANDCHILDREN.replace("{end}", end), timeout_s=0.5)
-    assert sleepers() == []
+def test_nothing_is_left_behind(tmp_path: Path, end: str, length: str) -> None:
+    run(tmp_path, GRANDCHILDREN.replace("{end}", end).replace("{length}", length), timeout_s=0.5)
+    assert sleepers(length) == []
 
 
-def sleepers() -> list[str]:
-    """Processes that were started as `sleep 987`."""
+def sleepers(length: str) -> list[str]:
+    """Processes that were started as `sleep` of so many seconds: tests beside this one have others."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
         except OSError:
             continue
-        found += [entry.name] if b"987" in words else []
+        found += [entry.name] if length.encode() in words else []
     return found
 
 
