@@ -30,7 +30,8 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     - rivals (best): whether other planners' plans compete; they never do where these planners take long, from
       1,000 operators on 64 devices on.
     - wide (best): whether the plans of rannc, alpa-inter and gpipe-hybrid compete too, and finalists under four
-      schedulers: never behind any of them, in three to five times the search time.
+      schedulers: never behind any of them, in two to five times the search time. Where it is not given, they
+      compete on small problems, of up to some 64 operators on 16 devices.
     - sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it),
       tried around the two best micro-batch sizes. It takes seconds.
     - k: largest kFkB of a stage, in powers of two. Tried as `sizes` is.
@@ -44,7 +45,7 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     targets: int = 9
     near: float = 0.04
     rivals: bool = True
-    wide: bool = False
+    wide: bool | None = None
     sizes: Literal["one", "each"] = "one"
     k: int = 1
     tolerance: float = 0.005
@@ -128,11 +129,12 @@ def pipebench_planners() -> Iterable[Planner]:
                 "stages (PipeDream's with execution=graph) can be better",
                 "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, those "
                 "of two and of four replicas or more in every stage, plans of data-parallel and "
-                "pipedream, and warm-ups of two micro-batches a hop compete by simulated mini-batch; wide=true: "
-                "also plans of rannc, alpa-inter and gpipe-hybrid, finalists under the best of four schedulers",
+                "pipedream, and warm-ups of two micro-batches a hop compete by simulated mini-batch; "
+                "wide=true, on small problems the default: also plans of rannc, alpa-inter and gpipe-hybrid, "
+                "finalists under the best of four schedulers",
                 "variant=best, its class: stages that hold whole branches of a fork or parts of one branch (of "
                 "a region that was put in a line, a run of the line), with replicas that share each micro-batch, "
-                "all recomputed or none; wide=true: each stage recomputed "
+                "all recomputed or none; wide=true, on small problems the default: each stage recomputed "
                 "or not, copies of the pipeline. No operator is split, no replicas take turns. It is the best of "
                 "its candidates, and nothing is proven of the class",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",

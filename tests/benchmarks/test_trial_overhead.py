@@ -27,9 +27,7 @@ def test_two_hundred_trivial_trials(benchmark: BenchmarkFixture, tmp_path: Path)
     script = tmp_path / "mine.py"
     script.write_text(HONEST)
     planner = ready_planner(HOST, parse_reference(str(script)))
-    listed = trials(
-        Request(workloads=[workload(PROBLEM)], planners=[planner], rounds=TRIALS, regimes=("sync",))
-    )
+    listed = trials(Request(workloads=[workload(PROBLEM)], planners=[planner], rounds=TRIALS, regimes=("sync",)))
     statuses: list[str] = []
     each_s: list[float] = []
     beside_s: list[float] = []

@@ -1,4 +1,4 @@
-"""wide=true: never behind a planner whose plans lie in the class, under the best of the schedulers."""
+"""By default on small problems, with wide=true on all: never behind a planner whose plans lie in the class."""
 
 import random
 
@@ -11,6 +11,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
 from pipebench_graphpipe.candidates import RIVALS, SCHEDULERS, WIDE_RIVALS
+from tests.acceptance.tight_graphs import tight_graph
 from tests.builders import cluster, dag_problem
 from tests.nightly import mostly_at_night
 from tests.plugins.running import services
@@ -50,16 +51,30 @@ def least_ns(problem: Problem, plan: Plan) -> int | None:
     return min(found, default=None)
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(12), range(6)))
-def test_no_rival_is_faster_and_none_fits_alone(seed: int) -> None:
-    problem = drawn(seed)
+SMALL = [f"drawn-{seed}" for seed in range(12)] + [f"tight-{seed}" for seed in range(50)]
+
+
+@pytest.mark.parametrize(
+    "case", mostly_at_night(SMALL, [*SMALL[:4], "tight-9", "tight-11", "tight-13", "tight-14"])
+)
+def test_no_rival_is_faster_and_none_fits_alone(case: str) -> None:
+    kind, _, seed = case.partition("-")
+    problem = drawn(int(seed)) if kind == "drawn" else tight_graph(int(seed))
     times = {}
-    for name in ("graphpipe[wide=true]", *RIVALS, *WIDE_RIVALS):
+    for name in ("graphpipe", *RIVALS, *WIDE_RIVALS):
         try:
             times[name] = least_ns(problem, services().plan(name, problem).plan)
         except PipebenchError:
             times[name] = None
-    own = times.pop("graphpipe[wide=true]")
+    own = times.pop("graphpipe")
     rivals = [each for each in times.values() if each is not None]
     assert own is not None or not rivals
     assert own is None or all(own <= each for each in rivals), times
+
+
+def test_the_default_is_wide_on_small_problems_alone() -> None:
+    small, large = tight_graph(9), tight_graph(9)
+    large = replace(large, cluster=cluster(64, memory=large.cluster.memory_bytes))
+    wide, narrow = (services().plan(f"graphpipe[wide={text}]", small).plan for text in ("true", "false"))
+    assert services().plan("graphpipe", small).plan == wide != narrow
+    assert services().plan("graphpipe", large).plan == services().plan("graphpipe[wide=false]", large).plan
