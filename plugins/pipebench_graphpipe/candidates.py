@@ -42,16 +42,6 @@ def rival_work(problem: Problem) -> float:
     return float(operators) ** 2 * devices * min(devices, operators)
 
 
-MOST_WIDE_WORK = 1.1e6
-"""Up to it the wide search takes some seconds at most: that of 64 operators on 16 devices is 1.05e6."""
-
-
-def is_wide(search: GraphPipeSearch) -> bool:
-    """Whether the wide rivals compete: as the option says, else where they take no more than seconds."""
-    chosen = search.options.wide
-    return rival_work(search.problem) <= MOST_WIDE_WORK if chosen is None else chosen
-
-
 def rival_plans(
     problem: Problem, context: Context, memory_bytes: int, names: Sequence[str] = RIVALS
 ) -> Iterator[tuple[Plan, int]]:
@@ -131,13 +121,13 @@ def paper_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCand
 
 
 def best_candidate(search: GraphPipeSearch, memory_bytes: int) -> PartitionCandidate | None:
-    """The best candidate by simulation; in a wide search under the scheduler that suits it best.
+    """The best candidate by simulation; for variant=best under the scheduler that suits it best.
 
     The candidates are: the smallest bottleneck at each size; those of relaxed targets that look best by the closed
     form; others as good as the smallest; those of more replicas; other planners' plans; and the best of all with
     more in flight.
     """
-    context, wide = search.context, is_wide(search)
+    context, wide = search.context, search.options.variant == "best"
     names = (*(RIVALS if search.options.rivals else ()), *(WIDE_RIVALS if wide else ()))
     rivals = [
         PartitionCandidate(plan, time_ns, size, -(-time_ns * size // search.problem.mini_batch))

@@ -334,7 +334,7 @@ def mixed_drafts(
     yield _drafts(configs, best)
     least, count = _sample_ns(configs, best), search.options.targets
     factors = (WIDEST_TARGET ** (number / count) for number in range(1, count))
-    for factor in islice(factors, None if search.options.variant == "best" else 0):
+    for factor in islice(factors, 0 if search.options.variant == "paper" else None):
         found = _within(search, configs, memory_bytes, least * factor)
         if found is not None:
             yield _drafts(configs, found)

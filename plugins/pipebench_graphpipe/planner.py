@@ -25,7 +25,7 @@ def linear_region_notices(problem: Problem, decomposition: Decomposition) -> tup
 
 def plan(problem: Problem, context: Context) -> PlanResult:
     """variant=paper: the plan of the smallest bottleneck at its micro-batch, and the micro-batch of the shortest
-    mini-batch. variant=best: the plan of the shortest mini-batch among these and others.
+    mini-batch. Otherwise the plan of the shortest mini-batch among these and others.
 
     Raises UnsupportedProblem for regimes, pins and clusters that it cannot express, InfeasibleProblem when
     nothing in its space fits in memory at any micro-batch.

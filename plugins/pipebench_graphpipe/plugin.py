@@ -17,21 +17,19 @@ REFERENCE = f"{TITLE}, ASPLOS 2025, arXiv 2406.17145"
 class GraphPipeOptions(Value, frozen=True, kw_only=True):
     """Options of the planner `graphpipe`.
 
-    - variant: `paper` takes the smallest bottleneck time per sample at every micro-batch; `best` the shortest
+    - variant: `paper` takes the smallest bottleneck time per sample at every micro-batch; `improved` the shortest
       simulated mini-batch of these and of others: relaxed targets, partitions as good as the smallest or of more
-      replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups.
+      replicas, the plans of data-parallel and of pipedream under true dependencies, longer warm-ups. With `best`
+      the plans of rannc, alpa-inter and gpipe-hybrid compete too, and finalists under four schedulers: it is never
+      behind any of them, in two to five times the search time.
     - objective (paper): the winning micro-batch has the shortest simulated mini-batch, or the smallest bottleneck
       time per sample (tps).
-    - targets (best): target periods for each micro-batch, spaced evenly in ratio from the smallest that works to 6
-      times it.
-    - near (best): partitions whose bottleneck is at most this share above the smallest, at the two best
-      micro-batches;
-      0: none.
-    - rivals (best): whether other planners' plans compete; they never do where these planners take long, from
-      1,000 operators on 64 devices on.
-    - wide (best): whether the plans of rannc, alpa-inter and gpipe-hybrid compete too, and finalists under four
-      schedulers: never behind any of them, in two to five times the search time. Where it is not given, they
-      compete on small problems, of up to some 64 operators on 16 devices.
+    - targets (improved, best): target periods for each micro-batch, spaced evenly in ratio from the smallest that
+      works to 6 times it.
+    - near (improved, best): partitions whose bottleneck is at most this share above the smallest, at the two
+      best micro-batches; 0: none.
+    - rivals (improved, best): whether the plans of data-parallel and pipedream compete; other planners' plans never
+      do where these planners take long, from 1,000 operators on 64 devices on.
     - sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it),
       tried around the two best micro-batch sizes. It takes seconds.
     - k: largest kFkB of a stage, in powers of two. Tried as `sizes` is.
@@ -40,12 +38,11 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     - memo: solve branches that differ in their names only once.
     """
 
-    variant: Literal["best", "paper"] = "best"
+    variant: Literal["improved", "best", "paper"] = "improved"
     objective: Literal["simulated", "tps"] = "simulated"
     targets: int = 9
     near: float = 0.04
     rivals: bool = True
-    wide: bool | None = None
     sizes: Literal["one", "each"] = "one"
     k: int = 1
     tolerance: float = 0.005
@@ -54,7 +51,7 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require(
             self.variant == "paper" or self.objective == "simulated",
-            f"objective={self.objective} is for variant=paper, variant=best goes by simulated time",
+            f"objective={self.objective} is for variant=paper, the others go by simulated time",
         )
         require(1 <= self.k <= 16, f"k is {self.k}, it must be from 1 to 16")
         require(1 <= self.targets <= 100, f"targets is {self.targets}, it must be from 1 to 100")
@@ -127,16 +124,16 @@ def pipebench_planners() -> Iterable[Planner]:
                 "a stage holds whole branches of a fork, or parts of one branch with what is before or behind it, "
                 "but not parts of several; where devices do not divide among the branches a plan of such mixed "
                 "stages (PipeDream's with execution=graph) can be better",
-                "variant=best, beyond the paper: relaxed targets, partitions near the smallest bottleneck, those "
-                "of two and of four replicas or more in every stage, plans of data-parallel and "
+                "variant=improved, beyond the paper: relaxed targets, partitions near the smallest bottleneck, "
+                "those of two and of four replicas or more in every stage, plans of data-parallel and "
                 "pipedream, and warm-ups of two micro-batches a hop compete by simulated mini-batch; "
-                "wide=true, on small problems the default: also plans of rannc, alpa-inter and gpipe-hybrid, "
-                "finalists under the best of four schedulers",
-                "variant=best, its class: stages that hold whole branches of a fork or parts of one branch (of "
-                "a region that was put in a line, a run of the line), with replicas that share each micro-batch, "
-                "all recomputed or none; wide=true, on small problems the default: each stage recomputed "
-                "or not, copies of the pipeline. No operator is split, no replicas take turns. It is the best of "
-                "its candidates, and nothing is proven of the class",
+                "variant=best: also plans of rannc, alpa-inter and gpipe-hybrid, finalists under the best of "
+                "four schedulers",
+                "variant=improved, its class: stages that hold whole branches of a fork or parts of one branch "
+                "(of a region that was put in a line, a run of the line), with replicas that share each micro- "
+                "batch, all recomputed or none; variant=best: each stage recomputed or not, copies of the "
+                "pipeline, stages of mixed branches where a rival has them. No operator is split, no replicas "
+                "take turns. It is the best of its candidates, and nothing is proven of the class",
                 "recompute=stage, when pinned, recomputes in every stage; the paper has no recomputation",
             ),
         ),

@@ -1,4 +1,4 @@
-"""No baseline simulates faster than graphpipe (variant=best) on the models of its paper.
+"""No baseline simulates faster than graphpipe on the models of its paper.
 
 Cells where the paper's own objective loses: DP or chains under true dependencies were better there.
 """

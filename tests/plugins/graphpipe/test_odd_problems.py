@@ -10,7 +10,7 @@ from pipebench_graphpipe.plugin import GraphPipeOptions
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import context, scheduled
 
-VARIANTS = ["paper", "best"]
+VARIANTS = ["paper", "improved"]
 
 
 def problem_of(operators: int, edges: dict[int, tuple[int, ...]], devices: int, mini_batch: int) -> Problem:
