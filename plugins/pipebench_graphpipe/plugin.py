@@ -26,10 +26,10 @@ class GraphPipeOptions(Value, frozen=True, kw_only=True):
       time per sample (tps).
     - targets (improved, best): target periods for each micro-batch, spaced evenly in ratio from the smallest that
       works to 6 times it.
-    - near (improved, best): partitions whose bottleneck is at most this share above the smallest, at the two
-      best micro-batches; 0: none.
-    - rivals (improved, best): whether the plans of data-parallel and pipedream compete; other planners' plans never
-      do where these planners take long, from 1,000 operators on 64 devices on.
+    - near (improved, best): partitions whose bottleneck is at most this share above the smallest, at the
+      two best micro-batches; 0: none.
+    - rivals (improved, best): whether the plans of data-parallel and pipedream compete; other planners' plans
+      never do where these planners take long, from 1,000 operators on 64 devices on.
     - sizes: `one` micro-batch size for all stages, or for `each` stage its own (a size and those next to it),
       tried around the two best micro-batch sizes. It takes seconds.
     - k: largest kFkB of a stage, in powers of two. Tried as `sizes` is.

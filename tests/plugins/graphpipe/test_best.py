@@ -1,6 +1,7 @@
 """variant=best: never behind a planner whose plans lie in the class, under the best of the schedulers."""
 
 import random
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -11,10 +12,13 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
 from pipebench_graphpipe.candidates import RIVALS, SCHEDULERS, WIDE_RIVALS
+from pipebench_graphpipe.plugin import GraphPipeOptions
+from pipebench_graphpipe.search import GraphPipeSearch
+from pipebench_graphpipe.series_parallel import LeafNode, Node, ParallelNode, leaves
 from tests.acceptance.tight_graphs import tight_graph
 from tests.builders import cluster, dag_problem
 from tests.nightly import mostly_at_night
-from tests.plugins.running import services
+from tests.plugins.running import context, services
 
 
 def drawn(seed: int) -> Problem:
@@ -70,3 +74,48 @@ def test_no_rival_is_faster_and_none_fits_alone(case: str) -> None:
     rivals = [each for each in times.values() if each is not None]
     assert own is not None or not rivals
     assert own is None or all(own <= each for each in rivals), times
+
+
+OTHERS = ("tarnawski", "piper[replicas=split]", "pipedream[replicas=split,execution=graph]")
+"""Planners whose stages may mix parts of several branches, and need not."""
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(range(0, 60, 2), (14, 22, 28)))
+def test_what_is_faster_lies_outside_of_its_class(seed: int) -> None:
+    """On graphs that are series-parallel, where it can be told."""
+    problem = tight_graph(seed)
+    tree = GraphPipeSearch(problem, GraphPipeOptions(), context(GraphPipeOptions())).decomposition.tree
+    try:
+        own = least_ns(problem, services().plan("graphpipe[variant=best]", problem).plan)
+    except PipebenchError:
+        own = None
+    for name in OTHERS:
+        try:
+            plan = services().plan(name, problem).plan
+        except PipebenchError:
+            continue
+        other = least_ns(problem, plan)
+        if other is not None and (own is None or other < own):
+            assert not lies_in_class(problem, plan, tree), name
+
+
+def lies_in_class(problem: Problem, plan: Plan, tree: Node) -> bool:
+    """Whether each stage holds whole branches of each fork, or parts of one of them alone; no replicas in turn."""
+    index = problem.profile.graph.index
+    stages = [{index[name] for name in stage.operators} for stage in plan.stages]
+    whole = all(
+        len(inside := [branch for branch in branches if branch & stage]) < 2 or all(b <= stage for b in inside)
+        for branches in forks(tree)
+        for stage in stages
+    )
+    return whole and not plan.takes_turns
+
+
+def forks(node: Node) -> Iterator[list[set[int]]]:
+    """The operators of the branches of each fork, at any depth."""
+    if isinstance(node, LeafNode):
+        return
+    if isinstance(node, ParallelNode):
+        yield [set(leaves(branch)) for branch in node.children]
+    for child in node.children:
+        yield from forks(child)
