@@ -58,9 +58,7 @@ def least_ns(problem: Problem, plan: Plan) -> int | None:
 SMALL = [f"drawn-{seed}" for seed in range(12)] + [f"tight-{seed}" for seed in range(50)]
 
 
-@pytest.mark.parametrize(
-    "case", mostly_at_night(SMALL, [*SMALL[:4], "tight-9", "tight-11", "tight-13", "tight-14"])
-)
+@pytest.mark.parametrize("case", mostly_at_night(SMALL, ["drawn-1", "drawn-3", "tight-11", "tight-13"]))
 def test_no_rival_is_faster_and_none_fits_alone(case: str) -> None:
     kind, _, seed = case.partition("-")
     problem = drawn(int(seed)) if kind == "drawn" else tight_graph(int(seed))
@@ -80,7 +78,7 @@ OTHERS = ("tarnawski", "piper[replicas=split]", "pipedream[replicas=split,execut
 """Planners whose stages may mix parts of several branches, and need not."""
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(0, 60, 2), (14, 22, 28)))
+@pytest.mark.parametrize("seed", mostly_at_night(range(0, 60, 2), (22, 28)))
 def test_what_is_faster_lies_outside_of_its_class(seed: int) -> None:
     """On graphs that are series-parallel, where it can be told."""
     problem = tight_graph(seed)

@@ -36,7 +36,7 @@ def space_of(problem: Problem, **offer: object) -> Space:
     return Space(work_of(problem), **offer)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("along", LEVELS)
+@pytest.mark.parametrize("along", mostly_at_night(LEVELS, ["light", "none"]))
 @pytest.mark.parametrize("light", mostly_at_night([0.05, 0.2], [0.05]))
 def test_the_bottleneck_is_the_smallest_of_what_owners_are_offered(
     along: str, light: float, monkeypatch: pytest.MonkeyPatch
