@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pipebench.algorithms.graph_orders import Layers, linearise
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.problem import Pins, Problem
 from tests.builders import chain_problem, cluster, dag_problem
 
@@ -41,22 +42,32 @@ def several_sizes(devices: int, memory: int = 10**9) -> Problem:
 
 def resnet50(path: Path, devices: int, memory: int) -> Problem:
     """The layers of the profile as MadPipe's chain: a layer stores its input; 12 GB/s."""
-    nodes, layers, batch_input = read_graph(path)
+    return measured_chain(path, SCALE, cluster(devices, memory, 12e9))
+
+
+def measured_chain(path: Path, scale: float, on: Cluster) -> Problem:
+    """The layers of a profile of PipeDream's as a chain; times and activations grow by `scale`."""
+    nodes, layers, sent = read_graph(path)
     forward, backward = (
-        [sum(round(nodes[op][column] * SCALE * 1e6) for op in ops) for ops in layers.operators]
+        [sum(round(nodes[op][column] * scale * 1e6) for op in ops) for ops in layers.operators]
         for column in (0, 1)
     )
     return chain_problem(
         forward,
         backward,
-        cluster(devices, memory, 12e9),
-        activations=[round(batch_input * SCALE), *(round(nodes[ops[-1]][2] * SCALE) for ops in layers.operators)],
+        on,
+        activations=[round(each * scale) for each in sent],
         weights=[round(sum(nodes[op][3] for op in ops)) for ops in layers.operators],
     )
 
 
-def read_graph(path: Path) -> tuple[list[tuple[float, ...]], Layers, float]:
-    """(forward ms, backward ms, activation bytes, parameter bytes) of each node, the layers, the input's bytes."""
+def read_graph(path: Path) -> tuple[list[tuple[float, ...]], Layers, list[float]]:
+    """(forward ms, backward ms, activation bytes, parameter bytes) of each node, the layers, and the bytes before
+    the first and behind each.
+
+    Behind a layer is what a later one reads. It need not come from the last operator: Inception's auxiliary head
+    ends in a layer whose trunk lives on. Behind the last layer is what its last operator makes.
+    """
     nodes: dict[str, tuple[float, ...]] = {}
     edges: list[tuple[str, str]] = []
     source = ""
@@ -81,4 +92,11 @@ def read_graph(path: Path) -> tuple[list[tuple[float, ...]], Layers, float]:
     readers = [tuple(sorted(place[b] for a, b in edges if a == name)) for name in listed]
     zeros = [0] * len(listed)
     graph = dag_problem(zeros, zeros, [(i, r, 1) for i, r in enumerate(readers) if r], cluster(1)).profile.graph
-    return [nodes[name] for name in listed], linearise(graph), nodes[source][2]
+    layers = linearise(graph)
+    layer_of = {op: number for number, ops in enumerate(layers.operators) for op in ops}
+    sent = [nodes[source][2]]
+    for number in range(len(layers.operators) - 1):
+        before = [op for op in layer_of if layer_of[op] <= number]
+        sent.append(sum(nodes[listed[op]][2] for op in before if any(layer_of[r] > number for r in readers[op])))
+    sent.append(nodes[listed[layers.operators[-1][-1]]][2])
+    return [nodes[name] for name in listed], layers, sent

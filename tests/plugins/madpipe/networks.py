@@ -8,8 +8,8 @@ import msgspec
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.problem import Problem, Regime
 from pipebench.formats.profiles.shipped import load_profile
-from tests.builders import chain_problem, cluster
-from tests.plugins.contiguous import read_graph
+from tests.builders import cluster
+from tests.plugins.contiguous import measured_chain
 from tests.shared_data import shared_data
 
 PROFILED = {"resnet50": (128, 224), "inception_v3": (128, 299), "densenet121": (64, 224), "vgg16": (128, 224)}
@@ -20,19 +20,7 @@ MEMORIES = (3, 4, 5, 6, 8, 10, 12, 14, 16)
 @cache
 def _chain(name: str) -> Problem:
     batch, side = PROFILED[name]
-    scale = 8e6 / (batch * side**2)
-    nodes, layers, batch_input = read_graph(shared_data(f"pipedream/{name}.txt"))
-    forward, backward = (
-        [sum(round(nodes[op][column] * scale * 1e6) for op in ops) for ops in layers.operators]
-        for column in (0, 1)
-    )
-    return chain_problem(
-        forward,
-        backward,
-        cluster(1),
-        activations=[round(batch_input * scale), *(round(nodes[ops[-1]][2] * scale) for ops in layers.operators)],
-        weights=[round(sum(nodes[op][3] for op in ops)) for ops in layers.operators],
-    )
+    return measured_chain(shared_data(f"pipedream/{name}.txt"), 8e6 / (batch * side**2), cluster(1))
 
 
 def network(name: str, devices: int, memory_gb: float, bandwidth_gb_s: float = 12) -> Problem:
