@@ -63,12 +63,11 @@ MEASURED_SCHEDULERS: dict[str, str] = {
     "gpipe": "gpipe",
     "zb-h1": "zb-h1",
     IN_A_V: IN_A_V,
-    "zb-1p": "zb-h1",
-    "zb-2p": "greedy",
+    "zb-1p": "greedy[live=1]",
+    "zb-2p": "greedy[live=2]",
 }
 """By the word for the schedule of a measured run. zb-1p and zb-2p search an order within the memory of one and of
-two 1F1Bs: the hand-made order of the same memory, and the fastest order that the suite finds with up to twice as
-many in flight.
+two 1F1Bs (Qi et al. 2023, section 4), as the greedy orders with so many micro-batches in flight do.
 """
 
 SIMULATOR = "simulate"

@@ -12,6 +12,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, FiniteSchedule
 from pipebench.hooks.context import Context
+from pipebench_schedules.plugin import GreedyOptions
 from pipebench_schedules.shared_lanes import Order, equal_micro_batches, shared_lane
 
 MOST_LOOKED_AT = 2**21
@@ -25,20 +26,24 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     Of the tasks of a device that can start first, a backward goes before a forward and this before a weight
     gradient; of equal ones the smaller micro-batch and then the later stage. The orders differ in how many
     micro-batches a stage keeps in flight (as many as stages follow it, one more, twice as many, any number, half
-    as many, one) and in whether weight gradients are tasks of their own, which fill waits.
+    as many, one; not more than `live` allows) and in whether weight gradients are tasks of their own, which fill
+    waits.
 
     The one with the smallest excess where none fits. Raises UnsupportedProblem where stages differ in micro-batch
     and where there are more tasks than can be listed.
     """
     count = equal_micro_batches(problem, plan, "greedy")
+    options = context.options
+    assert isinstance(options, GreedyOptions)
     tables = _tables(problem, plan, count)
+    most = max(1, int(options.live * len(tables.held))) if options.live else count
     looks = 2 * len(plan.stages) ** 2 * count
     if looks > MOST_LOOKED_AT:
         raise UnsupportedProblem(
             f"greedy looks at {MOST_LOOKED_AT} stages at most, this plan would take {looks}",
             "use a larger micro-batch or fewer stages",
         )
-    tried = list(_tried(tables))[: max(1, MOST_LOOKED_AT // (2 * looks))]
+    tried = list(_tried(tables, min(most, count)))[: max(1, MOST_LOOKED_AT // (2 * looks))]
     context.count("orders", len(tried))
     best = min((_Run(tables, caps, split).done() for caps, split in tried), key=lambda run: run.rank)
     return FiniteSchedule(
@@ -120,17 +125,17 @@ def _follow(after: list[list[tuple[int, int]]]) -> list[int]:
     return longest
 
 
-def _tried(tables: _Tables) -> Iterator[tuple[list[int], bool]]:
-    """Micro-batches in flight of each stage, and whether backwards are split."""
+def _tried(tables: _Tables, most: int) -> Iterator[tuple[list[int], bool]]:
+    """Micro-batches in flight of each stage, `most` at most, and whether backwards are split."""
     caps = (
         tables.follow,
         [number + 1 for number in tables.follow],
         [2 * number for number in tables.follow],
-        [tables.count] * len(tables.follow),
+        [most] * len(tables.follow),
         [-(-number // 2) for number in tables.follow],
         [1] * len(tables.follow),
     )
-    distinct = list(dict.fromkeys(tuple(min(number, tables.count) for number in each) for each in caps))
+    distinct = list(dict.fromkeys(tuple(min(number, most) for number in each) for each in caps))
     for split in (False, True) if any(tables.weight) else (False,):
         for each in distinct:
             yield list(each), split

@@ -35,6 +35,19 @@ class KFKBOptions(OneFOneBOptions, frozen=True, kw_only=True):
         require(0 <= self.k <= 1024, f"k is {self.k}, it must be from 0 to 1024")
 
 
+class GreedyOptions(Value, frozen=True, kw_only=True):
+    """Options of the scheduler `greedy`.
+
+    - live: the most micro-batches that a stage keeps in flight, as a multiple of the devices of a pipeline; 0: any
+      number. 2 is the memory limit of ZB-2p (Qi et al. 2023, section 4), about twice that of 1F1B.
+    """
+
+    live: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.live <= 1024, f"live is {self.live:g}, it must be from 0 to 1024")
+
+
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
     """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, 1f1b* and 1f1b-rr."""
@@ -109,6 +122,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
             name="greedy",
             summary="what can start first, backwards before forwards, for any placement and graph of stages",
             load="pipebench_schedules.greedy:schedule",
+            options=GreedyOptions,
             reference="Graham 1969, Bounds on Multiprocessing Timing Anomalies",
             deviations=(
                 "the fastest of up to twelve orders that fits: six numbers in flight, gradients split or not",

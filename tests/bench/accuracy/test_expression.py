@@ -41,8 +41,8 @@ def test_the_zero_bubble_runs_count_embedding_and_head_as_layers() -> None:
     assert assumed(made)["vocab"] == "50257"
     assert (made.spec.micro_batch, made.spec.mini_batch) == (6, 144)
     standing_in = express(SHIPPED["zb-t4-1.5B-zb-2p-m24"])
-    assert standing_in.scheduler == "greedy"
-    assert assumed(standing_in)["scheduler"] == "greedy in place of zb-2p"
+    assert standing_in.scheduler == "greedy[live=2]"
+    assert assumed(standing_in)["scheduler"] == "greedy[live=2] in place of zb-2p"
 
 
 def test_layers_that_go_nowhere_evenly_are_levelled() -> None:

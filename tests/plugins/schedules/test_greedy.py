@@ -17,6 +17,7 @@ from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
 from pipebench_schedules import greedy
 from pipebench_schedules.greedy import schedule
+from pipebench_schedules.plugin import GreedyOptions
 from pipebench_schedules.shared_lanes import shared_lane
 from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan
 from tests.plugins.running import services
@@ -33,7 +34,7 @@ def split(problem: Problem, share: float = 0.5) -> Problem:
 
 
 def ns(problem: Problem, plan: Plan) -> int:
-    made = schedule(problem, plan, Context(options=None))
+    made = schedule(problem, plan, Context(options=GreedyOptions()))
     verdict = check_schedule(problem, plan, made)
     assert verdict.status == "valid", verdict
     return simulate(problem, plan, made).total_ns
@@ -59,6 +60,23 @@ def test_split_backwards_fill_waits_at_least_as_zb_h1_does(stages: int, count: i
     theirs = services().schedule("zb-h1", problem, plan)
     assert ns(problem, plan) <= simulate(problem, plan, theirs).total_ns
     assert ns(problem, plan) <= count * 30 + (stages - 1) * (10 + 20 - 10)
+
+
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_live_bounds_what_is_in_flight(stages: int) -> None:
+    """With the memory of two 1F1Bs (ZB-2p) no device waits between its first task and its last."""
+    count = 4 * stages
+    problem = split(equal_chain(stages, count))
+    plan = stages_plan([[k] for k in range(stages)])
+    times = {}
+    for live in (1, 2):
+        made = schedule(problem, plan, Context(options=GreedyOptions(live=live)))
+        verdict = check_schedule(problem, plan, made)
+        assert verdict.status == "valid"
+        assert max(verdict.peak_bytes.values()) <= live * stages
+        times[live] = simulate(problem, plan, made).total_ns
+    assert count * 30 + (stages - 1) * 10 == times[2] <= times[1]
+    assert stages == 2 or times[2] < times[1]
 
 
 @given(seed=st.integers(0, 10**6))
@@ -96,7 +114,7 @@ def test_it_keeps_to_memory_where_an_order_does() -> None:
     """One micro-batch at a time fits in 1F1B's memory less two: of the four numbers in flight none is smaller."""
     problem = equal_chain(4, 16)
     plan = stages_plan([[k] for k in range(4)])
-    made = schedule(problem, plan, Context(options=None))
+    made = schedule(problem, plan, Context(options=GreedyOptions()))
     free = check_schedule(problem, plan, made).peak_bytes[0]
     least = 4  # 1F1B: the first of four stages holds four micro-batches of one byte
     assert free >= least
@@ -106,7 +124,7 @@ def test_it_keeps_to_memory_where_an_order_does() -> None:
             problem.cluster, types=tuple(replace(kind, memory_bytes=least) for kind in problem.cluster.types)
         ),
     )
-    verdict = check_schedule(small, plan, schedule(small, plan, Context(options=None)))
+    verdict = check_schedule(small, plan, schedule(small, plan, Context(options=GreedyOptions())))
     assert (verdict.status, verdict.peak_bytes[0]) == ("valid", least)
 
 
@@ -122,10 +140,10 @@ def test_stages_of_several_sizes_are_refused() -> None:
     mixed = replace(plan, stages=(replace(plan.stages[0], micro_batch=2), plan.stages[1]))
     problem = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=4)
     with pytest.raises(UnsupportedProblem, match="one micro-batch for all stages"):
-        schedule(problem, mixed, Context(options=None))
+        schedule(problem, mixed, Context(options=GreedyOptions()))
     large = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=2**20)
     with pytest.raises(UnsupportedProblem, match="larger micro-batch"):
-        schedule(large, plan, Context(options=None))
+        schedule(large, plan, Context(options=GreedyOptions()))
 
 
 def clock_ns(problem: Problem, plan: Plan, caps: list[int]) -> tuple[int, list[list[tuple[str, int, int]]]]:
@@ -174,7 +192,7 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
     problem = split(problem) if split_too else problem
     plan = stages_plan([[k] for k in range(stages)])
     tables = greedy._tables(problem, plan, 6)
-    for caps, parts in greedy._tried(tables):
+    for caps, parts in greedy._tried(tables, tables.count):
         run = greedy._Run(tables, caps, parts).done()
         lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
         verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))
