@@ -78,7 +78,11 @@ OTHERS = ("tarnawski", "piper[replicas=split]", "pipedream[replicas=split,execut
 """Planners whose stages may mix parts of several branches, and need not."""
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(0, 60, 2), (22, 28)))
+TOLD = [seed for seed in range(0, 60, 2) if seed not in (6, 20, 24, 48)]
+"""Of these four, tarnawski or piper takes minutes."""
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(TOLD, (22, 28)))
 def test_what_is_faster_lies_outside_of_its_class(seed: int) -> None:
     """On graphs that are series-parallel, where it can be told."""
     problem = tight_graph(seed)
