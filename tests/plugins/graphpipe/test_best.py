@@ -15,9 +15,9 @@ from pipebench_graphpipe.candidates import RIVALS, SCHEDULERS, WIDE_RIVALS
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import GraphPipeSearch
 from pipebench_graphpipe.series_parallel import LeafNode, Node, ParallelNode, leaves
-from tests.acceptance.tight_graphs import tight_graph
 from tests.builders import cluster, dag_problem
 from tests.nightly import mostly_at_night
+from tests.plugins.graphpipe.tight_graphs import tight_graph
 from tests.plugins.running import context, services
 
 
@@ -78,11 +78,11 @@ OTHERS = ("tarnawski", "piper[replicas=split]", "pipedream[replicas=split,execut
 """Planners whose stages may mix parts of several branches, and need not."""
 
 
-TOLD = [seed for seed in range(0, 60, 2) if seed not in (6, 20, 24, 48)]
-"""Of these four, tarnawski or piper takes minutes."""
+SEEDS = [seed for seed in range(0, 60, 2) if seed not in (6, 20, 24, 48)]
+"""Of series-parallel graphs; on the four others tarnawski or piper takes minutes."""
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(TOLD, (22, 28)))
+@pytest.mark.parametrize("seed", mostly_at_night(SEEDS, (22, 28)))
 def test_what_is_faster_lies_outside_of_its_class(seed: int) -> None:
     """On graphs that are series-parallel, where it can be told."""
     problem = tight_graph(seed)

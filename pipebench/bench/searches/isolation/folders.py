@@ -123,10 +123,9 @@ def _states(folder: Path, before: dict[str, _State], roughly: bool = False) -> d
         found = {"": _State((_changed(os.lstat(folder)),), {})}
         for inside in os.scandir(folder):
             known = before.get(inside.name)
-            same = (
-                roughly and known is not None and _changed(inside.stat(follow_symlinks=False)) == known.changed[0]
-            )
-            found[inside.name] = known if same and known is not None else _state(inside, known)
+            if not roughly or known is None or _changed(inside.stat(follow_symlinks=False)) != known.changed[0]:
+                known = _state(inside, known)
+            found[inside.name] = known
     except OSError:
         return {}
     return found

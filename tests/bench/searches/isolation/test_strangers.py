@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.searches.isolation.scripts import HONEST, run
+from pipebench.bench.components import ready_planner
+from pipebench.bench.searches.isolated import SearchLimits, timed_search
+from pipebench.bench.searches.request import Searcher, SearchRequest
+from pipebench.hooks.syntax import parse_reference
+from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM, run
 
 MEGABYTE = 10**6
 
@@ -161,3 +165,13 @@ def test_search_times_come_in_samples_beside_calibrations(tmp_path: Path) -> Non
     assert set(row.search_ratio) == {"interpreter", "numpy", "solver"}
     assert all(0 < ratio < 10 for ratio in row.search_ratio.values())
     assert row.counters == {"stages": 2}
+
+
+def test_the_first_search_waits_for_no_calibration(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(HONEST)
+    planner = ready_planner(HOST, parse_reference(str(script)))
+    searcher = Searcher(planner=planner.label, regime="sync")
+    done = timed_search(HOST, planner, searcher, SearchRequest(problem=PROBLEM), SearchLimits(timeout_s=20.0))
+    assert done.first.calibration_cpu_s == {}
+    assert all(sample.calibration_cpu_s for sample in done.samples)
