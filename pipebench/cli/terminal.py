@@ -1,10 +1,8 @@
 """Where commands print: the one place through which text reaches a terminal, free of characters that it obeys."""
 
-import errno
 import json
 import shutil
 import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,27 +33,7 @@ def print_json(value: Any) -> None:
 
 def console(stderr: bool = False) -> "Console":
     """Data goes to stdout, progress to stderr; 80 columns where there is no terminal."""
-    from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.segment import Segment
-    from rich.text import Text
-
-    class SafeConsole(Console):
-        """Styles are its own; what is printed in them is made printable."""
-
-        def on_broken_pipe(self) -> None:
-            """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
-            raise BrokenPipeError(errno.EPIPE, "broken pipe")
-
-        def render_str(self, text: str, **how: Any) -> Text:
-            """Before it is measured, so that columns are as wide as what they hold."""
-            return super().render_str(printable(text), **how)
-
-        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-            for segment in super().render(renderable, options):
-                if segment.control or segment.text.isprintable():
-                    yield segment
-                else:
-                    yield Segment(printable(segment.text), segment.style)
+    from pipebench.report.text.console import SafeConsole
 
     made = SafeConsole(stderr=stderr, highlight=False)
     if not made.is_terminal and not made._environ.get("COLUMNS"):

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from pipebench.report.chart.terminal import LETTER, LINE
 from tests.cli.command_line import CommandLine
+from tests.report.chart.drawn import lines_of
 from tests.report.gantt.trace_events import broken_rules
 from tests.report.html.page import Page
 
 SMALL = ("--models", "mmt[branches=2,layers=2]", "--cluster", "summit", "--devices", "4", "--mini-batch", "8")
+
+
+TWO = ("--models", "mmt[branches=3,layers=2],mmt[branches=2,layers=2]", *SMALL[2:])
 
 
 def words(path: Path) -> list[str]:
@@ -162,6 +167,26 @@ def test_the_page_says_of_each_problem_what_the_terminal_says(pipebench: Command
     assert any(line.startswith("data-parallel to") for line in told)
     assert [line for line in told if line not in printed] == []
     assert "Timelines of one mini-batch, the best first" in page.read_text()
+
+
+def test_a_report_as_a_picture_is_what_compare_prints(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order that was typed, though trials run in another one."""
+    monkeypatch.setenv("COLUMNS", "90")
+    store, picture = str(tmp_path / "store"), tmp_path / "x.svg"
+    names = "uniform,pipedream,alpa-inter"
+    done = pipebench("compare", "--planners", names, *TWO, "--out", store)
+    assert done.code == 0, done.err
+    assert pipebench("report", store, "-o", str(picture), "--columns", "90").code == 0
+    shown = lines_of(picture.read_text(), LETTER, LINE)
+    said = [line.rstrip() for line in done.out.splitlines()]
+    assert shown == said[: len(shown)]
+    assert len(said) - len(shown) <= 1  # an empty line
+    (title,) = ET.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}title")
+    assert title.text == "pipebench: store"
+    wrong = pipebench("report", store, "-o", str(tmp_path / "x.html"), "--columns", "90")
+    assert (wrong.code, "--columns is about a picture" in wrong.err) == (2, True)
 
 
 def test_without_a_store_a_row_is_repeated_by_its_planner(pipebench: CommandLine, tmp_path: Path) -> None:

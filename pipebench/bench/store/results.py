@@ -36,7 +36,7 @@ class ObjectSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows and the objects behind them.
+    """Rows and the objects behind them, in the order of the command that made them.
 
     Of repeated trials the last row counts, whatever its code; iterating gives rows.
 
@@ -78,7 +78,8 @@ def open_results(path: str | Path) -> Results:
 
 def _from_lines(source: str, lines: list[StoredRow], behind: ObjectSource, notices: list[str]) -> Results:
     latest = {stored.key: stored for stored in lines}
-    newest = tuple({_question_key(stored): stored for stored in latest.values()}.values())
+    counted = {_question_key(stored): stored for stored in latest.values()}.values()
+    newest = tuple(sorted(counted, key=lambda stored: stored.position))
     older = len(latest) - len(newest)
     told = (f"{source}: {older} rows of older code are left out",) if older else ()
     return Results(source, tuple(stored.row for stored in newest), behind, newest, (*notices, *told))

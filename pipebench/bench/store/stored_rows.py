@@ -30,6 +30,7 @@ class StoredRow(Value, frozen=True, kw_only=True):
     finished_at: UTC, ISO 8601.
     script_id: SHA-256 of the planner's file, where the planner is a file and the store keeps its text.
     inputs: also hold seed, repetitions and limits.
+    position: of the trial among those of the command that ran it; trials are run in another order.
     """
 
     key: str
@@ -40,6 +41,7 @@ class StoredRow(Value, frozen=True, kw_only=True):
     executors: tuple[str, ...] = ()
     script_id: str | None = None
     inputs: TrialInputs
+    position: int = 0
     row: Row
 
     def __post_init__(self) -> None:
@@ -59,8 +61,8 @@ def require_possible_row(stored: StoredRow) -> None:
     require_possible(stored.row)
 
 
-def stored_row(trial: "Trial", inputs: TrialInputs, row: Row) -> StoredRow:
-    """The line of a trial that has just finished; the row gets its key."""
+def stored_row(trial: "Trial", inputs: TrialInputs, row: Row, position: int) -> StoredRow:
+    """The line of a trial that has just finished; the row gets its key. position: see StoredRow."""
     key = trial_key(inputs)
     return StoredRow(
         key=key,
@@ -70,6 +72,7 @@ def stored_row(trial: "Trial", inputs: TrialInputs, row: Row) -> StoredRow:
         scheduler=trial.scheduler,
         executors=trial.executors,
         inputs=inputs,
+        position=position,
         row=replace(row, key=key),
     )
 

@@ -58,7 +58,7 @@ class RunPlan:
         trial = self.trials[position]
         if trial_key(inputs_of(self.host, trial)) != trial_key(self.inputs[position]):
             return _with_change_notice(outcome)
-        stored = stored_row(trial, self.inputs[position], outcome.row)
+        stored = stored_row(trial, self.inputs[position], outcome.row, position)
         text, again = self.scripts.get(position), position in self.again
         self.store.append(stored, outcome.problem, outcome.plan, outcome.schedule, script=text, replace=again)
         return replace_fields(outcome, row=stored.row)

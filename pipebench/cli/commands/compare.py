@@ -215,6 +215,7 @@ def command(
     from pipebench.cli.progress import long_work
     from pipebench.documents.document import Rows
     from pipebench.hooks.syntax import split_list
+    from pipebench.report.text.comparison import print_comparison
 
     if (fresh or retry_failed) and out is None:
         raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
@@ -241,12 +242,12 @@ def command(
     show_new_warnings(host)
     finished, stopped = _run(host, plan, where)
     rows = [each.outcome.row for each in finished]
+    cached = tuple(each.outcome.row.key for each in finished if each.cached)
     explainer = Explainer(host)
     if as_json:
-        cached = tuple(each.outcome.row.key for each in finished if each.cached)
         print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
     elif rows:
-        _print(finished, store, explainer, request.timeout_s)
+        print_comparison(console(), rows, _plans_behind(finished, store), explainer, cached, request.timeout_s)
     if page is not None and rows:
         write_page(page, host, finished, store, explainer)
     if stopped is not None:
@@ -305,24 +306,6 @@ def _run(host: "Host", plan: "RunPlan", where: "Where") -> "tuple[list[FinishedT
         except PipebenchError as error:
             stopped = error
     return sorted(finished, key=lambda each: each.position), stopped
-
-
-def _print(
-    finished: "list[FinishedTrial]", store: "Store | None", explainer: "Explainer", timeout_s: float
-) -> None:
-    from pipebench.bench.standings import standings
-    from pipebench.report.text.comparison import print_rows
-    from pipebench.report.text.standings import print_standings
-    from pipebench.report.text.why import MOST_EXPLAINED, why_lines
-
-    out = console()
-    rows = [each.outcome.row for each in finished]
-    cached = {each.outcome.row.key for each in finished if each.cached}
-    plan_of = _plans_behind(finished, store)
-    few = len({row.workload_id for row in rows}) <= MOST_EXPLAINED
-    print_rows(out, rows, cached, lambda block: why_lines(block, explainer, plan_of) if few else ())
-    if len({row.workload_id for row in rows}) > 1:
-        print_standings(out, standings(rows, timeout_s=timeout_s))
 
 
 def _exit_code(rows: "list[Row]", fail_on: tuple[str, ...]) -> int:

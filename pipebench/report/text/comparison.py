@@ -6,13 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
+from pipebench.bench.explanation import Explainer
 from pipebench.bench.score import prediction_error
-from pipebench.bench.standings.statistics import tau_b
+from pipebench.bench.standings import standings
+from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.blocks import Legend, fitting_table
 from pipebench.report.text.notes import Notes, who_by_text
+from pipebench.report.text.standings import print_standings
 from pipebench.report.text.tables import print_line, print_table
+from pipebench.report.text.why import MOST_EXPLAINED, PlanOf, why_lines
 from pipebench.report.units import percent, rate, with_readable_bytes
 
 SAME = ("status", "plan_id", "schedule_id", "simulated_s", "estimated_s", "counters")
@@ -75,6 +79,25 @@ def print_rows(
         console.print()
     for line in (*notes.lines(), *legend.lines(blocks)):
         print_line(console, line)
+
+
+def print_comparison(
+    console: Console,
+    rows: Sequence[Row],
+    plan_of: PlanOf,
+    explainer: Explainer,
+    cached: Collection[str] = (),
+    timeout_s: float = TRIAL_LIMIT_S,
+) -> None:
+    """Print all that a comparison says: the blocks, why their rows differ where problems are few, and standings.
+
+    timeout_s: the limit of a trial, by which an unsolved search counts in the standings.
+    """
+    problems = len({row.workload_id for row in rows})
+    few = problems <= MOST_EXPLAINED
+    print_rows(console, rows, cached, lambda block: why_lines(block, explainer, plan_of) if few else ())
+    if problems > 1:
+        print_standings(console, standings(rows, timeout_s=timeout_s))
 
 
 def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:

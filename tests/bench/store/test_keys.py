@@ -351,7 +351,7 @@ def test_a_stored_row_says_how_to_run_its_trial_again(made: Made) -> None:
     asked = trial(host, "mine[depth=3]", scheduler="second", seed=5, repeat=2)
     row = structs.replace(stored(1, key="").row, planner="mine[depth=3]", scheduler="second")
     found = trial_inputs(host, asked, PROBLEM.problem_id)
-    line = stored_row(asked, found, row)
+    line = stored_row(asked, found, row, 0)
     assert isinstance(line, StoredRow)
     assert line.key == line.row.key == trial_key(found)
     assert (line.planner, line.scheduler, line.executors) == ("mine[depth=3]", "second", ("simulate",))

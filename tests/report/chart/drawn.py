@@ -3,6 +3,8 @@
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from pipebench.domain.artefact import Figure
 from pipebench.report.chart import svg
 
@@ -46,6 +48,21 @@ def words_of(root: ET.Element) -> list[str]:
 def boxes_of(root: ET.Element) -> list[Box]:
     """Where every text lies, about."""
     return [_box(element) for element in all_of(root, "text")]
+
+
+def lines_of(picture: str, letter: float, line: float) -> list[str]:
+    """The lines of a terminal in a picture, spaces at their ends left out. letter, line: pixels of one."""
+    lines: dict[int, str] = {}
+    texts = all_of(ET.fromstring(picture), "text")
+    places = [(float(each.attrib["x"]), float(each.attrib["y"]), each.text or "") for each in texts]
+    left, top = min(x for x, _, _ in places), min(y for _, y, _ in places)
+    for x, y, words in sorted(places):
+        number = round((y - top) / line)
+        column = round((x - left) / letter)
+        so_far = lines.get(number, "")
+        assert cell_len(so_far) < column or not so_far, f"{words!r} stands on {so_far!r}"
+        lines[number] = so_far + " " * (column - cell_len(so_far)) + words
+    return [lines.get(number, "") for number in range(max(lines) + 1)]
 
 
 def _box(element: ET.Element) -> Box:

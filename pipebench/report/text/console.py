@@ -1,0 +1,31 @@
+"""The console of all tables and lines. Styles are its own; what is printed in them is made printable."""
+
+import errno
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from pipebench.documents.printable import printable
+
+
+class SafeConsole(Console):
+    """Texts of files and plugins reach no terminal as commands."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
+        raise BrokenPipeError(errno.EPIPE, "broken pipe")
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Before it is measured, so that columns are as wide as what they hold."""
+        return super().render_str(printable(text), **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments, free of characters that a terminal obeys."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
