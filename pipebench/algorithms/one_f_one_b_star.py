@@ -61,7 +61,10 @@ def minimal_period(items: IntArray, most_live: IntArray) -> int:
     for live in most_live:
         if live < 1:
             return -1
-    low, high = max(1, items.max()), max(1, items.sum())
+    low, high = 1, 0
+    for item in items:
+        low, high = max(low, item), high + item
+    high = max(1, high)
     while low < high:
         period = (low + high) // 2
         found = groups(items, period)

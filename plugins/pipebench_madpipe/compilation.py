@@ -24,13 +24,12 @@ def compile_patterns() -> None:
     shortest_pattern(pattern, 1, 4, 1)
 
 
-def compile_labels() -> None:
-    """Those of the search for allocations by labels."""
+def compile_allocations() -> None:
+    """Those of the searches for allocations, by labels and by moves; both price stages by the same kernels.
+
+    Only long chains and tight memory reach the local search.
+    """
     reach(SHORTEST, 1, 1, 1, 1, ESTIMATE, 1, 1)
-
-
-def compile_moves() -> None:
-    """Those of the local search, which only long chains and tight memory reach, and what makes its patterns."""
     allocation_pattern(SHORTEST, BOUNDS, SPECIAL, 1)
     next_move(SHORTEST, 0, 0, (0, 0), BOUNDS, SPECIAL, (KINDS, 0, 0), ESTIMATE)
     groups(BOUNDS, 1)

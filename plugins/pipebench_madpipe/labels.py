@@ -23,14 +23,12 @@ def excess_of(table: RunTable, period: int, delay: int, first: int) -> int:
 
 
 @kernel
-def least_needs(table: RunTable, memory: int, period: int, normals: int, estimate: Estimate) -> IntArray:
-    """Least needs of the layers 0 … k - 1.
+def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, estimate: Estimate) -> None:
+    """Least needs of the layers 0 … k - 1; `needs` holds FAR at first.
 
-    The table is indexed [k, 1 if the stage at k is special else 0, excess, normal GPUs left, LOAD | HELD | BOTH].
+    It is indexed [k, 1 if the stage at k is special else 0, excess, normal GPUs left, LOAD | HELD | BOTH].
     """
-    length = table.layers.shape[1] - 1
-    steps = SHORT_EXCESSES if length <= SHORT else EXCESSES
-    needs = np.full((length + 1, 2, steps, normals + 1, 3), FAR, np.int64)
+    length, steps, normals = needs.shape[0] - 1, needs.shape[2], needs.shape[3] - 1
     needs[0] = 0
     for end in range(1, length + 1):
         for excess in range(steps):
@@ -62,7 +60,6 @@ def least_needs(table: RunTable, memory: int, period: int, normals: int, estimat
                         with_this[LOAD_NEED] = min(with_this[LOAD_NEED], front.load + before[left, LOAD_NEED])
                         with_this[HELD_NEED] = min(with_this[HELD_NEED], front.held + before[left, HELD_NEED])
                         with_this[BOTH_NEEDS] = min(with_this[BOTH_NEEDS], both + before[left, BOTH_NEEDS])
-    return needs
 
 
 @kernel
@@ -147,7 +144,6 @@ def _below(ascending: IntArray, value: int) -> int:
     return low
 
 
-@kernel
 def reach(
     table: RunTable,
     memory: int,
@@ -166,18 +162,58 @@ def reach(
     allocation its bounds, shape (found, L + 1) padded with L, and its special stages, shape (found, L).
     """
     length = table.layers.shape[1] - 1
+    steps = SHORT_EXCESSES if length <= SHORT else EXCESSES
+    # Arrays are made here, not in the kernel: numba takes a second to compile what makes them.
+    needs = np.full((length + 1, 2, steps, most, 3), FAR, np.int64)
+    head = np.full((length + 1, most, 3), -1, np.int64)
+    ends = np.empty(wanted, np.int64)
+    found, count, labels = reach_labels(table, memory, period, least, estimate, most_labels, needs, head, ends)
+    bounds = np.full((max(0, found), length + 1), length, np.int64)
+    on_special = np.zeros((max(0, found), length), np.bool_)
+    trace(labels, ends, bounds, on_special)
+    return found, count, bounds, on_special
+
+
+@kernel
+def trace(labels: IntArray, ends: IntArray, bounds: IntArray, on_special: BoolArray) -> None:
+    """Fill the bounds and the special stages of each allocation, from the label of its last stage on."""
+    for i in range(len(bounds)):
+        label, stage = ends[i], 0
+        while labels[label, PARENT] >= 0:
+            bounds[i, stage] = labels[label, FIRST]
+            on_special[i, stage] = labels[label, STATE] == BESIDE
+            label = labels[label, PARENT]
+            stage += 1
+
+
+@kernel
+def reach_labels(
+    table: RunTable,
+    memory: int,
+    period: int,
+    least: int,
+    estimate: Estimate,
+    most_labels: int,
+    needs: IntArray,
+    head: IntArray,
+    ends: IntArray,
+) -> tuple[int, int, IntArray]:
+    """The loops of reach. needs: as least_needs fills it. head: the first label of each layer, normals and state.
+
+    ends: room for the labels of complete allocations. Returns the number found or -1, the number of labels, and
+    the labels.
+    """
+    length, most, wanted = head.shape[0] - 1, head.shape[1], len(ends)
     normals = most - 1
     work, every = table.layers[WORK], table.layers[EVERY_WORK, 0]
-    needs = least_needs(table, memory, period, normals, estimate)
+    least_needs(table, memory, period, needs, estimate)
     hopeless = cannot_end(table, memory, period, needs, Front(0, 0, 0, 0, 0, 0), length, 0, normals)
     labels = np.empty((1024, COLUMNS), np.int64)
     labels[0] = 0
     labels[0, FIRST], labels[0, PARENT], labels[0, AFTER] = length, -1, -1
     labels[0, STATE] = FREE if least > 1 else USED
     count = 1
-    head = np.full((length + 1, most, 3), -1, np.int64)
     head[length, 0, labels[0, STATE]] = 0
-    ends = np.empty(wanted, np.int64)
     found = 0
     complete = True
     for end in range(length, 0, -1):
@@ -243,13 +279,4 @@ def reach(
                         if not complete:
                             break
                     label = labels[label, AFTER]
-    bounds = np.full((found, length + 1), length, np.int64)
-    on_special = np.zeros((found, length), np.bool_)
-    for i in range(found):
-        label, stage = ends[i], 0
-        while labels[label, PARENT] >= 0:
-            bounds[i, stage] = labels[label, FIRST]
-            on_special[i, stage] = labels[label, STATE] == BESIDE
-            label = labels[label, PARENT]
-            stage += 1
-    return (found if found > 0 or complete else -1), count, bounds, on_special
+    return (found if found > 0 or complete else -1), count, labels

@@ -69,7 +69,7 @@ def allocation_pattern(
             duration[count] = table.layers[CUT_BACKWARD, bounds[stage]]
             resource[count] = _link(special, stage) if duration[count] > 0 else -1
             count += 1
-    duration, resource = duration[:count].copy(), resource[:count].copy()
+    duration, resource = duration[:count], resource[:count]
     arc_from = np.empty(4 * count, np.int64)
     arc_to = np.empty(4 * count, np.int64)
     arc_ns = np.empty(4 * count, np.int64)
@@ -126,17 +126,17 @@ def allocation_pattern(
     return fits, PeriodicConstraints(
         duration,
         resource,
-        arc_from[:arcs].copy(),
-        arc_to[:arcs].copy(),
-        arc_ns[:arcs].copy(),
-        arc_periods[:arcs].copy(),
+        arc_from[:arcs],
+        arc_to[:arcs],
+        arc_ns[:arcs],
+        arc_periods[:arcs],
         lane_start,
         lane_forward,
         lane_backward,
         each,
         np.zeros(events, np.int64),
-        event_operation[:events].copy(),
-        event_room[:events].copy(),
+        event_operation[:events],
+        event_room[:events],
     )
 
 

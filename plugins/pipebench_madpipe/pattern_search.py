@@ -13,9 +13,10 @@ UNKNOWN = -(2**60)
 def close(pattern: PeriodicConstraints, period: int) -> tuple[bool, IntArray]:
     """All longest paths over the arcs at this period, shape (n, n); false when a cycle is positive."""
     count = len(pattern.duration)
-    distance = np.full((count, count), UNKNOWN, np.int64)
+    distance = np.empty((count, count), np.int64)
     for a in range(count):
-        distance[a, a] = 0
+        for b in range(count):
+            distance[a, b] = UNKNOWN if a != b else 0
     for i in range(len(pattern.arc_from)):
         length = pattern.arc_ns[i] + pattern.arc_periods[i] * period
         a, b = pattern.arc_from[i], pattern.arc_to[i]
@@ -90,13 +91,13 @@ def pairs_of(pattern: PeriodicConstraints) -> IntArray:
     Pairs on shared devices come first. Two operations of no duration never overlap and make no pair.
     """
     count = len(pattern.duration)
-    shared = np.zeros(count, np.bool_)
+    shared = np.zeros(count, np.int64)
     for stage in range(len(pattern.lane_forward)):
-        shared[pattern.lane_forward[stage]] = True
-        shared[pattern.lane_backward[stage]] = True
+        shared[pattern.lane_forward[stage]] = 1
+        shared[pattern.lane_backward[stage]] = 1
     pairs = np.empty((count * count // 2 + 1, 3), np.int64)
     found = 0
-    for wanted in (True, False):
+    for wanted in (1, 0):
         for a in range(count):
             if pattern.resource[a] < 0 or shared[a] != wanted:
                 continue
@@ -116,7 +117,9 @@ def has_overload(pattern: PeriodicConstraints, period: int) -> bool:
         resource = pattern.resource[operation]
         if resource >= 0:
             load[resource] += pattern.duration[operation]
-    return bool(load.max() > period)
+            if load[resource] > period:
+                return True
+    return False
 
 
 @kernel
@@ -170,10 +173,20 @@ def _memory(pattern: PeriodicConstraints, distance: IntArray, period: int) -> bo
 
 
 @kernel
+def _sum(distance: IntArray) -> int:
+    """Of all entries; numba takes longer to compile numpy's."""
+    total = 0
+    for a in range(len(distance)):
+        for b in range(len(distance)):
+            total += distance[a, b]
+    return total
+
+
+@kernel
 def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray, period: int) -> bool:
     """Narrow pairs and memory until nothing changes; false when no schedule is left."""
     while True:
-        before = distance.sum()
+        before = _sum(distance)
         for i in range(len(pairs)):
             a, b = pairs[i, 0], pairs[i, 1]
             least = least_turns(pattern, distance, period, a, b)
@@ -182,7 +195,7 @@ def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray
                 return False
         if not _memory(pattern, distance, period):
             return False
-        if distance.sum() == before:
+        if _sum(distance) == before:
             return True
 
 

@@ -109,7 +109,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="memory-aware plans for async pipelines; a GPU may run several stages; with a proven gap",
             load="pipebench_madpipe.planner:plan",
             kernels=",".join(
-                f"pipebench_madpipe.compilation:compile_{part}" for part in ("patterns", "labels", "moves")
+                f"pipebench_madpipe.compilation:compile_{part}" for part in ("patterns", "allocations")
             ),
             options=MadPipeOptions,
             fidelity="improved",

@@ -6,10 +6,16 @@ from typing import Literal
 
 import numpy as np
 
-from pipebench.costs.quantise import IntArray
 from pipebench_pipedream.intervals import IntervalCosts, room
 from pipebench_pipedream.plugin import MemoryReading
-from pipebench_pipedream.suffix_dp import NONE, UNREACHED, SuffixTables, smallest_bottleneck, within_target
+from pipebench_pipedream.suffix_dp import (
+    NONE,
+    UNREACHED,
+    ShortArray,
+    SuffixTables,
+    smallest_bottleneck,
+    within_target,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class IntervalSearch:
                 return None, 0, 0
         else:
             fewest, most = 0, longest if self.costs.counts_stages else 0
-        dp, follow, end, chosen, states, transitions = smallest_bottleneck(
+        suffixes, states, transitions = smallest_bottleneck(
             tables,
             _kinds(tables),
             self.devices,
@@ -71,12 +77,14 @@ class IntervalSearch:
             self._micro_batches,
             self.costs.counts_stages,
         )
-        whole = dp[fewest:, 0, 0, :]
+        whole = suffixes.value[fewest:, 0, 0, :]
         layer, used = np.unravel_index(int(whole.argmin()), whole.shape)
         if whole[layer, used] >= UNREACHED:
             return None, states, transitions
         most = int(layer) + fewest
-        layers = [(follow[k], end[k], chosen[k]) for k in range(most, min(most, 1) - 1, -1)]
+        layers = [
+            (suffixes.follow[k], suffixes.end[k], suffixes.chosen[k]) for k in range(most, min(most, 1) - 1, -1)
+        ]
         steps = self._walk(int(used), layers)
         ends = tuple(until for until, _ in steps)
         replicas = tuple(self.costs.replicas[choice] for _, choice in steps)
@@ -89,7 +97,7 @@ class IntervalSearch:
         low, high = 0, max(int(tables.period.max()), int(tables.cuts.max(initial=0))) + 1
         target = high
         while low < high:
-            fewest, follow, end, chosen, reached, tried = within_target(
+            suffixes, reached, tried = within_target(
                 target,
                 tables,
                 _kinds(tables),
@@ -98,12 +106,13 @@ class IntervalSearch:
                 self.costs.counts_stages,
             )
             states, transitions = states + reached, transitions + tried
-            if fewest[0, 0].min() >= NONE:
+            whole = suffixes.value[0, 0]
+            if whole.min() >= NONE:
                 if found is None:
                     break
                 low = target + 1
             else:
-                steps = self._walk(int(fewest[0, 0].argmin()), [(follow, end, chosen)])
+                steps = self._walk(int(whole.argmin()), [suffixes[1:]])
                 found = self._partition(tables, steps)
                 high = found.bottleneck_ns
             target = (low + high) // 2
@@ -122,7 +131,7 @@ class IntervalSearch:
         replicas = tuple(self.costs.replicas[choice] for _, choice in steps)
         return IntervalPartition(tuple(until for until, _ in steps), replicas, bottleneck)
 
-    def _walk(self, devices: int, layers: Sequence[tuple[IntArray, IntArray, IntArray]]) -> list[tuple[int, int]]:
+    def _walk(self, devices: int, layers: Sequence[tuple[ShortArray, ...]]) -> list[tuple[int, int]]:
         """The end and the choice of each stage. layers: follow, end and chosen for each stage; one serves all."""
         place = kind = 0
         steps: list[tuple[int, int]] = []

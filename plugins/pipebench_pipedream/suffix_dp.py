@@ -7,11 +7,13 @@ the kind of that stage. A kind stands for a number of replicas; where no cut cos
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 
 UNREACHED = np.int64(2**62)
+ShortArray = NDArray[np.int32]
 
 
 class SuffixTables(NamedTuple):
@@ -34,7 +36,14 @@ class SuffixTables(NamedTuple):
 
 
 @kernel
-def _smallest_whole(own: IntArray, ahead: IntArray, follow: IntArray) -> None:
+def _fill(own: IntArray, value: np.int64) -> None:
+    for kind in range(own.shape[0]):
+        for q in range(own.shape[1]):
+            own[kind, q] = value
+
+
+@kernel
+def _smallest_whole(own: IntArray, ahead: IntArray, follow: ShortArray) -> None:
     """At the first place nothing is in front: the best of all kinds, kept as kind 0. own: (kinds, devices+1)."""
     for first in range(own.shape[0]):
         for q in range(own.shape[1]):
@@ -43,7 +52,24 @@ def _smallest_whole(own: IntArray, ahead: IntArray, follow: IntArray) -> None:
                 follow[0, q] = first
 
 
-@kernel
+class Suffixes(NamedTuple):
+    """What is known of each suffix; the shape of all four is said by who makes them.
+
+    value: of the best stages of the suffix. follow: the kind of its first stage. end, chosen: of suffixes whose
+    first stage is of this kind, its end and its choice of replicas.
+    """
+
+    value: IntArray
+    follow: ShortArray
+    end: ShortArray
+    chosen: ShortArray
+
+
+def _blank(shape: tuple[int, ...], value: np.int64) -> Suffixes:
+    """Arrays are made here, not in kernels: numba takes a second to compile what makes them."""
+    return Suffixes(np.full(shape, value), *(np.zeros(shape, np.int32) for _ in range(3)))
+
+
 def smallest_bottleneck(
     tables: SuffixTables,
     kinds: int,
@@ -52,38 +78,56 @@ def smallest_bottleneck(
     stages: int,
     micro_batches: int,
     counts_stages: bool,
-) -> tuple[IntArray, IntArray, IntArray, IntArray, int, int]:
-    """dp[k, i, a, q]: smallest bottleneck of the operators from place i on, behind a stage of kind a.
+) -> tuple[Suffixes, int, int]:
+    """value[k, i, a, q]: smallest bottleneck of the operators from place i on, behind a stage of kind a.
 
     They are k stages on exactly q devices; the cut at i counts. At place 0, where nothing is in front, a = 0.
     The first stage of a suffix holds min(k, micro_batches) micro-batches, or, where counts_stages is false,
     ceil(q / d) of them. A whole plan has from `fewest` to `stages` stages; stages = 0 leaves their number open
-    (only where counts_stages is false), and all of dp is one layer. Returns dp, the kind of its first stage, and
-    for suffixes whose first stage is of kind a its end and its choice of replicas (each of shape (stages+1, n+1,
-    kinds, devices+1)), states reached, transitions tried. Of equal bottlenecks the one with the longest first
-    stage, then with the longest second one, and so on.
+    (only where counts_stages is false), and all of it is one layer. Returns arrays of shape (stages+1, n+1, kinds,
+    devices+1), states reached, transitions tried. Of equal bottlenecks the one with the longest first stage, then
+    with the longest second one, and so on.
     Source: PipeDream (SOSP 2019) section 3.1, with the stage count as a dimension (GraphPipe's SPP baseline).
     """
+    places = tables.period.shape[1]
+    found = _blank((stages + 1, places, kinds, devices + 1), UNREACHED)
+    least = np.full((stages + 1, places), devices + 1)
+    own = np.empty((kinds, devices + 1), np.int64)
+    reached, tried = fill_bottlenecks(tables, found, least, own, fewest, micro_batches, counts_stages)
+    return found, reached, tried
+
+
+@kernel
+def fill_bottlenecks(
+    tables: SuffixTables,
+    found: Suffixes,
+    least: IntArray,
+    own: IntArray,
+    fewest: int,
+    micro_batches: int,
+    counts_stages: bool,
+) -> tuple[int, int]:
+    """The loops of smallest_bottleneck.
+
+    least: (stages+1, n+1) the fewest devices of the suffixes that are reached.
+    own: (kinds, devices+1) room for the suffixes of one place. Returns states reached, transitions tried.
+    """
+    dp, follow, end, chosen = found.value, found.follow, found.end, found.chosen
     period, room, replicas = tables.period, tables.room, tables.replicas
     compute, pairs = tables.compute, tables.pairs
     choices, n = period.shape[0], period.shape[1] - 1
-    shape = (stages + 1, n + 1, kinds, devices + 1)
-    dp = np.full(shape, UNREACHED)
-    follow = np.zeros(shape, dtype=np.int32)
-    end = np.zeros(shape, dtype=np.int32)
-    chosen = np.zeros(shape, dtype=np.int32)
-    dp[0, n, :, 0] = 0
-    least = np.full((stages + 1, n + 1), devices + 1)  # devices of the suffixes that are reached
+    stages, kinds, devices = dp.shape[0] - 1, own.shape[0], own.shape[1] - 1
+    for a in range(kinds):
+        dp[0, n, a, 0] = 0
     least[0, n] = 0
     best = UNREACHED
     states = 0
     transitions = 0
-    own = np.empty((kinds, devices + 1), dtype=np.int64)
     for k in range(min(1, stages), stages + 1):
         before = max(0, k - 1)
         live = min(k, micro_batches)
         for i in range(n - 1, -1, -1):
-            own[:] = UNREACHED
+            _fill(own, UNREACHED)
             for c in range(choices):
                 d = replicas[c]
                 a = tables.kind[c]
@@ -130,13 +174,12 @@ def smallest_bottleneck(
         if k >= fewest:
             for q in range(devices + 1):
                 best = min(best, dp[k, 0, 0, q])
-    return dp, follow, end, chosen, states, transitions
+    return states, transitions
 
 
 NONE = np.int64(2**40)
 
 
-@kernel
 def within_target(
     target: int,
     tables: SuffixTables,
@@ -144,30 +187,45 @@ def within_target(
     devices: int,
     micro_batches: int,
     counts_stages: bool,
-) -> tuple[IntArray, IntArray, IntArray, IntArray, int, int]:
-    """fewest[i, a, q]: least number of stages for the operators from place i on, behind a stage of kind a.
+) -> tuple[Suffixes, int, int]:
+    """value[i, a, q]: least number of stages for the operators from place i on, behind a stage of kind a.
 
     They use exactly q devices. Every stage has a period of at most `target`, and every cut too, also that at i.
     A stage with s - 1 behind it holds min(s, micro_batches) micro-batches, or ceil(q / d) where counts_stages is
-    false. Fewer stages behind never take more memory, so the least number is enough to know. Returns fewest, the
-    kind of its first stage, and for suffixes whose first stage is of kind a its end and its choice of replicas
-    (each (n+1, kinds, devices+1)), states reached, transitions tried.
+    false. Fewer stages behind never take more memory, so the least number is enough to know. Returns arrays of
+    shape (n+1, kinds, devices+1), states reached, transitions tried.
     Source: the value is that of GraphPipe's DP (ASPLOS 2025), here for one whole linear order.
     """
+    found = _blank((tables.period.shape[1], kinds, devices + 1), NONE)
+    own = np.empty((kinds, devices + 1), np.int64)
+    reached, tried = fill_fewest(target, tables, found, own, micro_batches, counts_stages)
+    return found, reached, tried
+
+
+@kernel
+def fill_fewest(
+    target: int,
+    tables: SuffixTables,
+    found: Suffixes,
+    own: IntArray,
+    micro_batches: int,
+    counts_stages: bool,
+) -> tuple[int, int]:
+    """The loops of within_target. own: (kinds, devices+1) room for the suffixes of one place.
+
+    Returns states reached, transitions tried.
+    """
+    fewest, follow, end, chosen = found.value, found.follow, found.end, found.chosen
     period, room, replicas = tables.period, tables.room, tables.replicas
     compute, pairs = tables.compute, tables.pairs
     choices, n = period.shape[0], period.shape[1] - 1
-    shape = (n + 1, kinds, devices + 1)
-    fewest = np.full(shape, NONE)
-    follow = np.zeros(shape, dtype=np.int32)
-    end = np.zeros(shape, dtype=np.int32)
-    chosen = np.zeros(shape, dtype=np.int32)
-    fewest[n, :, 0] = 0
+    kinds, devices = own.shape[0], own.shape[1] - 1
+    for a in range(kinds):
+        fewest[n, a, 0] = 0
     states = 0
     transitions = 0
-    own = np.empty((kinds, devices + 1), dtype=np.int64)
     for i in range(n - 1, -1, -1):
-        own[:] = NONE
+        _fill(own, NONE)
         for c in range(choices):
             d = replicas[c]
             a = tables.kind[c]
@@ -186,7 +244,10 @@ def within_target(
                         own[a, q] = stages
                         end[i, a, q] = j
                         chosen[i, a, q] = c
-        states += int((own < NONE).sum())
+        for a in range(kinds):
+            for q in range(devices + 1):
+                if own[a, q] < NONE:
+                    states += 1
         if i == 0:
             _smallest_whole(own, fewest[0], follow[0])
             continue
@@ -198,7 +259,7 @@ def within_target(
                 if own[b, q] < fewest[i, a, q]:
                     fewest[i, a, q] = own[b, q]
                     follow[i, a, q] = b
-    return fewest, follow, end, chosen, states, transitions
+    return states, transitions
 
 
 def compile_suffixes() -> None:

@@ -57,7 +57,7 @@ def test_a_part_of_the_kernels_is_compiled_by_itself_and_kept(nothing_compiled: 
     with server_of_its_own():
         compile_part(HOST, planner, part)
     kept = {file.name.partition("-")[0] for file in nothing_compiled.rglob("*.nbi")}
-    assert {"suffix_dp.smallest_bottleneck", "suffix_dp.within_target"} <= kept
+    assert {"suffix_dp.fill_bottlenecks", "suffix_dp.fill_fewest"} <= kept
     assert compiled((planner, searcher)) == [["pipedream"]]
 
 
