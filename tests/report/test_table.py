@@ -117,6 +117,19 @@ def test_what_failed_says_so_in_its_cell_and_why_below() -> None:
     ]
 
 
+def test_who_fails_for_two_reasons_has_each_with_its_regime() -> None:
+    failed = {"status": "infeasible", "throughput": None, "gap": None}
+    lines = lines_of(
+        row("a", **failed, reason="too much"),
+        row("a", **failed, reason="far too much", regime="async", problem_id="q"),
+        row("b", **failed, reason="too much"),
+    )
+    assert [line for line in lines if line.startswith("  ")][-2:] == [
+        "  a in sync, b: too much",
+        "  a in async: far too much",
+    ]
+
+
 def test_a_notice_is_printed_once_with_whom_it_concerns() -> None:
     lines = lines_at(
         200,

@@ -133,9 +133,19 @@ def subject(row: Row) -> str:
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """One line for each reason of trials that failed, with all whom it concerns."""
+    """One line for each reason of trials that failed, with all whom it concerns, and where a planner failed for
+    several reasons, with the regime.
+    """
     wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
-    return [f"  {who}: {reason}" for reason, who in who_by_text(wrong).items()]
+    reasons: dict[str, set[str]] = {}
+    for row, reason in wrong:
+        reasons.setdefault(row.planner, set()).add(reason)
+
+    def who(row: Row) -> str:
+        return f"{row.planner} in {row.regime}" if len(reasons[row.planner]) > 1 else row.planner
+
+    said = who_by_text((who(row), reason) for row, reason in wrong)
+    return [f"  {names}: {reason}" for reason, names in said.items()]
 
 
 def agreement(rows: Sequence[Row]) -> list[str]:

@@ -24,7 +24,7 @@ class Notes:
         for _, text in said:
             alike.setdefault(without_figures(text), set()).add(text)
         self._shown = {text: words if len(texts) > 1 else text for words, texts in alike.items() for text in texts}
-        self._who = who_by_text((row, self._shown[text]) for row, text in said)
+        self._who = who_by_text((row.planner, self._shown[text]) for row, text in said)
         self._number = {text: number for number, text in enumerate(self._who, start=1)}
 
     def numbers(self, row: Row) -> set[int]:
@@ -50,9 +50,9 @@ def without_figures(text: str) -> str:
     return re.sub(r"(?<![\w.*=-])\d[\d.,]*(?=[\s:;,)%]|$)", "…", text)
 
 
-def who_by_text(said: Iterable[tuple[Row, str]]) -> dict[str, str]:
-    """For each distinct text the planners of whose rows it is said, by commas; texts in order of first use."""
-    planners: dict[str, dict[str, None]] = {}
-    for row, text in said:
-        planners.setdefault(text, {})[row.planner] = None
-    return {text: ", ".join(names) for text, names in planners.items()}
+def who_by_text(said: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """For each distinct text the names of which it is said, by commas; texts in order of first use."""
+    names: dict[str, dict[str, None]] = {}
+    for name, text in said:
+        names.setdefault(text, {})[name] = None
+    return {text: ", ".join(of) for text, of in names.items()}
