@@ -137,7 +137,8 @@ def level_devices(times: Sequence[int], homes: Homes, start: Bounds) -> Bounds:
     """Cuts of which the busiest device is as fast as moves make it. homes: the devices that run each stage.
 
     Moves one item from a stage of the busiest device to another stage, every boundary between them by one, as long
-    as that lowers the largest load (ties: the sum of squares). A local optimum, exact for equal items.
+    as that lowers the largest load (ties: the sum of squares, then the fewest boundaries). A local optimum, exact
+    for equal items.
     """
     total = [0, *accumulate(times)]
     bounds, stages = list(start), len(homes)
@@ -145,7 +146,7 @@ def level_devices(times: Sequence[int], homes: Homes, start: Bounds) -> Bounds:
     while True:
         value = max(loads), sum(load * load for load in loads)
         busiest = loads.index(value[0])
-        best: tuple[tuple[int, int], list[int], list[int]] | None = None
+        best: tuple[tuple[int, int, int], list[int], list[int]] | None = None
         for source in range(stages):
             if busiest not in homes[source] or bounds[source + 1] - bounds[source] < 2:
                 continue
@@ -153,8 +154,8 @@ def level_devices(times: Sequence[int], homes: Homes, start: Bounds) -> Bounds:
                 if busiest in homes[target]:
                     continue
                 changed = _after_move(total, bounds, loads, source, target, homes)
-                found = max(changed), sum(load * load for load in changed)
-                if found < value and (best is None or found < best[0]):
+                found = max(changed), sum(load * load for load in changed), abs(target - source)
+                if found[:2] < value and (best is None or found < best[0]):
                     best = found, _shift_bounds(bounds, source, target), changed
         if best is None:
             return tuple(bounds)

@@ -59,3 +59,13 @@ def test_choices_among_layouts(runs: list[Run]) -> None:
     made = accuracy([run for run in runs if run.gpus in (2, 512)], "vtrain")
     assert (made.mean_tau or 0.0) > 0.85
     assert (made.mean_regret if made.mean_regret is not None else 1.0) < 0.06
+
+
+def test_the_zero_bubble_paper(runs: list[Run]) -> None:
+    """Four schedules of two models: 3.6 % with nothing fitted to them; every peak is below its upper end."""
+    made = accuracy(runs, "zb-t4")
+    assert len(errors(made)) == 24
+    assert fmean(errors(made)) < 0.05
+    assert made.memory is not None
+    assert made.memory.errors.mean_absolute < 0.05
+    assert made.memory.at_or_above == 1.0

@@ -38,6 +38,12 @@ def test_the_smallest_bottleneck_of_those_that_fit(times: list[int], stages: int
         assert bottleneck(times, bounds) == best
 
 
+def test_of_moves_that_level_alike_the_shortest_is_made() -> None:
+    """What is too much in the last of three stages of a device goes to the one before it, not to the first."""
+    homes = [(stage % 2,) for stage in range(6)]
+    assert level_devices([1] * 9, homes, (0, 1, 2, 3, 4, 5, 9)) == (0, 1, 2, 3, 4, 6, 9)
+
+
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 6), st.integers(0, 20), st.integers(0, 20))
 def test_equal_items_are_levelled_exactly(devices: int, rounds: int, more: int, first: int, last: int) -> None:
     """Equal layers between an embedding and a head of other times: as good as any cut for the busiest device."""

@@ -1,7 +1,8 @@
 """Predictions beside measured runs: every run expressed, predicted and set beside what was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from pipebench.bench.accuracy.expression import ExpressedRun, express
 from pipebench.bench.accuracy.metrics import errors_of
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
+from pipebench.bench.accuracy.vocabulary import vocabulary_by_source
 from pipebench.bench.score import prediction_error
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.tuning import Tuning
@@ -40,8 +42,9 @@ def held_against(
     tuning: calibrated constants; runs on other devices or under other frameworks are then not predicted.
     told: how many runs are predicted, alternatives among them.
     """
-    tried = [_attempt(run, {}, tuning) for run in runs]
-    others = _alternatives(tried, tuning) if alternatives else {}
+    express_run = partial(_attempt, vocabularies=vocabulary_by_source(runs), tuning=tuning)
+    tried = [express_run(run, {}) for run in runs]
+    others = _alternatives(tried, express_run) if alternatives else {}
     everything = [*tried, *(attempt for listed in others.values() for attempt in listed)]
     predicted = _predictions(host, everything, jobs, told)
     rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=False)]
@@ -53,22 +56,26 @@ def held_against(
     return summary(runs, rows, sorted((*usual, *ran), key=lambda each: (each.field, not each.usual, each.value)))
 
 
-def _attempt(run: Run, replaced: Mapping[str, str], tuning: Tuning | None) -> _Attempt:
+def _attempt(
+    run: Run, replaced: Mapping[str, str], vocabularies: Mapping[str, int], tuning: Tuning | None
+) -> _Attempt:
     try:
-        return _Attempt(run, replace(express(run, replaced), tuning=tuning))
+        return _Attempt(run, replace(express(run, replaced, vocabularies[run.source]), tuning=tuning))
     except NotExpressed as error:
         return _Attempt(run, None, error.reason)
     except PipebenchError as error:
         return _Attempt(run, None, error.message)
 
 
-def _alternatives(tried: Sequence[_Attempt], tuning: Tuning | None) -> dict[tuple[str, str], list[_Attempt]]:
+def _alternatives(
+    tried: Sequence[_Attempt], express_run: Callable[[Run, Mapping[str, str]], _Attempt]
+) -> dict[tuple[str, str], list[_Attempt]]:
     """By field and value, the runs where the field is assumed and could have that value."""
     found: dict[tuple[str, str], list[_Attempt]] = {}
     for attempt in tried:
         for assumption in attempt.expressed.assumptions if attempt.expressed else ():
             for value in assumption.alternatives:
-                again = _attempt(attempt.run, {assumption.field: value}, tuning)
+                again = express_run(attempt.run, {assumption.field: value})
                 found.setdefault((assumption.field, value), []).append(again)
     return found
 

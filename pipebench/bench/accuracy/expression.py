@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import cast, get_args
 
 from pipebench.bench.accuracy.assumptions import Assumption, Choices, NotExpressed
@@ -19,6 +18,7 @@ from pipebench.bench.accuracy.machine import cluster_of
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.schedules import Order, order_of
 from pipebench.bench.accuracy.sizes import architecture_of, public_sizes
+from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
@@ -27,8 +27,6 @@ from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.domain.workload import WorkloadSpec
 
-USUAL_VOCABULARY = 50257
-"""Entries of GPT-2's table."""
 USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
 EIGHT_BIT = ("H100", "H200", "B200", "L40S")
@@ -60,8 +58,12 @@ class ExpressedRun(Value, frozen=True, kw_only=True):
     tuning: Tuning | None = None
 
 
-def express(run: Run, replaced: Mapping[str, str] | None = None) -> ExpressedRun:
+def express(
+    run: Run, replaced: Mapping[str, str] | None = None, vocabulary: int = USUAL_VOCABULARIES[0]
+) -> ExpressedRun:
     """The problem of a run. replaced: other values for what is assumed, by the assumption's field.
+
+    vocabulary: what is taken where the run says none.
 
     Raises NotExpressed with the reason.
     """
@@ -79,7 +81,7 @@ def express(run: Run, replaced: Mapping[str, str] | None = None) -> ExpressedRun
         products="fp8" if narrow else "",
         tp=tp,
     )
-    model, layers = _model(run, setting, choices)
+    model, layers = _model(run, setting, vocabulary, choices)
     mini_batch, micro_batch = _batches(run, dp, choices)
     order = order_of(run, pp, layers, choices)
     if order.stages > layers:
@@ -151,7 +153,7 @@ def _architecture(run: Run) -> str:
     return found
 
 
-def _model(run: Run, setting: Setting, choices: Choices) -> tuple[str, int]:
+def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tuple[str, int]:
     """The model `llm` with the run's sizes, and its layers."""
     known = public_sizes(run.model)
     layers, hidden = run.layers or (known and known.layers), run.hidden or (known and known.hidden)
@@ -169,7 +171,7 @@ def _model(run: Run, setting: Setting, choices: Choices) -> tuple[str, int]:
         raise NotExpressed("heads do not divide the width of the model")
     vocab = run.vocab or (known.vocab if known else 0)
     if not vocab:
-        vocab = int(choices.take("vocab", USUAL_VOCABULARY, (51200, 32000)))
+        vocab = int(choices.take("vocab", vocabulary, USUAL_VOCABULARIES))
     if not known and setting.architecture == "llama":
         raise NotExpressed("the sizes of the model are not said")
     options = {
@@ -240,6 +242,7 @@ def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> t
     if rest == 0 and each > 1:
         choices.take("partition", "first and last stage a layer less")
         return (each - 1, *(each,) * (stages - 2), each - 1), False
-    choices.take("partition", "loads of devices as level as can be")
-    bounds = [stage * layers // stages for stage in range(stages + 1)]
-    return tuple(end - first for first, end in pairwise(bounds)), True
+    choices.take("partition", "loads of devices as level as can be, larger stages last")
+    # Fewer micro-batches are in flight in later stages: there a layer more takes the least memory.
+    fewer, larger = divmod(layers, stages)
+    return (fewer,) * (stages - larger) + (fewer + 1,) * larger, True

@@ -7,6 +7,7 @@ from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.errand import predict_all
 from pipebench.bench.accuracy.expression import ExpressedRun, express
 from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.vocabulary import vocabulary_by_source
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
@@ -49,10 +50,11 @@ def subject_of(
         if count:
             left[reason] = left.get(reason, 0) + count
 
+    vocabularies = vocabulary_by_source(runs)
     known: list[tuple[Run, ExpressedRun]] = []
     for run in runs:
         try:
-            known.append((run, express(run)))
+            known.append((run, express(run, vocabulary=vocabularies[run.source])))
         except NotExpressed as error:
             leave(error.reason)
         except PipebenchError as error:
