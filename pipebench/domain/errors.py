@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     PLUGIN_NOT_LOADED = 3
     NOTHING_RAN = 4
     SOME_FAILED = 5
+    INCONCLUSIVE = 6
     INTERNAL = 70
     INTERRUPTED = 130
 

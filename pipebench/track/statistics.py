@@ -51,8 +51,13 @@ def median_interval(values: Sequence[float], chance: float = 0.01) -> tuple[floa
 
 
 TOLERANCE = 0.05
+SEEN = 0.10
+"""A change that a comparison has to tell, or it is inconclusive."""
 CHANCE, TEST = 0.01, 0.05
 """Of the interval to miss the median; of the signed-rank test."""
+
+FEWEST_FOR_INTERVAL = 8
+"""2 / 2 ** 8 is below CHANCE."""
 
 Answer = Literal["same", "slower", "faster", "too few pairs"]
 
@@ -69,6 +74,24 @@ class Pairs(Value, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     p: float = 1.0
+
+    @property
+    def excludes_a_change(self) -> bool:
+        """Whether the interval leaves no room for searches that take SEEN longer, or they are known to."""
+        return self.answer == "slower" or (self.high is not None and self.high < SEEN)
+
+    @property
+    def enough(self) -> int | None:
+        """About how many pairs would exclude it if nothing changed: intervals shrink by the root of their number.
+
+        None where that is known already, or where nothing was timed.
+        """
+        if self.excludes_a_change or not self.count:
+            return None
+        if self.low is None or self.high is None:
+            return FEWEST_FOR_INTERVAL
+        wide = (math.log1p(self.high) - math.log1p(self.low)) / 2
+        return max(self.count + 1, math.ceil(self.count * (wide / math.log1p(SEEN)) ** 2 - 1e-9))
 
 
 def compare_pairs(families: Sequence[Sequence[float]]) -> list[Pairs]:

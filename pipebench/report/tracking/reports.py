@@ -277,10 +277,8 @@ def against_report(against: Against) -> TrackingReport:
     worse = sum(each.outcome == "worse" for each in against.subjects)
     if slower or worse:
         verdict = Paragraph(f"{slower} slower, {worse} with a worse plan or more work.", "bad")
-    elif not any(each.pairs.count for each in against.subjects) and not any(
-        each.columns for each in against.subjects
-    ):
-        verdict = Paragraph("Nothing became worse; no search was timed.", "warn")
+    elif against.verdict == "inconclusive":
+        verdict = Paragraph("Inconclusive: it is not known that nothing became worse.", "warn")
     else:
         verdict = Paragraph("Nothing became worse.", "good")
     return TrackingReport(
@@ -299,6 +297,10 @@ def _revision_blocks(against: Against) -> Iterator[Block]:
         [_revision_row(each) for each in against.subjects],
         figures=(1, 2, 3),
     )
+    unknown = [f"{each.subject}: {each.unknown}" for each in against.subjects if each.unknown]
+    if unknown:
+        yield Heading("Not known")
+        yield Items(unknown)
     changed = [each for each in against.subjects if each.columns or each.notice]
     if changed:
         yield Heading("Plans and work")

@@ -4,10 +4,11 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -19,9 +20,8 @@ from pipebench.track.events import ColumnChange
 from pipebench.track.exact import PLAN, SCHEDULE, WORK, Outcome, changed_columns, outcome
 from pipebench.track.night import Exact
 from pipebench.track.ratios import FLAVOUR
-from pipebench.track.statistics import Pairs, compare_pairs, half_width
+from pipebench.track.statistics import SEEN, Pairs, compare_pairs, half_width
 
-LONGEST_S = 3600.0
 TIMED = (ExitCode.OK, ExitCode.SOME_FAILED)
 
 
@@ -69,15 +69,24 @@ class Run:
     wall_s: float
 
 
-def run_side(side: Side, arguments: Sequence[str], folder: Path) -> Run:
-    """One run of the command on one side, from the user's folder. Raises PipebenchError when it gives no rows."""
+class TimeSpent(Exception):
+    """A run did not end within its time."""
+
+
+def run_side(side: Side, arguments: Sequence[str], folder: Path, limit_s: float) -> Run:
+    """One run of the command on one side, from the user's folder.
+
+    Raises PipebenchError when it gives no rows, TimeSpent when it does not end within limit_s.
+    """
     words = [sys.executable, "-P", "-m", "pipebench", "compare", "--json", *arguments]
     began = time.monotonic()
     try:
         done = subprocess.run(
-            words, capture_output=True, env=side.environment(), cwd=folder, timeout=LONGEST_S, check=False
+            words, capture_output=True, env=side.environment(), cwd=folder, timeout=limit_s, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        raise TimeSpent from None
+    except OSError as error:
         raise PipebenchError(f"{side.name}: {error}") from None
     wall_s = time.monotonic() - began
     if done.returncode not in TIMED:
@@ -90,13 +99,20 @@ def run_side(side: Side, arguments: Sequence[str], folder: Path) -> Run:
 
 
 class ComparedSubject(Value, frozen=True, kw_only=True):
-    """One planner on one workload on both sides. outcome, columns: of exact columns, None where none differs."""
+    """One planner on one workload on both sides. outcome, columns: of exact columns, None where none differs.
+
+    unknown: why it is not known that it became no worse; empty where that is known, or that it became worse.
+    """
 
     subject: str
     pairs: Pairs
     outcome: Outcome | None = None
     columns: tuple[ColumnChange, ...] = ()
     notice: str = ""
+    unknown: str = ""
+
+
+Verdict = Literal["worse", "inconclusive", "no worse"]
 
 
 class Against(Value, frozen=True, kw_only=True):
@@ -113,6 +129,23 @@ class Against(Value, frozen=True, kw_only=True):
     def worse(self) -> bool:
         """Whether anything is slower or worse than it was."""
         return any(each.outcome == "worse" or each.pairs.answer == "slower" for each in self.subjects)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is not known to be as good is no pass: what was not timed, or where +10 % cannot be told."""
+        if self.worse:
+            return "worse"
+        return "no worse" if self.subjects and not any(each.unknown for each in self.subjects) else "inconclusive"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of the process."""
+        codes = {
+            "worse": ExitCode.CONDITION_FAILED,
+            "inconclusive": ExitCode.INCONCLUSIVE,
+            "no worse": ExitCode.OK,
+        }
+        return codes[self.verdict]
 
 
 class Sums:
@@ -134,6 +167,11 @@ class Sums:
             if values[0] is not None and values[1] is not None:
                 logs.append(math.log(values[1] / values[0]))
 
+    @property
+    def are_precise(self) -> bool:
+        """Whether each series is known to 1.5 %."""
+        return all(half_width(logs) < PRECISE for logs in self.logs.values() if logs)
+
     def subjects(self) -> tuple[ComparedSubject, ...]:
         """The answer for each."""
         answers = compare_pairs(list(self.logs.values()))
@@ -151,19 +189,29 @@ class Sums:
 
 
 def _compare_subject(label: str, before: OtherRow | None, after: OtherRow | None, pairs: Pairs) -> ComparedSubject:
-    if before is None or after is None:
-        return ComparedSubject(
-            subject=label, pairs=pairs, notice=f"only {'after' if before is None else 'before'}"
-        )
+    if before is None:
+        return ComparedSubject(subject=label, pairs=pairs, notice="only after")
+    if after is None:
+        return ComparedSubject(subject=label, pairs=pairs, notice="only before", unknown="it is gone")
     if before.problem_id != after.problem_id:
         notice = "the problem itself is another one: its profile, cluster or pins changed"
-        return ComparedSubject(subject=label, pairs=pairs, notice=notice)
+        return ComparedSubject(subject=label, pairs=pairs, notice=notice, unknown="the problem is another one")
     old, new = _exact(before), _exact(after)
     names = changed_columns(old, new)
     columns = tuple(ColumnChange(name=name, before=old.get(name), after=new.get(name)) for name in names)
-    return ComparedSubject(
-        subject=label, pairs=pairs, outcome=outcome(old, new, names) if names else None, columns=columns
-    )
+    found = outcome(old, new, names) if names else None
+    timed = before.status == after.status == "ok" and found != "worse"
+    unknown = _untold(pairs) if timed else ""
+    return ComparedSubject(subject=label, pairs=pairs, outcome=found, columns=columns, unknown=unknown)
+
+
+def _untold(pairs: Pairs) -> str:
+    """Why the pairs do not tell that a search became no slower; empty where they do."""
+    if not pairs.count:
+        return "no search was timed"
+    if pairs.excludes_a_change:
+        return ""
+    return f"{pairs.count} pairs do not tell +{SEEN:.0%}; some {pairs.enough} pairs would"
 
 
 def _exact(row: OtherRow) -> Mapping[str, Exact]:
@@ -178,13 +226,13 @@ def _by_label(rows: Sequence[OtherRow]) -> dict[str, OtherRow]:
     return {row.label: row for row in rows}
 
 
-FEWEST_PAIRS, MOST_PAIRS = 9, 15
+FEWEST_PAIRS, USUAL_PAIRS, MOST_PAIRS = 9, 15, 60
 PRECISE = 0.015
 CALIBRATION = Path("bench/searches/calibration.py")
 SAMPLES = 5
 """Warm searches in one process."""
 
-Runner = Callable[[Side, Sequence[str], Path], Run]
+Runner = Callable[[Side, Sequence[str], Path, float], Run]
 
 
 def compare_sides(
@@ -195,30 +243,42 @@ def compare_sides(
     told: Callable[[int, int], None] | None = None,
     run: Runner = run_side,
 ) -> Against:
-    """Pairs of runs until every subject is known to 1.5 % or there are 15, or the budget ends.
+    """Pairs of runs until every subject is known to 1.5 %, or there are 15, and more would not tell +10 %.
 
     arguments: of `pipebench compare`. One run of each side comes first and is not looked at: it compiles kernels.
+    budget_s: of all runs, what they wait for others included; when it ends, so does the run that is on its way.
     told: called with the pairs done and the most there will be. Raises PipebenchError when a side gives no rows.
     """
-    began = time.monotonic()
+    ends = time.monotonic() + budget_s
     words = [*arguments, "--repeat", str(SAMPLES)]
-    for side in (sides.before, sides.after):
-        if not run(side, words, folder).rows:
-            raise PipebenchError(f"{side.name}: nothing ran", exit_code=ExitCode.NOTHING_RAN)
     sums = Sums(calibrated=same_calibration(sides))
-    notices = []
-    for number in range(MOST_PAIRS):
-        if told is not None:
-            told(number, MOST_PAIRS)
-        first, second = (sides.before, sides.after) if number % 2 == 0 else (sides.after, sides.before)
-        runs = {side.name: run(side, words, folder) for side in (first, second)}
-        sums.add(_rows(runs, sides.before), _rows(runs, sides.after))
-        if number + 1 >= FEWEST_PAIRS and all(half_width(logs) < PRECISE for logs in sums.logs.values() if logs):
-            break
-        spent_s = time.monotonic() - began
-        if spent_s + sum(each.wall_s for each in runs.values()) > budget_s and number + 1 < MOST_PAIRS:
-            notices.append(f"the budget of {budget_s:g} s ended after {number + 1} pairs")
-            break
+
+    def run_within(side: Side) -> Run:
+        return run(side, words, folder, max(0.0, ends - time.monotonic()))
+
+    def pairs() -> Iterator[int]:
+        """Runs pair after pair; gives the number that are done."""
+        for side in (sides.before, sides.after):
+            if not run_within(side).rows:
+                raise PipebenchError(f"{side.name}: nothing ran", exit_code=ExitCode.NOTHING_RAN)
+        for number in range(MOST_PAIRS):
+            if told is not None:
+                told(number, MOST_PAIRS)
+            order = (sides.before, sides.after) if number % 2 == 0 else (sides.after, sides.before)
+            runs = {side.name: run_within(side) for side in order}
+            sums.add(_rows(runs, sides.before), _rows(runs, sides.after))
+            yield number + 1
+            if time.monotonic() + sum(each.wall_s for each in runs.values()) > ends:
+                raise TimeSpent
+
+    notices, done = [], 0
+    try:
+        for done in pairs():
+            enough = done >= USUAL_PAIRS or (done >= FEWEST_PAIRS and sums.are_precise)
+            if enough and all(each.pairs.enough is None for each in sums.subjects()):
+                break
+    except TimeSpent:
+        notices.append(f"the budget of {budget_s:g} s ended after {done} pairs")
     return Against(
         distribution=sides.distribution,
         before=sides.before.name,

@@ -7,19 +7,23 @@ from typing import Any
 
 import pytest
 
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.report.tracking.reports import against_report
 from pipebench.report.tracking.writers import markdown_report
 from pipebench.track.against.comparison import (
     FEWEST_PAIRS,
     MOST_PAIRS,
+    USUAL_PAIRS,
     Against,
     OtherRow,
     Run,
+    TimeSpent,
     compare_sides,
+    run_side,
     same_calibration,
 )
 from pipebench.track.against.installation import Side, Sides
+from pipebench.track.statistics import Pairs
 
 SIDES = Sides("mine", Side("v1", None, Path("a")), Side("tree", None, Path("b")))
 
@@ -47,8 +51,8 @@ class Made:
         self._draw = random.Random(1)
         self._factor, self._noise, self._wall_s, self._after = factor, noise, wall_s, after
 
-    def __call__(self, side: Side, arguments: Sequence[str], folder: Path) -> Run:
-        del arguments, folder
+    def __call__(self, side: Side, arguments: Sequence[str], folder: Path, limit_s: float) -> Run:
+        del arguments, folder, limit_s
         self.order.append(side.name)
         drift = 1.0 + 0.05 * len(self.order)
         time = drift * self._draw.lognormvariate(0.0, self._noise)
@@ -76,13 +80,14 @@ def test_the_same_twice_is_not() -> None:
 
 def test_sides_run_in_turns_after_one_run_that_is_not_looked_at() -> None:
     made = Made(noise=0.2)
-    compared(made)
+    found = compared(made)
     assert made.order[:6] == ["v1", "tree", "v1", "tree", "tree", "v1"]
-    assert len(made.order) == 2 + 2 * MOST_PAIRS
+    assert len(made.order) == 2 + 2 * found.subjects[0].pairs.count
+    assert USUAL_PAIRS < found.subjects[0].pairs.count <= MOST_PAIRS
 
 
 def test_quiet_pairs_are_enough_early() -> None:
-    quiet = compare_sides(SIDES, (), Path(), 1e6, run=lambda side, arguments, folder: Run([row()], 0.0))
+    quiet = compare_sides(SIDES, (), Path(), 1e6, run=lambda *_: Run([row()], 0.0))
     assert quiet.subjects[0].pairs.count == FEWEST_PAIRS
 
 
@@ -122,7 +127,7 @@ def test_cold_searches_and_those_beside_others_are_not_timed(fields: dict[str, A
 
 def test_nothing_ran() -> None:
     with pytest.raises(PipebenchError, match="v1: nothing ran"):
-        compare_sides(SIDES, (), Path(), 1.0, run=lambda side, arguments, folder: Run([], 0.0))
+        compare_sides(SIDES, (), Path(), 1.0, run=lambda *_: Run([], 0.0))
 
 
 def test_other_calibrations_are_not_divided_by(tmp_path: Path) -> None:
@@ -132,3 +137,77 @@ def test_other_calibrations_are_not_divided_by(tmp_path: Path) -> None:
     sides = Sides("mine", Side("v1", tmp_path, Path("a")), SIDES.after)
     assert same_calibration(SIDES)
     assert not same_calibration(sides)
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict", "code"),
+    [
+        (Made(1.0), "no worse", ExitCode.OK),
+        (Made(1.2), "worse", ExitCode.CONDITION_FAILED),
+        (Made(simulated_s=0.5), "worse", ExitCode.CONDITION_FAILED),
+        (Made(noise=3.0), "inconclusive", ExitCode.INCONCLUSIVE),
+        (Made(parallel=True), "inconclusive", ExitCode.INCONCLUSIVE),
+        (Made(planner="renamed"), "inconclusive", ExitCode.INCONCLUSIVE),
+        (Made(problem_id="q"), "inconclusive", ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_what_is_not_known_is_no_pass(made: Made, verdict: str, code: ExitCode) -> None:
+    found = compared(made)
+    assert (found.verdict, found.exit_code) == (verdict, code)
+    assert bool(found.subjects[0].unknown) == (verdict == "inconclusive")
+    assert ("Inconclusive" in markdown_report(against_report(found))) == (verdict == "inconclusive")
+
+
+def test_a_planner_without_a_plan_on_both_sides_is_judged_by_that() -> None:
+    failed = row(None, status="infeasible", simulated_s=None)
+    found = compare_sides(SIDES, (), Path(), 1e6, run=lambda *_: Run([failed, row()], 0.0))
+    assert found.verdict == "no worse"
+
+
+def test_a_new_planner_holds_nothing_up() -> None:
+    def run(side: Side, *_: object) -> Run:
+        return Run([row()] if side is SIDES.before else [row(), row(planner="new")], 0.0)
+
+    assert compare_sides(SIDES, (), Path(), 1e6, run=run).verdict == "no worse"
+
+
+def test_it_says_how_many_pairs_would_tell() -> None:
+    found = compared(Made(noise=3.0)).subjects[0]
+    assert found.pairs.count == MOST_PAIRS
+    assert found.pairs.enough is not None
+    assert found.pairs.enough > MOST_PAIRS
+    assert found.unknown == f"60 pairs do not tell +10%; some {found.pairs.enough} pairs would"
+    few = compared(Made(wall_s=1e9), budget_s=1.0).subjects[0]
+    assert few.unknown == "1 pairs do not tell +10%; some 8 pairs would"
+
+
+def test_as_many_as_it_says_are_about_enough() -> None:
+    """Twice the room is four times the pairs: intervals shrink by the root of their number."""
+    pairs = Pairs(answer="same", count=10, change=0.0, low=1.1**-2 - 1, high=1.1**2 - 1)
+    assert (pairs.enough, pairs.excludes_a_change) == (40, False)
+    assert Pairs(answer="same", count=10, change=0.0, low=-0.05, high=0.09).enough is None
+    assert Pairs(answer="too few pairs", count=3).enough == 8
+    assert Pairs(answer="too few pairs", count=0).enough is None
+
+
+def test_the_budget_ends_a_run_on_its_way() -> None:
+    """What a run waits for others counts, too."""
+    limits: list[float] = []
+
+    def run(side: Side, arguments: Sequence[str], folder: Path, limit_s: float) -> Run:
+        del side, arguments, folder
+        limits.append(limit_s)
+        if len(limits) == 6:
+            raise TimeSpent
+        return Run([row()], 0.0)
+
+    found = compare_sides(SIDES, (), Path(), 100.0, run=run)
+    assert found.notices == ("the budget of 100 s ended after 1 pairs",)
+    assert found.verdict == "inconclusive"
+    assert limits == sorted(limits, reverse=True)
+    assert limits[0] <= 100.0
+
+
+def test_a_run_that_takes_too_long_is_stopped() -> None:
+    with pytest.raises(TimeSpent):
+        run_side(SIDES.before, ("--planners", "uniform"), Path(), 0.01)

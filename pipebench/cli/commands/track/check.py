@@ -58,7 +58,8 @@ def command(
     """Judge the last night: exit code 1 when something became worse, 4 when nothing was measured.
 
     Reports are written before that. With --against both revisions are installed side by side and run in turns on
-    this machine; no history is needed.
+    this machine; no history is needed. Exit code 6 says that this was inconclusive: a search was not timed, or its
+    pairs do not tell 10 % more.
     """
     options.prepare(html, markdown)
     if against is not None:
@@ -113,10 +114,10 @@ def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Pa
     report = against_report(found)
     options.write(report, html, markdown)
     if as_json:
-        print_json({"worse": found.worse, "against": found})
+        print_json({"verdict": found.verdict, "worse": found.worse, "against": found})
     else:
         options.show(report)
-    return ExitCode.CONDITION_FAILED if found.worse else ExitCode.OK
+    return found.exit_code
 
 
 def _arguments(choice: dict[str, Any], distribution: str) -> Sequence[str]:
