@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.algorithms.block_cuts import Block, BlockLoads, convex_blocks
-from pipebench.algorithms.grouped import joined_graph
+from pipebench.algorithms.grouped import joined_graph, joined_way
 from pipebench.algorithms.quotient import Tensors
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
@@ -17,6 +17,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
+from pipebench.domain.recomputation import repeated
 
 BLOCK = "block"
 """The kind of an operator that stands for several."""
@@ -208,11 +209,11 @@ def _alternatives(
     graph: OperatorGraph, name: str, inside: Sequence[OperatorCosts], crossing: set[str], ways: Ways
 ) -> tuple[Alternative, ...]:
     """The ways in which all operators of a block can run: the first of a kind with the first, and so on."""
-    kinds = dict.fromkeys((each.tensor_parallel, each.recompute) for each in inside[0].alternatives)
+    kinds = dict.fromkeys((each.tensor_parallel, repeated(each)) for each in inside[0].alternatives)
     found: list[Alternative] = []
     for kind in kinds:
         offered = [
-            [way for way in each.alternatives if (way.tensor_parallel, way.recompute) == kind] for each in inside
+            [way for way in each.alternatives if (way.tensor_parallel, repeated(way)) == kind] for each in inside
         ]
         for number in range(min(map(len, offered))):
             together = [each[number] for each in offered]
@@ -223,48 +224,5 @@ def _alternatives(
             ):  # another device type may call its ways alike
                 identifier += "'"
             ways[name, identifier] = identifiers
-            found.append(_joined_way(graph, identifier, inside, together, crossing))
+            found.append(joined_way(graph, identifier, inside, together, crossing))
     return tuple(found)
-
-
-def _joined_way(
-    graph: OperatorGraph,
-    identifier: str,
-    inside: Sequence[OperatorCosts],
-    together: Sequence[Alternative],
-    crossing: set[str],
-) -> Alternative:
-    sharing: dict[tuple[str, ...], int] = {}
-    weights = 0
-    for each, way in zip(inside, together, strict=True):
-        used = tuple(sorted(graph.operators[graph.index[each.operator]].parameters))
-        if used:
-            sharing[used] = max(way.parameter_bytes, sharing.get(used, 0))
-        else:
-            weights += way.parameter_bytes
-    boundary: dict[str, tuple[float, float]] = {}
-    for way in together:
-        for tensor, (forward, backward) in way.boundary_bytes.items():
-            if tensor in crossing:
-                before = boundary.get(tensor, (0.0, 0.0))
-                boundary[tensor] = before[0] + forward, before[1] + backward
-    return Alternative(
-        id=identifier,
-        tensor_parallel=together[0].tensor_parallel,
-        recompute=together[0].recompute,
-        forward_s=_summed([way.forward_s for way in together]),
-        backward_s=_summed([way.backward_s for way in together]),
-        parameter_bytes=weights + sum(sharing.values()),
-        saved_bytes_per_sample=float(sum(whole_bytes(way.saved_bytes_per_sample) for way in together)),
-        fixed_bytes=sum(way.fixed_bytes for way in together),
-        collective_bytes=sum(way.collective_bytes for way in together),
-        boundary_bytes=boundary,
-        transient_bytes_per_sample=max(way.transient_bytes_per_sample for way in together),
-    )
-
-
-def _summed(times_s: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """Seconds at each size, as sums of whole ns."""
-    return tuple(
-        sum(round(second * NS_PER_S) for second in column) / NS_PER_S for column in zip(*times_s, strict=True)
-    )
