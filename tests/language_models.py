@@ -10,7 +10,6 @@ from typing import Any
 from pipebench.bench.services import HostServices
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem, Regime
-from pipebench.domain.recomputation import of_layers
 from pipebench.formats.clusters import load_cluster
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench.hooks.manager import Host
@@ -64,8 +63,8 @@ def problem(
 ) -> Problem:
     """A model of these options in bf16 with Adam and fp32 gradients on DGX H100."""
     cluster = load_cluster("dgx-h100", devices)
-    again = of_layers(pins.recompute) if pins else None
-    request = ProfileRequest(devices=cluster.types, micro_batches=sizes, precision="bf16", recompute=again)
+    again = pins is not None and pins.recompute == "selective"
+    request = ProfileRequest(devices=cluster.types, micro_batches=sizes, precision="bf16", selective=again)
     return Problem(
         profile=profile(model("llm", **options), Context(options=AnalyticOptions(), request=request)),
         cluster=cluster,

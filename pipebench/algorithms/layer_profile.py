@@ -12,6 +12,7 @@ What the layer saves besides is held while its own backward runs.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -47,7 +48,8 @@ def with_layers(profile: Profile, recompute: LayerRecompute) -> Profile:
     if all(len(ops) == 1 and _offers(profile, ops[0], recompute) for ops in members.values()):
         return profile
     groups = _groups(graph, members)
-    shells = [_shell(graph, ops) for ops in groups]
+    taken = {operator.name for operator in graph.operators}
+    shells = [_shell(graph, ops, taken) for ops in groups]
     group_of = [0] * len(graph.operators)
     for position, ops in enumerate(groups):
         for op in ops:
@@ -106,11 +108,11 @@ def _groups(graph: OperatorGraph, members: Mapping[int, list[int]]) -> list[list
     return groups
 
 
-def _shell(graph: OperatorGraph, ops: Sequence[int]) -> Operator:
+def _shell(graph: OperatorGraph, ops: Sequence[int], taken: AbstractSet[str]) -> Operator:
     first = graph.operators[ops[0]]
     if len(ops) == 1:
         return first
-    name, taken = f"layer {first.layer}", {operator.name for operator in graph.operators}
+    name = f"layer {first.layer}"
     while name in taken:
         name += "'"
     return Operator(name=name, kind=LAYER, layer=first.layer)

@@ -26,6 +26,10 @@ RecomputePin = Literal["none", "selective", "full", "stage"]
 Repeated = Literal["none", "selective", "full"]
 """What of an operator's forward runs again: nothing, attention's core, all."""
 _LACKING = {"full": "runs all of it again", "selective": "runs the core of its attention again"}
+_REMEDY = {
+    "full": "give it one, as commands do (pipebench.algorithms.layer_profile), or pin stage",
+    "selective": "profile a language model anew with --selective, or pin full or stage",
+}
 
 
 def of_layers(pin: RecomputePin | None) -> LayerRecompute | None:
@@ -88,6 +92,6 @@ def require_offered(
             if not any(permits(layers, operator, way) for way in (None, *offered.alternatives)):
                 raise InvalidValue(
                     f"{what}{operator.name!r} of profile {name!r} has no alternative that {_LACKING[layers]}",
-                    f"make the profile anew: pipebench profile MODEL --recompute {layers}, or pin stage",
+                    _REMEDY[layers],
                     field="recompute",
                 )

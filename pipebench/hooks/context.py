@@ -9,7 +9,6 @@ from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.domain.profile import Precision
-from pipebench.domain.recomputation import LayerRecompute
 from pipebench.domain.tuning import USUAL_REACH, Reach
 
 if TYPE_CHECKING:
@@ -125,8 +124,8 @@ class ProfileRequest:
     framework: the training framework whose kernels, launches and attention are priced; None: none in particular.
     links: of the cluster, for what tensor-parallel ranks of several nodes exchange; empty where it is not known.
     reach: what kernels reach of the device's rates under that framework.
-    recompute: how layers are pinned to recompute; None: they are not. The profile then has layers of one operator
-    each, with an alternative that recomputes so, if the profiler can make one.
+    selective: whether layers of one operator are to have ways that recompute the core of their attention alone;
+    those of other layers follow from their operators.
     model: the model to capture, for a profiler that captures models itself; else empty.
     scratch: a file in which the profiler may keep measurements, to resume from when it is run again; empty for
     none.
@@ -138,6 +137,6 @@ class ProfileRequest:
     framework: Framework | None = None
     links: tuple[LinkLevel, ...] = ()
     reach: Reach = USUAL_REACH
-    recompute: LayerRecompute | None = None
+    selective: bool = False
     model: str = ""
     scratch: str = ""

@@ -68,7 +68,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
         training = _training_costs(device, request, options)
         operators = map(
-            _Costing(roofline, request.micro_batches, degrees, training, request.recompute).costs,
+            _Costing(roofline, request.micro_batches, degrees, training, request.selective).costs,
             work,
             saved,
             splits,
@@ -122,15 +122,13 @@ class _Costing:
         sizes: tuple[int, ...],
         degrees: tuple[int, ...],
         training: TrainingCosts | None,
-        recompute: LayerRecompute | None,
+        selective: bool,
     ) -> None:
         """degrees: of tensor parallelism that the whole model allows (language models).
 
-        training: prices language models under a framework. recompute: how layers are pinned to recompute.
+        training: prices language models under a framework. selective: whether their layers are offered so.
         """
-        usual: tuple[LayerRecompute, ...] = ("full",) if roofline.options.recompute else ()
-        asked: tuple[LayerRecompute, ...] = (recompute,) if recompute else ()
-        self._recomputed = tuple(dict.fromkeys((*usual, *asked)))
+        self._selective = selective
         self._training = training
         self._roofline = roofline
         self._sizes = sizes
@@ -140,10 +138,14 @@ class _Costing:
         seconds, sizes = self._roofline.seconds, self._sizes
         if is_language(work.operator.kind) and self._training is not None:
             workspace = self._roofline.options.workspace_bytes
-            selective = "selective" in self._recomputed
-            return self._training.costs(work.operator, work.weight_bytes, self._degrees, workspace, selective)
+            return self._training.costs(
+                work.operator, work.weight_bytes, self._degrees, workspace, self._selective
+            )
         if is_language(work.operator.kind):
-            return language_costs(work, self._roofline, sizes, self._degrees, self._recomputed)
+            recompute = self._roofline.options.recompute
+            kinds: tuple[LayerRecompute, ...] = ("full",) if recompute else ()
+            kinds += ("selective",) if self._selective else ()
+            return language_costs(work, self._roofline, sizes, self._degrees, kinds)
         kernels = work.kernels()
         weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
         inputs = [seconds(kernels.input_gradient, size) for size in sizes]

@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.costs.transformer import LAYER, layer_shape
-from pipebench.domain.recomputation import LayerRecompute
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile
@@ -64,9 +63,9 @@ def test_fused_attention_wins_nothing_by_running_again() -> None:
     assert way.backward_s > made.backward_s
 
 
-def offered(pinned: LayerRecompute | None, **options: object) -> dict[str, tuple[str, ...]]:
+def offered(selective: bool, **options: object) -> dict[str, tuple[str, ...]]:
     """The alternatives that recompute, of the first layer and the head, without a framework."""
-    request = ProfileRequest(devices=(V100,), micro_batches=(1,), recompute=pinned)
+    request = ProfileRequest(devices=(V100,), micro_batches=(1,), selective=selective)
     made = profile(
         model("llm", layers=2, hidden=64, heads=4, ffn=256, vocab=1000, sequence=16),
         Context(options=AnalyticOptions(max_tensor_parallel=2, **options), request=request),  # type: ignore[arg-type]
@@ -77,13 +76,12 @@ def offered(pinned: LayerRecompute | None, **options: object) -> dict[str, tuple
     }
 
 
-def test_the_profile_has_what_is_pinned_and_else_what_it_had() -> None:
+def test_the_profile_has_what_is_asked_for_and_else_what_it_had() -> None:
     full = ("recompute", "tp2-sp-recompute")
-    assert offered(None) == {"layers.0": full, "head": full}
-    assert offered("full") == offered(None)
-    assert offered(None, recompute=False) == {"layers.0": (), "head": ()}
-    assert offered("full", recompute=False) == offered(None)
-    assert offered("selective") == {
+    assert offered(False) == {"layers.0": full, "head": full}
+    assert offered(False, recompute=False) == {"layers.0": (), "head": ()}
+    assert offered(True, recompute=False) == {"layers.0": ("selective", "tp2-sp-selective"), "head": ()}
+    assert offered(True) == {
         "layers.0": ("recompute", "selective", "tp2-sp-recompute", "tp2-sp-selective"),
         "head": full,
     }
@@ -92,7 +90,7 @@ def test_the_profile_has_what_is_pinned_and_else_what_it_had() -> None:
 def test_flop_of_the_core_run_again() -> None:
     """Where only FLOP count, what is added to the backward is the core's share of the forward's."""
     graph = model("llm", layers=1, hidden=1024, heads=16, ffn=4096, vocab=1000, sequence=1024)
-    request = ProfileRequest(devices=(COMPUTE_BOUND,), micro_batches=(8,), recompute="selective")
+    request = ProfileRequest(devices=(COMPUTE_BOUND,), micro_batches=(8,), selective=True)
     options = AnalyticOptions(max_tensor_parallel=1, launch_s=0.0, r_half=0.0)
     costs = costs_of(profile(graph, Context(options=options, request=request)), "layers.0")
     shape = layer_shape(next(each for each in graph.operators if each.kind == LAYER))

@@ -72,7 +72,7 @@ def test_a_pin_that_the_profile_has_no_way_for_is_refused_with_what_to_do(pin: R
     given = layers("sync", pins)
     with pytest.raises(InvalidValue, match=f"pinned to {pin}, 'op5' of profile 'chain' has no alternative") as no:
         replace(without_ways(given, pin), pins=pins)
-    assert f"pipebench profile MODEL --recompute {pin}" in (no.value.hint or "")
+    assert "or pin" in (no.value.hint or "")
     graph = given.profile.graph
     joined = replace(graph, operators=tuple(replace(each, layer=each.layer // 2) for each in graph.operators))  # type: ignore[operator]
     with pytest.raises(InvalidValue, match="layer 0 of profile 'chain' is not one operator: 'op0' and 'op1'"):

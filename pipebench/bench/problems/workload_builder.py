@@ -197,7 +197,7 @@ class WorkloadBuilder:
             framework=tuned_framework(spec.framework, tuning),
             links=() if spec.framework is None else cluster.levels,
             reach=USUAL_REACH if tuning is None else tuning.reach,
-            recompute=of_layers(spec.recompute),
+            selective=spec.recompute == "selective",
         )
         key = ("profiled", str(reference), spec.profiler, request)
         return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))

@@ -16,11 +16,9 @@ from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.domain.cluster import DeviceType
-    from pipebench.domain.recomputation import LayerRecompute
 
 
 PRECISIONS = ("fp32", "fp16", "bf16")
-LAYERS_RECOMPUTE = ("selective", "full")
 
 HELP = f"""Profile a model: one of `pipebench list models`; with the profiler {MEASURING_PROFILER} also
 ./file.py:function or package.module:function, and torchvision's and transformers' models by name, such as
@@ -44,9 +42,9 @@ measured inside one machine, and with --nnodes also between machines.
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
 @click.option(
-    "--recompute",
-    type=click.Choice(LAYERS_RECOMPUTE),
-    help="Offer each layer of a language model also so: all of it, or attention's core, run again.",
+    "--selective",
+    is_flag=True,
+    help="Offer each layer of a language model also with the core of its attention recomputed.",
 )
 @click.option("--links", type=WholeFrom(2), help="In place of a model: measure links of so many devices.")
 @launch_options
@@ -57,7 +55,7 @@ def command(
     device: tuple[str, ...],
     micro_batches: str,
     precision: str,
-    recompute: str | None,
+    selective: bool,
     links: int | None,
     output: Path,
     **launch: int | str | None,
@@ -92,7 +90,7 @@ def command(
         devices=tuple(_device(name, known) for name in named),
         micro_batches=_sizes(micro_batches),
         precision=cast(Precision, precision),
-        recompute=cast("LayerRecompute | None", recompute),
+        selective=selective,
         scratch=str(scratch),
     )
     made = profile_of(host, model, profiler, request, _show_progress)

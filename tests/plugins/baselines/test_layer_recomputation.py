@@ -21,9 +21,7 @@ from tests.plugins.running import services
 def language(pin: RecomputePin | None, mode: RegimeMode = "sync", **pins: int) -> Problem:
     """Four layers on four A100, with tensor parallelism up to two."""
     cluster = load_cluster("dgx-a100", 4)
-    request = ProfileRequest(
-        devices=cluster.types, micro_batches=(1, 2, 4), recompute="selective" if pin == "selective" else None
-    )
+    request = ProfileRequest(devices=cluster.types, micro_batches=(1, 2, 4), selective=pin == "selective")
     graph = model("llm", layers=4, hidden=256, heads=8, ffn=1024, vocab=5000, sequence=128)
     made = profile(graph, Context(options=AnalyticOptions(max_tensor_parallel=2), request=request))
     plain = replace(layers(mode, Pins()), profile=made, cluster=cluster)
