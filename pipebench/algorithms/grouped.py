@@ -104,6 +104,22 @@ def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Seq
     )
 
 
+PLAIN = "(plain)"
+"""The id of a way that stands for an operator's plain one."""
+
+
+def plain_way(graph: OperatorGraph, costs: OperatorCosts) -> Alternative:
+    """The plain way to run an operator, as an alternative."""
+    operator = graph.operators[graph.index[costs.operator]]
+    return Alternative(
+        id=PLAIN,
+        forward_s=costs.forward_s,
+        backward_s=costs.backward_s,
+        parameter_bytes=sum(graph.parameter_bytes[name] for name in set(operator.parameters)),
+        saved_bytes_per_sample=costs.saved_bytes_per_sample,
+    )
+
+
 def joined_way(
     graph: OperatorGraph,
     identifier: str,

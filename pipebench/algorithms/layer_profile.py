@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.grouped import joined_graph, joined_way, summed_s
+from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way, summed_s
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
@@ -26,7 +26,6 @@ from pipebench.domain.recomputation import LayerRecompute, permits, repeated
 LAYER = "layer"
 """The kind of an operator that stands for all operators of a layer."""
 JOINED = "each layer is one operator, so that it can recompute"
-PLAIN = "plain"
 CORE_DIMS = frozenset(("heads", "keys"))
 """Operators that have both work on attention's scores."""
 _IDS: dict[LayerRecompute, str] = {"full": "recompute", "selective": "selective"}
@@ -177,14 +176,7 @@ class _Layer:
         for way in each.alternatives:
             if way.tensor_parallel == degree > 1 and repeated(way) == "none":
                 return way
-        operator = self.graph.operators[self.graph.index[each.operator]]
-        return Alternative(
-            id=PLAIN,
-            forward_s=each.forward_s,
-            backward_s=each.backward_s,
-            parameter_bytes=sum(self.graph.parameter_bytes[name] for name in set(operator.parameters)),
-            saved_bytes_per_sample=each.saved_bytes_per_sample,
-        )
+        return plain_way(self.graph, each)
 
     def _entering(self, ops: Sequence[int]) -> float:
         """Bytes for a sample of the tensors that some of these operators read and none of them makes."""
