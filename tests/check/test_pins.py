@@ -127,6 +127,10 @@ def test_operators_of_no_layer_run_as_they_like() -> None:
     for way in (PLAIN_WAY, FULL, HALF):
         plan = Plan(stages=(Stage(operators=names, devices=(0,), micro_batch=2, choice=(FULL,) * 5 + (way,)),))
         assert check_pins(problem, plan).status == "valid"
+    other = Plan(stages=(Stage(operators=names, devices=(0,), micro_batch=2, choice=(HALF,) * 5 + (PLAIN_WAY,)),))
+    witness = check_pins(problem, other).witness
+    assert witness is not None
+    assert witness.message == "recompute is pinned to full, stage 0 has selective"
     head = Stage(operators=names[5:], devices=(1,), micro_batch=2)
     body = Stage(operators=names[:5], devices=(0,), micro_batch=2, choice=(FULL,) * 5)
     assert check_pins(problem, Plan(stages=(body, head))).status == "valid"

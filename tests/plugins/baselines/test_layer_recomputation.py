@@ -94,6 +94,21 @@ def test_only_split_layers_recompute() -> None:
         assert check_pins(split_only, plan).status == "valid"
 
 
+def test_a_degree_that_one_layer_lacks_is_none() -> None:
+    problem = language("full")
+    costs = problem.profile.costs[0]
+    fewer = tuple(
+        replace(each, alternatives=tuple(a for a in each.alternatives if a.id != "tp2-sp-recompute"))
+        if each.operator == "layers.0"
+        else each
+        for each in costs.operators
+    )
+    lacking = replace(problem, profile=replace(problem.profile, costs=(replace(costs, operators=fewer),)))
+    with pytest.raises(UnsupportedProblem, match="no alternatives for a degree above 1"):
+        services().plan("tensor-parallel", lacking)
+    assert ways(lacking, services().plan("layout", lacking).plan) == {"recompute"}
+
+
 REFUSING: list[tuple[str, RegimeMode, str]] = [
     ("rannc", "sync", "recomputes whole stages or nothing"),
     ("graphpipe", "sync", "recomputes whole stages or nothing"),
