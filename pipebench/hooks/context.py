@@ -137,6 +137,6 @@ class ProfileRequest:
     framework: Framework | None = None
     links: tuple[LinkLevel, ...] = ()
     reach: Reach = USUAL_REACH
-    selective: bool = False
     model: str = ""
     scratch: str = ""
+    selective: bool = False
