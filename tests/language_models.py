@@ -63,7 +63,8 @@ def problem(
 ) -> Problem:
     """A model of these options in bf16 with Adam and fp32 gradients on DGX H100."""
     cluster = load_cluster("dgx-h100", devices)
-    request = ProfileRequest(devices=cluster.types, micro_batches=sizes, precision="bf16")
+    again = pins is not None and pins.recompute == "selective"
+    request = ProfileRequest(devices=cluster.types, micro_batches=sizes, precision="bf16", selective=again)
     return Problem(
         profile=profile(model("llm", **options), Context(options=AnalyticOptions(), request=request)),
         cluster=cluster,

@@ -14,7 +14,7 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.terms import Terms
 from pipebench.domain.cluster import LinkLevel
-from pipebench.domain.problem import Recompute
+from pipebench.domain.recomputation import Recompute
 
 
 class ChainArrays(NamedTuple):

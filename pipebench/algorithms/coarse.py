@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.algorithms.block_cuts import Block, BlockLoads, convex_blocks
-from pipebench.algorithms.grouped import joined_graph
+from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way
 from pipebench.algorithms.quotient import Tensors
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
@@ -17,6 +17,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
+from pipebench.domain.recomputation import LayerRecompute, Repeated, of_layers, repeated
 
 BLOCK = "block"
 """The kind of an operator that stands for several."""
@@ -103,7 +104,8 @@ def coarsen(problem: Problem, blocks: int) -> CoarseProblem:
     names = [operator.name for operator in operators]
     crossing = {tensor.name for tensor in made.tensors}
     ways: Ways = {}
-    costs = tuple(_costs(graph, each, members, names, crossing, ways) for each in problem.profile.costs)
+    layers = of_layers(problem.pins.recompute)
+    costs = tuple(_costs(graph, each, members, names, crossing, ways, layers) for each in problem.profile.costs)
     profile = replace(problem.profile, graph=replace(made, operators=operators), costs=costs)
     inside = {
         name: tuple(graph.operators[op].name for op in block) for name, block in zip(names, members, strict=True)
@@ -175,6 +177,7 @@ def _costs(
     names: Sequence[str],
     crossing: set[str],
     ways: Ways,
+    layers: LayerRecompute | None,
 ) -> DeviceCosts:
     """The costs of the blocks on one device type; their alternatives are added to `ways`."""
     times = OperatorTimes(costs)
@@ -198,73 +201,52 @@ def _costs(
                 weight_gradient_s=seconds(block, 2) if apart else (),
                 saved_bytes_per_sample=float(sum(whole_bytes(each.saved_bytes_per_sample) for each in inside)),
                 workspace_bytes=max(each.workspace_bytes for each in inside),
-                alternatives=_alternatives(graph, name, inside, crossing, ways),
+                alternatives=_alternatives(graph, name, inside, crossing, ways, layers),
             )
         )
     return replace(costs, operators=tuple(found))
 
 
 def _alternatives(
-    graph: OperatorGraph, name: str, inside: Sequence[OperatorCosts], crossing: set[str], ways: Ways
+    graph: OperatorGraph,
+    name: str,
+    inside: Sequence[OperatorCosts],
+    crossing: set[str],
+    ways: Ways,
+    layers: LayerRecompute | None,
 ) -> tuple[Alternative, ...]:
-    """The ways in which all operators of a block can run: the first of a kind with the first, and so on."""
-    kinds = dict.fromkeys((each.tensor_parallel, each.recompute) for each in inside[0].alternatives)
+    """The ways in which all operators of a block can run: the first of a kind with the first, and so on.
+
+    layers: how layers are pinned to recompute. Operators of no layer are then run plainly beside them.
+    """
+    named = inside if layers else inside[:1]
+    kinds = dict.fromkeys((way.tensor_parallel, repeated(way)) for each in named for way in each.alternatives)
     found: list[Alternative] = []
     for kind in kinds:
-        offered = [
-            [way for way in each.alternatives if (way.tensor_parallel, way.recompute) == kind] for each in inside
-        ]
+        beside = layers if kind[1] == layers else None
+        offered = [_offered(graph, each, *kind, beside) for each in inside]
         for number in range(min(map(len, offered))):
             together = [each[number] for each in offered]
-            identifiers = tuple(way.id for way in together)
+            identifiers = tuple("" if way.id == PLAIN else way.id for way in together)
             identifier = identifiers[0] if len(set(identifiers)) == 1 else f"tp{kind[0]} {number}"
             while any(identifier == other.id for other in found) or ways.get((name, identifier), identifiers) != (
                 identifiers
             ):  # another device type may call its ways alike
                 identifier += "'"
             ways[name, identifier] = identifiers
-            found.append(_joined_way(graph, identifier, inside, together, crossing))
+            joined = joined_way(graph, identifier, inside, together, crossing)
+            again = kind[1] != "none"
+            found.append(replace(joined, recompute=again, selective=kind[1] == "selective"))
     return tuple(found)
 
 
-def _joined_way(
-    graph: OperatorGraph,
-    identifier: str,
-    inside: Sequence[OperatorCosts],
-    together: Sequence[Alternative],
-    crossing: set[str],
-) -> Alternative:
-    sharing: dict[tuple[str, ...], int] = {}
-    weights = 0
-    for each, way in zip(inside, together, strict=True):
-        used = tuple(sorted(graph.operators[graph.index[each.operator]].parameters))
-        if used:
-            sharing[used] = max(way.parameter_bytes, sharing.get(used, 0))
-        else:
-            weights += way.parameter_bytes
-    boundary: dict[str, tuple[float, float]] = {}
-    for way in together:
-        for tensor, (forward, backward) in way.boundary_bytes.items():
-            if tensor in crossing:
-                before = boundary.get(tensor, (0.0, 0.0))
-                boundary[tensor] = before[0] + forward, before[1] + backward
-    return Alternative(
-        id=identifier,
-        tensor_parallel=together[0].tensor_parallel,
-        recompute=together[0].recompute,
-        forward_s=_summed([way.forward_s for way in together]),
-        backward_s=_summed([way.backward_s for way in together]),
-        parameter_bytes=weights + sum(sharing.values()),
-        saved_bytes_per_sample=float(sum(whole_bytes(way.saved_bytes_per_sample) for way in together)),
-        fixed_bytes=sum(way.fixed_bytes for way in together),
-        collective_bytes=sum(way.collective_bytes for way in together),
-        boundary_bytes=boundary,
-        transient_bytes_per_sample=max(way.transient_bytes_per_sample for way in together),
-    )
-
-
-def _summed(times_s: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """Seconds at each size, as sums of whole ns."""
-    return tuple(
-        sum(round(second * NS_PER_S) for second in column) / NS_PER_S for column in zip(*times_s, strict=True)
-    )
+def _offered(
+    graph: OperatorGraph, each: OperatorCosts, degree: int, again: Repeated, beside: LayerRecompute | None
+) -> list[Alternative]:
+    """The ways of an operator of that kind; beside layers that recompute its plain one, if it belongs to none."""
+    found = [way for way in each.alternatives if (way.tensor_parallel, repeated(way)) == (degree, again)]
+    if found or beside is None or graph.operators[graph.index[each.operator]].layer is not None:
+        return found
+    if degree == 1:
+        return [plain_way(graph, each)]
+    return [way for way in each.alternatives if (way.tensor_parallel, repeated(way)) == (degree, "none")]

@@ -19,7 +19,7 @@ from pipebench.algorithms.contiguous import (
 from pipebench.algorithms.graph_orders import CutRule, Layers, crosses_twice, linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
 from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star
-from pipebench.algorithms.planning import idle_devices, memory_limits
+from pipebench.algorithms.planning import idle_devices, memory_limits, whole_stages
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
 from pipebench.defaults import ONE_F_ONE_B_STAR
@@ -136,7 +136,7 @@ def sweep(
     stages = stage_range(problem)
     sizes = micro_batch_candidates(problem)
     layers = _layers(model, stages, cuts)
-    recompute = problem.pins.recompute or "none"
+    recompute = whole_stages(problem, "this planner")
     chains = [build_chain(model, layers, size, recompute) for size in sizes]
     for memory in memory_limits(problem):
         found = _over_sizes(model, chains, stages, memory, count, stopped)

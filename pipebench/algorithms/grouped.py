@@ -10,7 +10,7 @@ from pipebench.costs.quantise import NS_PER_S, whole_bytes
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
 
 
 def group_name(group: int) -> str:
@@ -101,4 +101,70 @@ def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Seq
         ),
         tensors=tuple(kept),
         parameters=tuple(Parameter(name=name, bytes=graph.parameter_bytes[name]) for name in used),
+    )
+
+
+PLAIN = "(plain)"
+"""The id of a way that stands for an operator's plain one."""
+
+
+def plain_way(graph: OperatorGraph, costs: OperatorCosts) -> Alternative:
+    """The plain way to run an operator, as an alternative."""
+    operator = graph.operators[graph.index[costs.operator]]
+    return Alternative(
+        id=PLAIN,
+        forward_s=costs.forward_s,
+        backward_s=costs.backward_s,
+        parameter_bytes=sum(graph.parameter_bytes[name] for name in set(operator.parameters)),
+        saved_bytes_per_sample=costs.saved_bytes_per_sample,
+    )
+
+
+def joined_way(
+    graph: OperatorGraph,
+    identifier: str,
+    inside: Sequence[OperatorCosts],
+    together: Sequence[Alternative],
+    crossing: set[str],
+) -> Alternative:
+    """One way for a group of operators.
+
+    inside: their costs. together: how each of them runs. crossing: names of tensors that leave or enter a group.
+
+    Times are sums, in ns; saved bytes are sums, each rounded up to whole bytes.
+    """
+    sharing: dict[tuple[str, ...], int] = {}
+    weights = 0
+    for each, way in zip(inside, together, strict=True):
+        used = tuple(sorted(graph.operators[graph.index[each.operator]].parameters))
+        if used:
+            sharing[used] = max(way.parameter_bytes, sharing.get(used, 0))
+        else:
+            weights += way.parameter_bytes
+    boundary: dict[str, tuple[float, float]] = {}
+    for way in together:
+        for tensor, (forward, backward) in way.boundary_bytes.items():
+            if tensor in crossing:
+                before = boundary.get(tensor, (0.0, 0.0))
+                boundary[tensor] = before[0] + forward, before[1] + backward
+    return Alternative(
+        id=identifier,
+        tensor_parallel=together[0].tensor_parallel,
+        recompute=together[0].recompute,
+        selective=together[0].selective,
+        forward_s=summed_s([way.forward_s for way in together]),
+        backward_s=summed_s([way.backward_s for way in together]),
+        parameter_bytes=weights + sum(sharing.values()),
+        saved_bytes_per_sample=float(sum(whole_bytes(way.saved_bytes_per_sample) for way in together)),
+        fixed_bytes=sum(way.fixed_bytes for way in together),
+        collective_bytes=sum(way.collective_bytes for way in together),
+        boundary_bytes=boundary,
+        transient_bytes_per_sample=max(way.transient_bytes_per_sample for way in together),
+    )
+
+
+def summed_s(times_s: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Seconds at each size, as sums of whole ns."""
+    return tuple(
+        sum(round(second * NS_PER_S) for second in column) / NS_PER_S for column in zip(*times_s, strict=True)
     )

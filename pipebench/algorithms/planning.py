@@ -6,9 +6,10 @@ from typing import Protocol
 from pipebench.costs.estimate import estimate
 from pipebench.costs.quantise import whole_bytes
 from pipebench.defaults import scheduler_for
-from pipebench.domain.errors import InfeasibleProblem
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import Recompute, of_layers, of_stages
 from pipebench.domain.schedule import PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
 
@@ -26,6 +27,27 @@ def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tup
         memory = min(cluster.type_of(device).memory_bytes for device in devices)
     usable = memory - whole_bytes(memory * problem.pins.reserve)
     return (usable, memory) if usable < memory else (memory,)
+
+
+def whole_stages(problem: Problem, planner: str) -> Recompute:
+    """How the pin wants each stage, for a planner that recomputes stages as a whole or not at all.
+
+    planner: its name. Raises UnsupportedProblem where the pin is about layers.
+    """
+    pinned = problem.pins.recompute
+    if layers := of_layers(pinned):
+        raise UnsupportedProblem(
+            f"{planner} recomputes whole stages or nothing, recompute={layers} is pinned",
+            "pin stage or none, or name a planner that chooses how layers run, such as uniform",
+        )
+    return of_stages(pinned)
+
+
+def refuse_recomputation(problem: Problem, planner: str) -> None:
+    """Raise UnsupportedProblem where recomputation is pinned, for a planner that has none."""
+    pinned = problem.pins.recompute
+    if pinned not in (None, "none"):
+        raise UnsupportedProblem(f"{planner} does not recompute, recompute={pinned} is pinned")
 
 
 class Offers(Protocol):

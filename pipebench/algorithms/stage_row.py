@@ -5,22 +5,31 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipebench.costs.placement import place
+from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
 from pipebench.domain.profile import OperatorCosts
+from pipebench.domain.recomputation import (
+    Recompute,
+    RecomputePin,
+    Repeated,
+    of_layers,
+    of_stages,
+    repeated,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """choice: for each operator of the graph the id of an alternative ('' the plain one). recompute: of whole
-    stages, where operators offer no recomputation of their own.
+    stages, where operators offer no recomputation of their own. again: the word for how it recomputes.
     """
 
     tensor_parallel: int
     choice: tuple[str, ...]
     recompute: Recompute = "none"
-    again: bool = False
+    again: RecomputePin = "none"
 
     def choice_of(self, operators: tuple[int, ...]) -> tuple[str, ...]:
         """The choice of some operators (positions), empty where all are plain."""
@@ -28,9 +37,20 @@ class Way:
         return made if any(made) else ()
 
 
-def plain(problem: Problem, recompute: Recompute = "none") -> Way:
-    """Every operator whole; recomputation of whole stages."""
-    return Way(1, ("",) * len(problem.profile.graph.operators), recompute)
+def plain(problem: Problem, recompute: RecomputePin | None = "none") -> Way:
+    """Every operator whole; recomputation of whole stages, or of each layer where the pin is about layers.
+
+    Raises UnsupportedProblem where a layer recomputes only where it is split.
+    """
+    if of_layers(recompute) is None:
+        return Way(1, ("",) * len(problem.profile.graph.operators), of_stages(recompute))
+    found = way(problem, 1, recompute)
+    if found is None:
+        raise UnsupportedProblem(
+            f"recompute is pinned to {recompute}, which the profile offers for split layers alone",
+            "pin a tensor-parallel degree",
+        )
+    return found
 
 
 def degrees(problem: Problem) -> tuple[int, ...]:
@@ -39,29 +59,49 @@ def degrees(problem: Problem) -> tuple[int, ...]:
     return tuple(sorted({1} | offered))
 
 
-def way(problem: Problem, tensor_parallel: int, recompute: bool) -> Way | None:
-    """Every operator at that degree; one that offers none above 1 runs whole on each device. None: not offered."""
+def way(problem: Problem, tensor_parallel: int, recompute: RecomputePin | None) -> Way | None:
+    """Every operator at that degree; one that offers none above 1 runs whole on each device. None: not offered.
+
+    recompute: under `stage` operators that offer to run again do so, and where none does the whole stage; under
+    `full` and `selective` every layer does. None: nothing recomputes.
+    """
     if tensor_parallel not in degrees(problem):
         return None
     operators = _operators(problem)
-    own = recompute and any(list(_matching(costs, tensor_parallel, True)) for costs in operators)
+    asked = of_layers(recompute) or ("full" if recompute == "stage" else "none")
+    own = asked != "none" and any(list(_matching(costs, tensor_parallel, asked)) for costs in operators)
     choice = []
-    for costs in operators:
-        wanted = [*(_matching(costs, tensor_parallel, True) if own else ()), *_plain(costs, tensor_parallel)]
+    for operator, costs in zip(problem.profile.graph.operators, operators, strict=True):
+        again = _matching(costs, tensor_parallel, asked) if own else ()
+        must = of_layers(recompute) is not None and operator.layer is not None
+        wanted = [*again, *(() if must else _plain(costs, tensor_parallel))]
         if not wanted:
             return None
         choice.append(wanted[0])
-    return Way(tensor_parallel, tuple(choice), "stage" if recompute and not own else "none", recompute)
+    whole: Recompute = "none" if own else of_stages(recompute)
+    return Way(tensor_parallel, tuple(choice), whole, recompute or "none")
+
+
+def not_offered(planner: str, problem: Problem, tensor_parallel: int) -> UnsupportedProblem:
+    """What `planner` says where `way` has none at a pinned degree."""
+    recompute = of_layers(problem.pins.recompute)
+    offered = [str(degree) for degree in degrees(problem) if way(problem, degree, recompute) is not None]
+    listed = ", ".join(offered) or "none"
+    return UnsupportedProblem(
+        f"{planner}: tensor parallelism {tensor_parallel} is pinned, the profile offers {listed}"
+        + (f" with recompute {recompute}" if recompute else ""),
+        f"use one of {listed}",
+    )
 
 
 def _plain(costs: OperatorCosts, degree: int) -> Iterator[str]:
     if degree == 1 or not any(a.tensor_parallel > 1 for a in costs.alternatives):
         yield ""
-    yield from _matching(costs, degree, False)
+    yield from _matching(costs, degree, "none")
 
 
-def _matching(costs: OperatorCosts, degree: int, recompute: bool) -> Iterator[str]:
-    return (a.id for a in costs.alternatives if a.tensor_parallel == degree and a.recompute == recompute)
+def _matching(costs: OperatorCosts, degree: int, again: Repeated) -> Iterator[str]:
+    return (a.id for a in costs.alternatives if a.tensor_parallel == degree and repeated(a) == again)
 
 
 def _operators(problem: Problem) -> tuple[OperatorCosts, ...]:

@@ -118,7 +118,7 @@ def best(
         raise PipebenchError(
             f"no planner has a plan that {'fits' if target is None else f'fits and {target.name} can express'}: "
             f"{reasons}",
-            "use more devices or memory, other pins, or --recompute stage"
+            "use more devices or memory, other pins, or --recompute full (or stage)"
             + ("; --allow-idle lets plans take part that leave devices idle" if whole else ""),
             ExitCode.SOME_FAILED,
         )
@@ -135,7 +135,7 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     for needed, has, what in (
         ((pins.tensor_parallel or 1) > 1, able.tensor_parallel, "tensor parallelism"),
         ((pins.data_parallel or 1) > 1, able.replicas, "replicas"),
-        (pins.recompute == "stage", able.recompute, "recomputation"),
+        (pins.recompute not in (None, "none"), able.recompute, "recomputation"),
     ):
         if needed and not has:
             return f"it has no {what}, which is pinned"

@@ -4,7 +4,7 @@ search took no time.
 
 from pathlib import Path
 
-from pipebench.algorithms.stage_row import degrees, stage_row, way
+from pipebench.algorithms.stage_row import not_offered, stage_row, way
 from pipebench.bench.components import Ready
 from pipebench.check import check_plan
 from pipebench.defaults import scheduler_for, schedulers
@@ -80,10 +80,9 @@ def ready_layout(layout: ForeignLayout) -> Ready:
                 f"micro-batches of {micro_batch} samples ({replicas} replicas) do not divide {problem.mini_batch}",
                 "pin --dp and --micro-batch, or --micro-batch-size",
             )
-        run = way(problem, tensor, pins.recompute == "stage")
+        run = way(problem, tensor, pins.recompute)
         if run is None:
-            offered = ", ".join(map(str, degrees(problem)))
-            raise UnsupportedProblem(f"tensor parallelism {tensor} is pinned, the profile offers {offered}")
+            raise not_offered("the layout", problem, tensor)
         if kind == "v" and len(contents) != 2 * pipeline:
             raise UnsupportedProblem(
                 f"{len(contents)} stages on {pipeline} ranks are no V, which has two a rank",

@@ -12,6 +12,7 @@ from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
+from pipebench.domain.recomputation import of_layers, permits
 
 NEVER = np.iinfo(np.int64).max
 
@@ -71,20 +72,32 @@ class Ways:
 
 
 def ways(problem: Problem) -> list[Ways]:
-    """The ways on each device type of the cluster, those that contradict a pinned tensor_parallel left out.
+    """The ways on each device type of the cluster, those left out that contradict a pinned tensor_parallel or
+    recomputation by layer. Raises InfeasibleProblem when that leaves an operator none.
 
     Without a pin the plain way takes one device for a replica; with one it takes as many as are pinned.
     """
-    return [_on(problem, problem.profile.on(name)) for name in dict.fromkeys(problem.cluster.devices)]
+    found = [_on(problem, problem.profile.on(name)) for name in dict.fromkeys(problem.cluster.devices)]
+    lacking = set(range(len(problem.profile.graph.operators))).difference(
+        *(rows.operator.tolist() for rows in found)
+    )
+    if lacking:
+        raise _no_way(problem, min(lacking))
+    return found
+
+
+def _no_way(problem: Problem, operator: int) -> InfeasibleProblem:
+    name = problem.profile.graph.operators[operator].name
+    return InfeasibleProblem(f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices")
 
 
 def _on(problem: Problem, costs: DeviceCosts) -> Ways:
-    pinned = problem.pins.tensor_parallel
+    pinned, layers = problem.pins.tensor_parallel, of_layers(problem.pins.recompute)
+    graph = problem.profile.graph
     rows: list[tuple[int, OperatorCosts, Alternative | None]] = []
     for position, operator in enumerate(costs.operators):
-        rows.append((position, operator, None))
-        rows += [(position, operator, a) for a in operator.alternatives if pinned in (None, a.tensor_parallel)]
-    graph = problem.profile.graph
+        offered = (None, *(a for a in operator.alternatives if pinned in (None, a.tensor_parallel)))
+        rows += [(position, operator, a) for a in offered if permits(layers, graph.operators[position], a)]
     own = [sum(graph.parameter_bytes[name] for name in set(operator.parameters)) for operator in graph.operators]
     timed = [operator if alternative is None else alternative for _, operator, alternative in rows]
     plain = [operator for _, operator, _ in rows]
@@ -299,10 +312,7 @@ def least(problem: Problem, cost: Callable[[Ways, Cut], IntArray]) -> IntArray:
             np.minimum(best, np.where(fits, cost(rows, cut), NEVER), out=best)
         np.minimum(smallest, rows.least(best, len(operators)), out=smallest)
     if (smallest == NEVER).any():
-        name = operators[int(np.argmax(smallest == NEVER))].name
-        raise InfeasibleProblem(
-            f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices"
-        )
+        raise _no_way(problem, int(np.argmax(smallest == NEVER)))
     return smallest
 
 

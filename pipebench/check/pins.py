@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import of_layers, permits, repeated
 from pipebench.domain.verdict import Verdict, Witness
 
 
@@ -16,7 +17,8 @@ def check_pins(problem: Problem, plan: Plan) -> Verdict:
     data_parallel: replicas of every stage, in all pipelines and copies.
     pipeline: number of device sets of each pipeline.
     virtual_stages: stages of a pipeline on each set.
-    recompute: of every stage, or of all its operators by their alternatives.
+    recompute: of every stage, or of all its operators by their alternatives; `full` and `selective`: of every
+    layer.
     """
     pins = problem.pins
     for position, stage in enumerate(plan.stages):
@@ -48,15 +50,22 @@ def _samples_of_replica(stage: Stage) -> int | str:
 
 
 def _recompute(problem: Problem, stage: Stage) -> str:
-    costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
-    index = problem.profile.graph.index
-    again = [
-        identifier != "" and costs[index[name]].alternative(identifier).recompute
-        for name, identifier in zip(stage.operators, stage.choice, strict=False)
-    ]
-    if stage.recompute == "stage" or (again and all(again)):
+    """The word that says how the stage recomputes; of several that are true the pinned one."""
+    if stage.recompute == "stage":
         return "stage"
-    return "part" if any(again) else "none"
+    graph, pinned = problem.profile.graph, problem.pins.recompute
+    costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+    run = [
+        (graph.operators[op], costs[op].alternative(identifier) if identifier else None)
+        for name, identifier in zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True)
+        for op in (graph.index[name],)
+    ]
+    if pinned is not None and all(permits(pinned, operator, way) for operator, way in run):
+        return pinned
+    if of_layers(pinned):
+        run = [(operator, way) for operator, way in run if operator.layer is not None]
+    found = {repeated(way) for _, way in run}
+    return found.pop() if len(found) == 1 else "part"
 
 
 def _shape_verdict(message: str, stage: int | None) -> Verdict:

@@ -12,8 +12,9 @@ import numpy as np
 
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
 from pipebench.domain.cluster import LinkLevel
-from pipebench.domain.problem import Recompute, Regime
+from pipebench.domain.problem import Regime
 from pipebench.domain.profile import ELEMENT_BYTES
+from pipebench.domain.recomputation import Recompute
 
 Amount = TypeVar("Amount", int, IntArray)
 Bytes = TypeVar("Bytes", int, IntArray, FloatArray)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.placement import PlacementKind
-from pipebench.domain.problem import Recompute
+from pipebench.domain.recomputation import Recompute
 from pipebench.domain.value import Value, require, require_count
 
 ReplicaMode = Literal["split", "round_robin"]

@@ -8,11 +8,11 @@ from msgspec.structs import fields, replace
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.profile import Precision, Profile, Provenance
+from pipebench.domain.recomputation import RecomputePin, require_offered
 from pipebench.domain.value import Value, digest, require, require_count
 
 RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
-Recompute = Literal["none", "stage"]
 OptimizerSharding = Literal["none", "zero1"]
 FIRST_FIELDS = (
     {"profile", "cluster", "mini_batch", "regime", "pins"}
@@ -62,7 +62,7 @@ class Pins(Value, frozen=True, kw_only=True):
     micro_batch: samples that pass through a stage together, over all replicas.
     micro_batch_size: samples that one replica of a stage runs at once, as frameworks count: its share where
     replicas split a micro-batch, all of it where they take micro-batches in turn.
-    recompute: of each stage.
+    recompute: of each stage as a whole, or of each layer (domain.recomputation).
     reserve: share of device memory to keep free; a plan that uses it is `tight`.
     """
 
@@ -71,7 +71,7 @@ class Pins(Value, frozen=True, kw_only=True):
     pipeline: int | None = None
     virtual_stages: int | None = None
     micro_batch: int | None = None
-    recompute: Recompute | None = None
+    recompute: RecomputePin | None = None
     reserve: float = 0.0
     micro_batch_size: int | None = None
 
@@ -129,6 +129,12 @@ class Problem(Value, frozen=True, kw_only=True):
         )
         for name in dict.fromkeys(self.cluster.devices):
             self.profile.on(name)
+        require_offered(
+            self.pins.recompute,
+            self.profile.graph,
+            [self.profile.on(name) for name in dict.fromkeys(self.cluster.devices)],
+            self.profile.name,
+        )
         for what, pinned in (
             ("micro-batch", self.pins.micro_batch),
             ("micro-batch size", self.pins.micro_batch_size),

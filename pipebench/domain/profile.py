@@ -30,6 +30,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     id: what a stage says in `choice` to run the operator this way.
     tensor_parallel: the number of devices that it splits the operator over.
     recompute: whether its backward runs the forward again.
+    selective: of one that recomputes: whether the core of attention alone runs again, not all of the operator
+    (Korthikanti et al. 2022).
     forward_s, backward_s: seconds at each profiled micro-batch size (backward of inputs and weights together,
     recomputation included).
     parameter_bytes: weights; versions, gradients and optimizer state are never included.
@@ -46,6 +48,7 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     tensor_parallel: int = 1
     recompute: bool = False
+    selective: bool = False
     forward_s: tuple[float, ...]
     backward_s: tuple[float, ...]
     parameter_bytes: int
@@ -59,6 +62,7 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
         require_name("an alternative", self.id)
         owner = f"alternative {self.id!r}"
         require_count(f"{owner}: tensor_parallel", self.tensor_parallel)
+        require(self.recompute or not self.selective, f"{owner} is selective, and does not recompute")
         require_seconds(owner, "forward_s", self.forward_s)
         require_seconds(owner, "backward_s", self.backward_s)
         for tensor, (forward, backward) in self.boundary_bytes.items():

@@ -17,8 +17,9 @@ from pipebench.defaults import CLUSTER, PROFILER
 from pipebench.domain.cluster import Cluster, LinkMode
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.limits import MOST_COUNT, MOST_DEVICES
-from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Recompute, Regime
+from pipebench.domain.problem import Optimizer, OptimizerSharding, Pins, Problem, Regime
 from pipebench.domain.profile import Precision, Profile
+from pipebench.domain.recomputation import RecomputePin
 from pipebench.domain.value import Value, require
 
 DEFAULT_DEVICES = 8
@@ -144,7 +145,14 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             group=PINNED,
         ),
     ] = None
-    recompute: Annotated[Recompute | None, Field("Pin recomputation", lands="pins.recompute", group=PINNED)] = None
+    recompute: Annotated[
+        RecomputePin | None,
+        Field(
+            "Pin recomputation: of whole stages, of each layer (full), or of its attention (selective)",
+            lands="pins.recompute",
+            group=PINNED,
+        ),
+    ] = None
     precision: Annotated[
         Precision | None, Field("Precision of a model's weights", "fp32; that of the file with --config")
     ] = None
@@ -218,7 +226,7 @@ class WorkloadKeywords(TypedDict, total=False):
     dp: int | None
     pp: int | None
     vpp: int | None
-    recompute: Recompute | None
+    recompute: RecomputePin | None
     precision: Precision | None
     gradient_precision: Precision | None
     reserve: float | None

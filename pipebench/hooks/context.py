@@ -124,6 +124,8 @@ class ProfileRequest:
     framework: the training framework whose kernels, launches and attention are priced; None: none in particular.
     links: of the cluster, for what tensor-parallel ranks of several nodes exchange; empty where it is not known.
     reach: what kernels reach of the device's rates under that framework.
+    selective: whether layers of one operator are to have ways that recompute the core of their attention alone;
+    those of other layers follow from their operators.
     model: the model to capture, for a profiler that captures models itself; else empty.
     scratch: a file in which the profiler may keep measurements, to resume from when it is run again; empty for
     none.
@@ -137,3 +139,4 @@ class ProfileRequest:
     reach: Reach = USUAL_REACH
     model: str = ""
     scratch: str = ""
+    selective: bool = False

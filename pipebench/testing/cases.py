@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.problem import Pins, Problem, Regime, RegimeMode
-from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
+from pipebench.domain.recomputation import of_layers
 
 DEVICE = "gpu"
 AMPLE_BYTES = 10**12
@@ -113,6 +114,42 @@ def chain(mode: RegimeMode, pins: Pins | None = None) -> Problem:
     return problem("chain", mode, 4, CHAIN_US, chain_edges(6), pins=pins)
 
 
+def layers(mode: RegimeMode, pins: Pins) -> Problem:
+    """The chain where each operator is a layer that can run again as a whole, or half of it."""
+    plain = chain(mode)
+    profile = plain.profile
+    named = tuple(replace(operator, layer=layer) for layer, operator in enumerate(profile.graph.operators))
+    made = tuple(
+        replace(each, operators=tuple(_with_recomputation(costs, profile.graph) for costs in each.operators))
+        for each in profile.costs
+    )
+    layered = replace(profile, graph=replace(profile.graph, operators=named), costs=made)
+    return replace(plain, profile=layered, pins=pins)
+
+
+def pinned(mode: RegimeMode, pins: Pins) -> Problem:
+    """The chain with these pins, of layers where they are about layers."""
+    return layers(mode, pins) if of_layers(pins.recompute) else chain(mode, pins)
+
+
+def _with_recomputation(costs: OperatorCosts, graph: OperatorGraph) -> OperatorCosts:
+    weights = sum(graph.parameter_bytes[name] for name in graph.operators[graph.index[costs.operator]].parameters)
+    ways = tuple(
+        Alternative(
+            id=name,
+            recompute=True,
+            selective=name == "selective",
+            forward_s=costs.forward_s,
+            backward_s=tuple(b + f * share for f, b in zip(costs.forward_s, costs.backward_s, strict=True)),
+            parameter_bytes=weights,
+            saved_bytes_per_sample=costs.saved_bytes_per_sample * (1 - share / 2),
+            transient_bytes_per_sample=costs.saved_bytes_per_sample * share / 2,
+        )
+        for name, share in (("recompute", 1.0), ("selective", 0.5))
+    )
+    return replace(costs, alternatives=ways)
+
+
 def dag(mode: RegimeMode) -> Problem:
     """Two branches between a common source and a common sink, four devices."""
     return problem("dag", mode, 4, DAG_US, DAG_EDGES)
@@ -159,9 +196,11 @@ PINNED: dict[str, Pins] = {
     "data_parallel": Pins(data_parallel=2),
     "tensor_parallel": Pins(tensor_parallel=2),
     "recompute": Pins(recompute="stage"),
+    "recompute full": Pins(recompute="full"),
+    "recompute selective": Pins(recompute="selective"),
     "virtual_stages": Pins(virtual_stages=2),
 }
-"""One pin at a time, on the chain."""
+"""One pin at a time."""
 
 
 def with_memory(given: Problem, memory_bytes: int) -> Problem:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.planning import memory_limits, mini_batch_ns
+from pipebench.algorithms.planning import memory_limits, mini_batch_ns, refuse_recomputation
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S, FloatArray
@@ -190,8 +190,7 @@ def _refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"alpa-inter has no virtual stages, {pins.virtual_stages} are pinned")
     if pins.pipeline is not None:
         raise UnsupportedProblem(f"alpa-inter chooses the number of stages, {pins.pipeline} are pinned")
-    if pins.recompute == "stage":
-        raise UnsupportedProblem("alpa-inter does not recompute, recompute=stage is pinned")
+    refuse_recomputation(problem, "alpa-inter")
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1:
         raise UnsupportedProblem(f"alpa-inter plans for devices of one type, these are {', '.join(kinds)}")

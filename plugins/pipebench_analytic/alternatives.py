@@ -7,6 +7,7 @@ from typing import Literal
 
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative
+from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.kinds import SavedBytes, kind_of
 from pipebench_analytic.roofline import Roofline, significant
 from pipebench_analytic.work import Kernels, OperatorWork
@@ -214,6 +215,12 @@ def split_of(work: OperatorWork, place: Literal["alone", "first", "second"]) -> 
                 "out_features", split_outputs=True, gathered_forward=gathered, reduced_backward=input_gradient
             )
     return None
+
+
+def alternative_id(ways: int, split: str, again: Repeated) -> str:
+    """The name of a way to run an operator. split: that of its split over `ways` devices."""
+    word = {"none": "", "full": "recompute", "selective": "selective"}[again]
+    return "-".join(part for part in (split if ways > 1 else "", word) if part)
 
 
 RECOMPUTE_PAYS = 1.0

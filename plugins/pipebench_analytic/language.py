@@ -23,6 +23,8 @@ from pipebench.costs.transformer import (
 )
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench.domain.recomputation import Repeated
+from pipebench_analytic.alternatives import alternative_id
 from pipebench_analytic.roofline import Kernel, Roofline, significant
 from pipebench_analytic.work import OperatorWork
 
@@ -43,6 +45,8 @@ class Parts:
     held: bytes of weights.
     saved: bytes for a sample.
     kept: the same when the forward is run again; None where that changes nothing.
+    core: the kernel of attention's core, where there is one. It is fused and keeps no scores, so that to run it
+    again wins no memory.
     """
 
     forward: Sequence[Kernel]
@@ -52,6 +56,7 @@ class Parts:
     held: int
     saved: float
     kept: float | None = None
+    core: Kernel | None = None
 
 
 def is_language(kind: str) -> bool:
@@ -74,9 +79,16 @@ def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
 
 
 def language_costs(
-    work: OperatorWork, roofline: Roofline, sizes: Sequence[int], degrees: Sequence[int], recompute: bool
+    work: OperatorWork,
+    roofline: Roofline,
+    sizes: Sequence[int],
+    degrees: Sequence[int],
+    recomputed: Sequence[Repeated],
 ) -> OperatorCosts:
-    """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`)."""
+    """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`).
+
+    recomputed: the kinds of recomputation that are offered.
+    """
     plain = _parts(work, 1)
     forward, inputs, weights = (
         [sum(roofline.seconds(kernel, size) for kernel in kernels) for size in sizes]
@@ -86,9 +98,12 @@ def language_costs(
     for ways in (1, *degrees):
         parts = _parts(work, ways)
         if ways > 1:
-            offered.append(_alternative(parts, roofline, sizes, ways, False))
-        if recompute:
-            offered.append(_alternative(parts, roofline, sizes, ways, True))
+            offered.append(_alternative(parts, roofline, sizes, ways, "none"))
+        offered += [
+            _alternative(parts, roofline, sizes, ways, again)
+            for again in recomputed
+            if again == "full" or parts.core is not None
+        ]
     contracts = work.operator.kind in (LAYER, HEAD)
     return OperatorCosts(
         operator=work.operator.name,
@@ -101,19 +116,26 @@ def language_costs(
     )
 
 
-def _alternative(parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: bool) -> Alternative:
+def _alternative(
+    parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: Repeated
+) -> Alternative:
     forward, backward = [], []
     for size in sizes:
         sent = roofline.all_reduce_seconds(parts.reduced, size, ways) if ways > 1 else 0.0
         run = sum(roofline.seconds(kernel, size) for kernel in parts.forward) + sent
         back = sum(roofline.seconds(kernel, size) for kernel in (*parts.inputs, *parts.weights)) + sent
         forward.append(run)
-        backward.append(back + (run if again and parts.kept is not None else 0.0))
-    kept = parts.kept if again and parts.kept is not None else parts.saved
+        if again == "full" and parts.kept is not None:
+            back += run
+        elif again == "selective" and parts.core is not None:
+            back += roofline.seconds(parts.core, size)
+        backward.append(back)
+    kept = parts.kept if again == "full" and parts.kept is not None else parts.saved
     return Alternative(
-        id=("recompute" if ways == 1 else f"tp{ways}-sp-recompute") if again else f"tp{ways}-sp",
+        id=alternative_id(ways, f"tp{ways}-sp", again),
         tensor_parallel=ways,
-        recompute=again,
+        recompute=again != "none",
+        selective=again == "selective",
         forward_s=tuple(map(significant, forward)),
         backward_s=tuple(map(significant, backward)),
         parameter_bytes=parts.held,
@@ -179,4 +201,5 @@ def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
         held=size * shape.weights(ways),
         saved=saved,
         kept=min(saved, stream),
+        core=core,
     )

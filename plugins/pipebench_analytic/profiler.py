@@ -17,6 +17,7 @@ from pipebench.domain.profile import (
     Profile,
     Provenance,
 )
+from pipebench.domain.recomputation import LayerRecompute
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.alternatives import (
     Split,
@@ -66,7 +67,12 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         roofline = Roofline(device, request.precision, options, fitted)
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
         training = _training_costs(device, request, options)
-        operators = map(_Costing(roofline, request.micro_batches, degrees, training).costs, work, saved, splits)
+        operators = map(
+            _Costing(roofline, request.micro_batches, degrees, training, request.selective).costs,
+            work,
+            saved,
+            splits,
+        )
         costs.append(
             DeviceCosts(device_type=device.name, micro_batches=request.micro_batches, operators=tuple(operators))
         )
@@ -116,11 +122,13 @@ class _Costing:
         sizes: tuple[int, ...],
         degrees: tuple[int, ...],
         training: TrainingCosts | None,
+        selective: bool,
     ) -> None:
         """degrees: of tensor parallelism that the whole model allows (language models).
 
-        training: prices language models under a framework.
+        training: prices language models under a framework. selective: whether their layers are offered so.
         """
+        self._selective = selective
         self._training = training
         self._roofline = roofline
         self._sizes = sizes
@@ -130,10 +138,14 @@ class _Costing:
         seconds, sizes = self._roofline.seconds, self._sizes
         if is_language(work.operator.kind) and self._training is not None:
             workspace = self._roofline.options.workspace_bytes
-            return self._training.costs(work.operator, work.weight_bytes, self._degrees, workspace)
+            return self._training.costs(
+                work.operator, work.weight_bytes, self._degrees, workspace, self._selective
+            )
         if is_language(work.operator.kind):
             recompute = self._roofline.options.recompute
-            return language_costs(work, self._roofline, sizes, self._degrees, recompute)
+            kinds: tuple[LayerRecompute, ...] = ("full",) if recompute else ()
+            kinds += ("selective",) if self._selective else ()
+            return language_costs(work, self._roofline, sizes, self._degrees, kinds)
         kernels = work.kernels()
         weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
         inputs = [seconds(kernels.input_gradient, size) for size in sizes]

@@ -15,6 +15,8 @@ from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LOGIT_BYTES, NOR
 from pipebench.domain.framework import Attention, Framework
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench.domain.recomputation import Repeated
+from pipebench_analytic.alternatives import alternative_id
 from pipebench_analytic.roofline import significant
 from pipebench_analytic.speeds import Speeds
 
@@ -54,11 +56,14 @@ class Pass:
 
 @dataclass
 class OperatorPasses:
-    """forward; inputs and weights: the two parts of the backward; again: what selective recomputation repeats."""
+    """forward; inputs and weights: the two parts of the backward; core: of the forward, attention's core; again:
+    what the plain backward repeats of it.
+    """
 
     forward: Pass
     inputs: Pass
     weights: Pass
+    core: Pass = field(default_factory=Pass)
     again: Pass = field(default_factory=Pass)
 
     @property
@@ -79,17 +84,28 @@ class TrainingCosts:
         self._offered: dict[object, tuple[Alternative, ...]] = {}
 
     def costs(
-        self, operator: Operator, weight_bytes: int, degrees: Sequence[int], workspace_bytes: int
+        self,
+        operator: Operator,
+        weight_bytes: int,
+        degrees: Sequence[int],
+        workspace_bytes: int,
+        selective: bool = False,
     ) -> OperatorCosts:
-        """Costs with an alternative for each degree, plain and recomputed. weight_bytes: of the whole operator."""
-        forward, backward, weights = self._seconds(operator, weight_bytes, 1, False)
-        key = (_likeness(operator, weight_bytes), *degrees)
+        """Costs with an alternative for each degree, plain and recomputed. weight_bytes: of the whole operator.
+
+        selective: also with the core of attention recomputed alone.
+        """
+        forward, backward, weights = self._seconds(operator, weight_bytes, 1, "none")
+        kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
+        if operator.kind != LAYER:
+            kinds = kinds[:2]
+        key = (_likeness(operator, weight_bytes), *degrees, *kinds)
         if key not in self._offered:
             self._offered[key] = tuple(
                 self._alternative(operator, weight_bytes, ways, again)
                 for ways in (1, *degrees)
-                for again in (False, True)
-                if ways > 1 or again
+                for again in kinds
+                if ways > 1 or again != "none"
             )
         return OperatorCosts(
             operator=operator.name,
@@ -101,16 +117,17 @@ class TrainingCosts:
             alternatives=self._offered[key],
         )
 
-    def _alternative(self, operator: Operator, weight_bytes: int, ways: int, again: bool) -> Alternative:
+    def _alternative(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> Alternative:
         forward, backward, _ = self._seconds(operator, weight_bytes, ways, again)
         saved = self._saved_bytes(operator, ways)
-        kept = self._kept_bytes(operator, ways) if again else saved
+        kept = self._kept_bytes(operator, ways, again)
         split = f"tp{ways}-sp" if self._framework.sequence_parallel else f"tp{ways}"
         reduced = self._passes(operator, weight_bytes, 1, ways).forward.reduces
         return Alternative(
-            id=("recompute" if ways == 1 else f"{split}-recompute") if again else split,
+            id=alternative_id(ways, split, again),
             tensor_parallel=ways,
-            recompute=again,
+            recompute=again != "none",
+            selective=again == "selective",
             forward_s=forward,
             backward_s=backward,
             parameter_bytes=self._held_bytes(operator, weight_bytes, ways),
@@ -120,7 +137,7 @@ class TrainingCosts:
         )
 
     def _seconds(
-        self, operator: Operator, weight_bytes: int, ways: int, again: bool
+        self, operator: Operator, weight_bytes: int, ways: int, again: Repeated
     ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
         """Forward, backward and its weight part at each size. Layers of one shape are priced once."""
         key = _likeness(operator, weight_bytes)
@@ -131,13 +148,15 @@ class TrainingCosts:
         return self._known[key, ways, again]
 
     def _at(
-        self, operator: Operator, weight_bytes: int, samples: int, ways: int, again: bool
+        self, operator: Operator, weight_bytes: int, samples: int, ways: int, again: Repeated
     ) -> tuple[float, float, float]:
         passes, speeds = self._passes(operator, weight_bytes, samples, ways), self._speeds
         forward, repeated = passes.forward, Pass()
-        if again and operator.kind == LAYER:
+        if again == "full" and operator.kind == LAYER:
             forward += Pass(host_s=self._framework.checkpoint_s)
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
+        if again == "selective" and self._attention != "selective":
+            repeated = passes.core
         forward_s = forward.seconds(speeds, ways)
         backward_s = (repeated + passes.backward).seconds(speeds, ways)
         return forward_s, backward_s, min(backward_s, passes.weights.seconds(speeds, ways))
@@ -196,21 +215,24 @@ class TrainingCosts:
         """What the forward keeps for the backward of one sample."""
         size = self._element_bytes
         if operator.kind == LAYER:
-            split = self._framework.sequence_parallel
-            return layer_shape(operator).saved_bytes(
-                size, ways, scores=self._attention == "unfused", sequence_split=split
-            )
+            return self._layer_bytes(operator, ways, scores=self._attention == "unfused")
         tokens, hidden = operator.dims["sequence"], operator.dims["hidden"]
         whole = float(size * tokens * hidden) / (ways if self._framework.sequence_parallel else 1)
         if operator.kind == HEAD:
             return whole + LOGIT_BYTES * tokens * -(-operator.dims["vocab"] // ways)
         return whole if operator.kind == NORM else 0.0
 
-    def _kept_bytes(self, operator: Operator, ways: int) -> float:
-        """The same where the backward runs the forward again: the input of a layer."""
+    def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
+        split = self._framework.sequence_parallel
+        return layer_shape(operator).saved_bytes(self._element_bytes, ways, scores=scores, sequence_split=split)
+
+    def _kept_bytes(self, operator: Operator, ways: int, again: Repeated) -> float:
+        """The same where the backward runs the forward again: a layer's input, or all but attention's scores."""
         saved = self._saved_bytes(operator, ways)
-        if operator.kind != LAYER:
+        if operator.kind != LAYER or again == "none":
             return saved
+        if again == "selective":
+            return self._layer_bytes(operator, ways, scores=False)
         shape = layer_shape(operator)
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
         return min(saved, whole / (ways if self._framework.sequence_parallel else 1))
@@ -270,12 +292,13 @@ class _LayerKernels:
             *(biases if self.shape.bias else ()),
             *[stream(2 * self._whole)] * 2,  # gradients of residuals are added
         ]
-        again = core if self.attention == "selective" else []
+        again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
             Pass([*norms, *forward, *core, *residuals, *activation], reduces),
             Pass([*self._core_backward(), *self._products("inputs"), *back], reduces),
             Pass([*self._products("weights"), *self._accumulations()]),
-            Pass(again),
+            Pass(core),
+            again,
         )
 
     @cached_property

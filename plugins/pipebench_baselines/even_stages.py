@@ -13,13 +13,14 @@ from pipebench.algorithms.micro_batches import (
     micro_batch_notices,
     pinned_sizes,
 )
-from pipebench.algorithms.stage_row import Way, degrees, plain, way
+from pipebench.algorithms.stage_row import Way, not_offered, plain, way
 from pipebench.costs.messages import messages
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import RecomputePin, of_layers
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_baselines.best_plan import best_plan, refuse_unsupported
@@ -104,16 +105,12 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
 
 def _uniform_way(problem: Problem, tensor: int) -> Way:
     """How operators run at the pinned degree; where only recomputation is pinned, stages recompute as a whole."""
-    recompute = problem.pins.recompute or "none"
+    recompute = problem.pins.recompute
     if tensor == 1:
         return plain(problem, recompute)
-    found = way(problem, tensor, recompute == "stage")
+    found = way(problem, tensor, recompute)
     if found is None:
-        offered = ", ".join(map(str, degrees(problem)))
-        raise UnsupportedProblem(
-            f"uniform: tensor parallelism {tensor} is pinned, the profile offers {offered}",
-            f"use one of {offered}",
-        )
+        raise not_offered("uniform", problem, tensor)
     return found
 
 
@@ -141,7 +138,7 @@ def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> 
         raise UnsupportedProblem(f"{name} plans for the {regime} regime only", f"use regime {regime}")
     layers = layer_groups(problem.profile.graph)
     shapes = _even_shapes(name, problem, len(layers), context.options.cuts == "layers")
-    recomputes = _recomputes(problem, context.options.checkpointing)
+    runs = [plain(problem, recompute) for recompute in _recomputes(problem, context.options.checkpointing)]
     sizes = {
         shape: [size for size in micro_batch_candidates(problem, (shape[1],)) if size >= shape[1]]
         for shape in shapes
@@ -154,8 +151,10 @@ def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> 
             f"{name}: no micro-batch gives each replica {f'{each} samples' if each else 'a sample'}"
         )
     model = CostModel(problem)
-    by_layer = grouped_problem(model, layers, samples)
+    by_layer = None if of_layers(problem.pins.recompute) else grouped_problem(model, layers, samples)
     where = by_layer or problem
+    if by_layer is not None:
+        runs = [plain(by_layer, run.recompute) for run in runs]
     items: Sequence[Sequence[int]] = layers if by_layer is None else [(layer,) for layer in range(len(layers))]
     plans = []
     for (stages, replicas), found in sizes.items():
@@ -164,10 +163,7 @@ def _hybrid_plan(name: str, problem: Problem, context: Context, regime: str) -> 
             if context.options.cuts == "time":
                 cuts = balanced_cuts(_times(model, layers, -(-size // replicas)), stages)
             contents = [tuple(op for item in items[a:b] for op in item) for a, b in pairwise(cuts)]
-            plans += [
-                even_plan(where, contents, replicas, size, plain(where, recompute), one_f_one_b=False)
-                for recompute in recomputes
-            ]
+            plans += [even_plan(where, contents, replicas, size, run, one_f_one_b=False) for run in runs]
     result = best_plan(name, where, plans, context, gpipe=regime == "sync")
     if by_layer is None:
         return result
@@ -203,7 +199,7 @@ def _times(model: CostModel, layers: Sequence[Sequence[int]], samples: int) -> l
     return [int(both[list(layer)].sum()) for layer in layers]
 
 
-def _recomputes(problem: Problem, checkpointing: str) -> tuple[Recompute, ...]:
+def _recomputes(problem: Problem, checkpointing: str) -> tuple[RecomputePin, ...]:
     if problem.pins.recompute is not None:
         return (problem.pins.recompute,)
     return ("stage",) if checkpointing == "always" else ("none", "stage")

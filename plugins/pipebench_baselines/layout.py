@@ -162,7 +162,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         raise search.refusal
     raise InfeasibleProblem(
         f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
-        "use more devices, a smaller micro-batch, --recompute stage or --optimizer-sharding zero1",
+        "use more devices, a smaller micro-batch, --recompute full (stage) or --optimizer-sharding zero1",
     )
 
 

@@ -6,10 +6,11 @@ from functools import cached_property
 
 from pipebench.algorithms.level_cuts import Homes
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, pinned_sizes
-from pipebench.algorithms.stage_row import Way, degrees, way
+from pipebench.algorithms.stage_row import Way, degrees, not_offered, way
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import RecomputePin
 
 MOST_VIRTUAL = 5
 """Stages a device that are tried where the number is not pinned."""
@@ -22,6 +23,14 @@ _PINS: dict[PlacementKind, str] = {
     "mirrored": "mirrored pipelines have --vpp 1, an even --pp and an even --dp",
 }
 """What a placement asks of the pins."""
+RECOMPUTED: tuple[RecomputePin, ...] = ("none", "stage")
+"""What is tried where recomputation is not pinned; of a language model under `stage` each layer runs again."""
+AGAIN: dict[RecomputePin, str] = {
+    "none": "",
+    "stage": ", recomputed",
+    "full": ", recomputed by layer",
+    "selective": ", attention recomputed",
+}
 _KINDS: dict[PlacementKind, tuple[PlacementKind, ...]] = {"listed": ("apart", "in-turn", "wave")}
 """What is tried for a scheduler that takes `listed` placements."""
 
@@ -69,7 +78,7 @@ class LayoutShape:
         return self.data_parallel * self.way.tensor_parallel
 
     def __str__(self) -> str:
-        again = ", recomputed" if self.way.again else ""
+        again = AGAIN[self.way.again]
         return (
             f"TP{self.way.tensor_parallel} DP{self.data_parallel} PP{self.pipeline} VPP{self.virtual}, "
             f"micro-batch "
@@ -88,16 +97,14 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
     """
     pins, size = problem.pins, problem.cluster.size
     tensors = (pins.tensor_parallel,) if pins.tensor_parallel else degrees(problem)
-    again = (False, True) if pins.recompute is None else (pins.recompute == "stage",)
+    again = RECOMPUTED if pins.recompute is None else (pins.recompute,)
     found = suits = False
     for tensor in tensors:
         ways = [made for each in again if (made := way(problem, tensor, each)) is not None]
         if not ways:
-            offered = ", ".join(map(str, degrees(problem)))
-            raise UnsupportedProblem(
-                f"layout: tensor parallelism {tensor} is pinned, the profile offers {offered}",
-                f"use one of {offered}",
-            )
+            if pins.tensor_parallel is None:
+                continue
+            raise not_offered("layout", problem, tensor)
         for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
             if pinned_sizes(problem, (replicas,)) == ():

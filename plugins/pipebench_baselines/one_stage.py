@@ -7,9 +7,11 @@ from pipebench.algorithms.micro_batches import (
     micro_batch_notices,
     pinned_sizes,
 )
+from pipebench.algorithms.stage_row import Way, plain
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import Repeated, of_layers, of_stages, repeated
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_baselines.best_plan import best_plan, refuse_unsupported
@@ -31,24 +33,26 @@ def data_parallel(problem: Problem, context: Context) -> PlanResult:
     if (pins.data_parallel or 1) > devices:
         raise InfeasibleProblem(f"{pins.data_parallel} replicas are pinned, there are {devices} devices")
     counts = [pins.data_parallel] if pins.data_parallel else list(range(1, devices + 1))
+    run = plain(problem, pins.recompute)
     plans = []
     for micro_batch in micro_batch_candidates(problem, counts):
         replicas = _replicas(problem, micro_batch, devices)
         if replicas <= micro_batch:
-            plans.append(_replicated_stage(problem, micro_batch, replicas))
+            plans.append(_replicated_stage(problem, run, micro_batch, replicas))
     if not plans:
         raise InfeasibleProblem(f"no micro-batch gives each of {pins.data_parallel} replicas a sample")
     return best_plan("data-parallel", problem, plans, context, micro_batch_notices(problem, counts))
 
 
-def _replicated_stage(problem: Problem, micro_batch: int, replicas: int) -> Plan:
+def _replicated_stage(problem: Problem, run: Way, micro_batch: int, replicas: int) -> Plan:
     graph = problem.profile.graph
     stage = Stage(
         operators=tuple(graph.operators[operator].name for operator in graph.topological),
         devices=tuple(range(replicas)),
         data_parallel=replicas,
         micro_batch=micro_batch,
-        recompute=problem.pins.recompute or "none",
+        choice=run.choice_of(graph.topological),
+        recompute=run.recompute,
     )
     return Plan(stages=(stage,))
 
@@ -100,19 +104,31 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
 
 def _degrees(problem: Problem) -> list[int]:
     costs = problem.profile.on(problem.cluster.devices[0]).operators
-    known = {a.tensor_parallel for each in costs for a in each.alternatives if not a.recompute}
+    again = _again(problem)
+    offered = [
+        {a.tensor_parallel for a in each.alternatives if repeated(a) == own}
+        for each, own in zip(costs, again, strict=True)
+    ]
+    layers = [each for each, own in zip(offered, again, strict=True) if own != "none"]
+    known = set().union(*offered).intersection(*layers)
     pinned, devices = problem.pins.tensor_parallel, problem.cluster.size
     return sorted(d for d in known if (d == pinned if pinned else d > 1) and devices % d == 0)
 
 
 def _choice(problem: Problem, degree: int) -> dict[str, str]:
-    costs = problem.profile.on(problem.cluster.devices[0]).operators
+    costs, again = problem.profile.on(problem.cluster.devices[0]).operators, _again(problem)
     return {
         each.operator: next(
-            (a.id for a in each.alternatives if a.tensor_parallel == degree and not a.recompute), ""
+            (a.id for a in each.alternatives if a.tensor_parallel == degree and repeated(a) == again[op]), ""
         )
-        for each in costs
+        for op, each in enumerate(costs)
     }
+
+
+def _again(problem: Problem) -> list[Repeated]:
+    """What of each operator runs again; whole stages are recomputed as plain ones."""
+    layers = of_layers(problem.pins.recompute) or "none"
+    return ["none" if operator.layer is None else layers for operator in problem.profile.graph.operators]
 
 
 def _sizes(problem: Problem, replicas: int, accumulation: bool) -> tuple[int, ...]:
@@ -135,7 +151,7 @@ def _split_stage(problem: Problem, micro_batch: int, replicas: int, degree: int,
                 tensor_parallel=degree,
                 micro_batch=micro_batch,
                 choice=tuple(choice[name] for name in names),
-                recompute=problem.pins.recompute or "none",
+                recompute=of_stages(problem.pins.recompute),
             ),
         )
     )

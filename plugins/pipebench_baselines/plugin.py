@@ -110,8 +110,8 @@ def pipebench_planners() -> Iterable[Planner]:
             deviations=(
                 "operators run by the profile's tensor-parallel alternatives, whole where they have none; degrees "
                 "are those of the profile",
-                "no checkpointing layer by layer: a stage recomputes as a whole or not at all, and the whole of a "
-                "single stage saves nothing",
+                "layers recompute where `--recompute full` or `selective` is pinned; left alone nothing does. The "
+                "whole of a single stage, `--recompute stage`, saves nothing",
                 "accumulation: gradients of several micro-batches, which the version in the RaNNC paper lacks",
             ),
         ),

@@ -10,7 +10,8 @@ from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import Recompute
 from pipebench.domain.topology import topological_order
 from pipebench_graphpipe.target_search import GraphPartition
 

@@ -9,6 +9,7 @@ from pipebench.algorithms.micro_batches import (
     near_profiled,
     replica_counts,
 )
+from pipebench.algorithms.planning import whole_stages
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -35,6 +36,7 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(
             f"graphpipe chooses the number of stages, {pins.pipeline} are pinned", "pin pipeline to 1, or leave it"
         )
+    whole_stages(problem, "graphpipe")
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1:
         raise UnsupportedProblem(f"graphpipe plans for devices of one type, these are {', '.join(kinds)}")
@@ -82,7 +84,7 @@ class GraphPipeSearch:
         self.chain = compiler.chain(self.decomposition.tree)
         self.slots = compiler.program.slots
         self.whole = int(self.chain.rows[0] + self.chain.ends[-1])
-        self.recompute = problem.pins.recompute or "none"
+        self.recompute = whole_stages(problem, "graphpipe")
         context.count("stages_measured", self.slots)
         if self.slots > MOST_STAGES:
             raise UnsupportedProblem(

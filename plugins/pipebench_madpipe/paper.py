@@ -7,7 +7,7 @@ from pipebench.algorithms.chain import Chain, build_chain
 from pipebench.algorithms.contiguous import StageRange, stage_range
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.planning import memory_limits
+from pipebench.algorithms.planning import memory_limits, whole_stages
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
@@ -73,7 +73,7 @@ def plan_paper(problem: Problem, context: Context) -> PlanResult:
     stages = _stages(problem)
     model = CostModel(problem)
     layers = linearise(model.graph, context.options.cuts)
-    recompute = problem.pins.recompute or "none"
+    recompute = whole_stages(problem, "madpipe")
     chains = [build_chain(model, layers, size, recompute) for size in micro_batch_candidates(problem)]
     if not chains[0].one_level:
         raise UnsupportedProblem(

@@ -11,7 +11,7 @@ from pipebench.algorithms.contiguous_plan import both_ways_bound_ns, take_turns
 from pipebench.algorithms.graph_orders import CutRule, Layers, linearise
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.micro_batches import micro_batch_candidates
-from pipebench.algorithms.planning import memory_limits
+from pipebench.algorithms.planning import memory_limits, whole_stages
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
@@ -118,7 +118,7 @@ def _task(problem: Problem, cuts: CutRule) -> _Task:
     stages = stage_range(problem)
     model = CostModel(problem)
     layers = linearise(model.graph, cuts)
-    recompute = problem.pins.recompute or "none"
+    recompute = whole_stages(problem, "madpipe")
     chains = [build_chain(model, layers, size, recompute) for size in micro_batch_candidates(problem)]
     if len(layers) < stages.least:
         raise InfeasibleProblem(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pipebench.algorithms.coarse import require_whole_operators
 from pipebench.algorithms.micro_batches import refuse_micro_batch_size
+from pipebench.algorithms.planning import refuse_recomputation
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import UnsupportedProblem
@@ -43,8 +44,7 @@ def refuse_unsupported(planner: str, problem: Problem) -> None:
             )
     if (pins.pipeline or 1) > 1 or (pins.virtual_stages or 1) > 1:
         raise UnsupportedProblem(f"{planner} has one stage, more are pinned")
-    if pins.recompute == "stage":
-        raise UnsupportedProblem(f"{planner} does not recompute, recompute=stage is pinned")
+    refuse_recomputation(problem, planner)
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1:
         raise UnsupportedProblem(f"{planner} plans for devices of one type, these are {', '.join(kinds)}")

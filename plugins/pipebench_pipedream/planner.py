@@ -13,7 +13,7 @@ from pipebench.algorithms.micro_batches import (
     near_profiled,
     replica_counts,
 )
-from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
+from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns, refuse_recomputation
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place
 from pipebench.costs.quantise import NS_PER_S
@@ -58,8 +58,7 @@ def refuse_unsupported(problem: Problem, options: PipeDreamPlannerOptions) -> No
         raise UnsupportedProblem(f"pipedream has no tensor parallelism, {pins.tensor_parallel} is pinned")
     if (pins.virtual_stages or 1) > 1:
         raise UnsupportedProblem(f"pipedream has no virtual stages, {pins.virtual_stages} are pinned")
-    if pins.recompute == "stage":
-        raise UnsupportedProblem("pipedream does not recompute, recompute=stage is pinned")
+    refuse_recomputation(problem, "pipedream")
     if pins.pipeline is not None and options.form == "bs":
         raise UnsupportedProblem(
             f"pipedream[form=bs] chooses the number of stages, {pins.pipeline} are pinned", "use form=k"

@@ -13,6 +13,7 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench.domain.recomputation import permits
 from pipebench_piper.released_costs import added_bytes, compute_s, crossing_bytes, synchronisation_s
 
 MOST_DEVICES = 8192
@@ -107,9 +108,10 @@ class CostTables:
         for degree in degrees:
             if pinned in (None, degree) and degree <= self.problem.cluster.size:
                 offered = [_alternatives_at(costs, degree) for costs in self._operators]
-                if recompute is not None:
-                    offered = [_alternatives_pinned(each, recompute == "stage") for each in offered]
-                found[degree] = offered
+                found[degree] = [
+                    [way for way in each if permits(recompute, operator, way)]
+                    for operator, each in zip(self.problem.profile.graph.operators, offered, strict=True)
+                ]
         for node, operator in enumerate(self.problem.profile.graph.operators):
             if found and not any(offered[node] for offered in found.values()):
                 raise UnsupportedProblem(
@@ -216,7 +218,3 @@ def _alternatives_at(costs: OperatorCosts, degree: int) -> list[Alternative | No
     if any(a.tensor_parallel > 1 for a in costs.alternatives):
         return given
     return [None]
-
-
-def _alternatives_pinned(offered: list[Alternative | None], recompute: bool) -> list[Alternative | None]:
-    return [a for a in offered if (a is not None and a.recompute) == recompute]

@@ -135,8 +135,11 @@ FIGURES = (
 FIGURE_DEVIATIONS = (
     "profiles are computed from shapes for a V100, nothing was run; the paper trains",
     "fp32 only: the paper's runs in mixed precision are left out",
-    "Megatron-LM is the planner tensor-parallel without accumulation, at degrees inside a node (the paper tries "
-    "up to 32) and without checkpointing layer by layer, so it holds less than the paper's",
+    "Megatron-LM is the planner tensor-parallel without accumulation, recomputing by layer, at degrees inside a "
+    "node; the paper tries up to 32. At 16 and 32 the inputs of layers alone take more than a device has, for "
+    "every model that is larger than those it holds here",
+    "Megatron-LM also runs with nothing recomputed: the paper says that gradient checkpointing was implemented "
+    "for it, not whether it was on where a model fits without",
     "GPipe-Hybrid, PipeDream-2BW: the best number of stages and micro-batches by simulation, of those that divide "
     "the layers; the paper tries 2, 4, 8 and 16 stages",
     "GPipe-Model: eight stages of whole residual blocks, cut for the least busiest stage; the paper cuts by hand",

@@ -6,7 +6,7 @@ from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.cluster import LinkLevel
-from pipebench.domain.problem import Recompute
+from pipebench.domain.recomputation import Recompute
 from pipebench_rannc.blocks import Blocks
 
 

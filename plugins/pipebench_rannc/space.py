@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipebench.algorithms.micro_batches import MOST_STEPS, divisors, honours_size, near_profiled
+from pipebench.algorithms.planning import whole_stages
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
 
@@ -44,6 +45,7 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"rannc has no tensor parallelism, {pins.tensor_parallel} is pinned")
     if (pins.virtual_stages or 1) > 1:
         raise UnsupportedProblem(f"rannc has no virtual stages, {pins.virtual_stages} are pinned")
+    whole_stages(problem, "rannc")
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1:
         raise UnsupportedProblem(f"rannc plans for devices of one type, these are {', '.join(kinds)}")

@@ -7,7 +7,7 @@ from math import inf
 from pipebench.algorithms.coarse import COARSER
 from pipebench.algorithms.fitting import excess_bytes, search_within
 from pipebench.algorithms.micro_batches import micro_batch_candidates, pinned_sizes
-from pipebench.algorithms.planning import idle_devices, memory_limits
+from pipebench.algorithms.planning import idle_devices, memory_limits, refuse_recomputation
 from pipebench.costs.formula import ENDLESS, Formula
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -173,8 +173,7 @@ def refuse_unsupported(problem: Problem) -> None:
     for name in ("tensor_parallel", "data_parallel", "virtual_stages"):
         if (getattr(pins, name) or 1) > 1:
             raise UnsupportedProblem(f"tarnawski has no {name}, {getattr(pins, name)} is pinned")
-    if pins.recompute == "stage":
-        raise UnsupportedProblem("tarnawski does not recompute, recompute=stage is pinned")
+    refuse_recomputation(problem, "tarnawski")
     if pins.pipeline is not None:
         raise UnsupportedProblem(f"tarnawski chooses the number of stages, {pins.pipeline} are pinned")
     kinds = sorted(set(problem.cluster.devices) - {CPU})

@@ -147,7 +147,7 @@ def _facts(job: Job) -> dict[str, str]:
 
 
 def refuse_sharded(problem: Problem, plan: Plan) -> None:
-    """Raises UnsupportedProblem for stages whose operators are split over devices."""
+    """Raises UnsupportedProblem for stages whose operators are split over devices, or recomputed in part."""
     for position, stage in enumerate(plan.stages):
         if stage.tensor_parallel > 1:
             raise UnsupportedProblem(
@@ -157,8 +157,15 @@ def refuse_sharded(problem: Problem, plan: Plan) -> None:
             raise UnsupportedProblem(f"stage {position} shards its operators: torch does not split operators")
         costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
         for name, choice in zip(stage.operators, stage.choice, strict=False):
-            if choice and _costs_of(problem, costs, name).alternative(choice).tensor_parallel > 1:
+            if not choice:
+                continue
+            way = _costs_of(problem, costs, name).alternative(choice)
+            if way.tensor_parallel > 1:
                 raise UnsupportedProblem(f"operator {name!r} runs as {choice!r}: torch does not split operators")
+            if way.selective:
+                raise UnsupportedProblem(
+                    f"operator {name!r} runs as {choice!r}: torch runs whole operators again, not a part of one"
+                )
 
 
 def _costs_of(problem: Problem, costs: tuple[OperatorCosts, ...], name: str) -> OperatorCosts:

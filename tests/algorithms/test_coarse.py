@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipebench.algorithms.coarse import BLOCK, CoarseProblem, coarsen, require_whole_operators
-from pipebench.check import check_plan
+from pipebench.algorithms.stage_row import plain
+from pipebench.check import check_pins, check_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.profile import Alternative
+from pipebench.domain.recomputation import RecomputePin
+from pipebench.testing.cases import layers
 from tests.algorithms.strategies import dags
 from tests.builders import chain_problem, cluster
 from tests.plugins.rannc.strategies import problems
@@ -197,3 +200,30 @@ def test_layers_and_names() -> None:
         (BLOCK, op.layer) for op in found if op.kind == BLOCK
     ]
     assert [op.layer for op in found] == sorted(op.layer for op in found if op.layer is not None)
+
+
+@pytest.mark.parametrize("pin", ["full", "selective"])
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_blocks_recompute_by_layer_beside_operators_of_no_layer(pin: RecomputePin, blocks: int) -> None:
+    """The last operator is a head without ways: in a block with layers it runs plainly."""
+    layered = layers("sync", Pins(recompute=pin))
+    profile = layered.profile
+    operators, costs = profile.graph.operators, profile.costs[0]
+    head = replace(profile.graph, operators=(*operators[:-1], replace(operators[-1], layer=None)))
+    lacking = replace(costs, operators=(*costs.operators[:-1], replace(costs.operators[-1], alternatives=())))
+    problem = replace(layered, profile=replace(profile, graph=head, costs=(lacking,)))
+    coarse = coarsen(problem, blocks)
+    found = coarse.problem.profile.graph.operators
+    assert len(found) == blocks
+    chosen = plain(coarse.problem, pin)
+    names = tuple(operator.name for operator in found)
+    in_blocks = Stage(operators=names, devices=(0,), micro_batch=2, choice=chosen.choice)
+    plan = Plan(stages=(in_blocks,))
+    expanded = coarse.expand(plan)
+    word = "recompute" if pin == "full" else "selective"
+    by_name = dict(zip(expanded.stages[0].operators, expanded.stages[0].choice, strict=True))
+    assert by_name == {f"op{op}": word if op < 5 else "" for op in range(6)}
+    assert check_pins(problem, expanded).status == "valid"
+    ours, theirs = CostModel(problem), CostModel(coarse.problem)
+    assert ours.stage_times(expanded.stages[0]) == theirs.stage_times(in_blocks)
+    assert ours.stage_memory(expanded, 0, []) == theirs.stage_memory(plan, 0, [])

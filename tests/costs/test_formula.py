@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from pipebench.costs.formula import ENDLESS, Formula, Holdings, Memory
 from pipebench.costs.quantise import whole_bytes
 from pipebench.domain.cluster import LinkLevel
-from pipebench.domain.problem import Optimizer, Recompute, Regime, RegimeMode
+from pipebench.domain.problem import Optimizer, Regime, RegimeMode
 from pipebench.domain.profile import Precision
+from pipebench.domain.recomputation import Recompute
 
 sizes = st.lists(st.integers(0, 10**12), min_size=1, max_size=8)
 levels = st.builds(

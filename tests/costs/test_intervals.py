@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pipebench.costs.intervals import Intervals, leaving, touching
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute, Regime
+from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.recomputation import Recompute
 from tests.builders import cluster, dag_problem, with_model_inputs
 
 OPERATORS = 5

@@ -36,7 +36,7 @@ from pipebench.domain.workload import (
 )
 from pipebench.formats.typed_text import parse_toml
 from pipebench.hooks.manager import Host
-from tests.builders import chain_problem, cluster
+from pipebench.testing.cases import layers
 from tests.report.rows import row
 
 FIELDS = workload_fields()
@@ -235,7 +235,7 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
 @settings(max_examples=100, deadline=None)
 @given(specs(), st.sampled_from(["sync", "async"]))
 def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> None:
-    base = chain_problem([1, 2], [2, 4], cluster(4), activations=[8, 4, 2], mini_batch=8)
+    base = layers("sync", Pins())
     spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None)
     problem = Workload("m", problem_of(spec, base.profile, base.cluster, 8)).problem(mode)
     kept = msgspec.json.decode(msgspec.json.encode(problem), type=Problem)

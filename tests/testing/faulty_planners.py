@@ -76,7 +76,7 @@ def honest(problem, context, *, margin=0, sizes=None, pinned=True):
     for name in ("tensor_parallel", "data_parallel", "pipeline", "virtual_stages"):
         if getattr(pins, name) not in (None, 1):
             raise UnsupportedProblem(f"one device only, {name} is pinned")
-    if pins.recompute == "stage":
+    if pins.recompute not in (None, "none"):
         raise UnsupportedProblem("it does not recompute")
     model = CostModel(problem)
     names = tuple(operator.name for operator in problem.profile.graph.operators)

@@ -75,12 +75,12 @@ def model_options(setting: Setting) -> dict[str, Any]:
 def workload_fields(setting: Setting) -> dict[str, Any]:
     """Fields of the workload that follow from the framework and from recomputation.
 
-    Where layers offer recomputation, `stage` runs each layer again from its input. Where the table does not have
-    the framework, Megatron-LM of the first generation is priced.
+    Selective recomputation is the profiler's (`profiler_of`). Where the table does not have the framework,
+    Megatron-LM of the first generation is priced.
     """
     known = setting.framework if setting.framework != "other" else "megatron-v2"
     return {
-        "recompute": "stage" if setting.recompute == "full" else "none",
+        "recompute": "full" if setting.recompute == "full" else "none",
         "optimizer": "adam",
         "framework": known,
     }

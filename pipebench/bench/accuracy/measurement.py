@@ -128,7 +128,7 @@ def plan_of(problem: Problem, run: ExpressedRun) -> Plan:
     """
     pins = problem.pins
     tp, dp, pp = pins.tensor_parallel or 1, pins.data_parallel or 1, pins.pipeline or 1
-    chosen = way(problem, tp, pins.recompute == "stage")
+    chosen = way(problem, tp, pins.recompute)
     if chosen is None:
         raise PipebenchError(f"the model offers no tensor parallelism of degree {tp}")
     items = cut_items(problem.profile.graph)

@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 from msgspec.structs import replace as replace_fields
 
+from pipebench.algorithms.layer_profile import with_layers
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
 from pipebench.bench.time_limits import BUILD_S, time_limit
@@ -17,6 +18,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.framework import Framework, StepCosts
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Precision, Profile, Provenance, Setting
+from pipebench.domain.recomputation import of_layers
 from pipebench.domain.tuning import USUAL_REACH, Tuning
 from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
@@ -143,6 +145,9 @@ class WorkloadBuilder:
             tuning = calibration_of(spec)
             if tuning is not None:
                 cluster = tuning.cluster_of(cluster)
+        if layers := of_layers(spec.recompute):
+            made, whole_layers = ("layers", id(profile), layers), profile
+            profile = self._once(made, lambda: (whole_layers, with_layers(whole_layers, layers)))[1]
         samples = default_mini_batch(profile, cluster) if spec.samples is None else spec.samples
         spec, step = with_framework(spec, profile.precision, cluster, tuning)
         if spec.framework is not None:
@@ -192,6 +197,7 @@ class WorkloadBuilder:
             framework=tuned_framework(spec.framework, tuning),
             links=() if spec.framework is None else cluster.levels,
             reach=USUAL_REACH if tuning is None else tuning.reach,
+            selective=spec.recompute == "selective",
         )
         key = ("profiled", str(reference), spec.profiler, request)
         return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))

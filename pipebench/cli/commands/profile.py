@@ -41,6 +41,11 @@ measured inside one machine, and with --nnodes also between machines.
 @click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
+@click.option(
+    "--selective",
+    is_flag=True,
+    help="Offer each layer of a language model also with the core of its attention recomputed.",
+)
 @click.option("--links", type=WholeFrom(2), help="In place of a model: measure links of so many devices.")
 @launch_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
@@ -50,6 +55,7 @@ def command(
     device: tuple[str, ...],
     micro_batches: str,
     precision: str,
+    selective: bool,
     links: int | None,
     output: Path,
     **launch: int | str | None,
@@ -84,6 +90,7 @@ def command(
         devices=tuple(_device(name, known) for name in named),
         micro_batches=_sizes(micro_batches),
         precision=cast(Precision, precision),
+        selective=selective,
         scratch=str(scratch),
     )
     made = profile_of(host, model, profiler, request, _show_progress)

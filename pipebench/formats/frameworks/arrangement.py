@@ -11,6 +11,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import RecomputePin, Repeated, repeated
 
 
 class CannotExpress(PipebenchError):
@@ -22,7 +23,7 @@ class Arrangement:
     """stages: positions of their operators in topological order; stage k follows stage k - 1.
 
     rank_of: for each stage its rank, numbered by first appearance. micro_batch: samples of one replica.
-    recompute: `none`, `layers` (each keeps its input) or `stage`. sequence_parallel: activations outside the
+    recompute: what all stages or layers do (domain.recomputation). sequence_parallel: activations outside the
     products are split over the tensor-parallel group.
     """
 
@@ -33,7 +34,7 @@ class Arrangement:
     tensor_parallel: int
     data_parallel: int
     micro_batch: int
-    recompute: str
+    recompute: RecomputePin
     sequence_parallel: bool
 
     @property
@@ -151,22 +152,26 @@ def _whole_layers(graph: OperatorGraph, contents: list[list[int]]) -> None:
                 )
 
 
-def _ways(problem: Problem, plan: Plan) -> tuple[str, bool]:
-    """How the plan recomputes, and whether it splits sequences, from its stages and alternatives."""
+def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool]:
+    """How the plan recomputes, and whether it splits sequences, from its stages and alternatives.
+
+    Where operators are layers, the others (embedding, head) do not count.
+    """
     graph = problem.profile.graph
+    layered = any(operator.layer is not None for operator in graph.operators)
     whole = {stage.recompute for stage in plan.stages}
-    again: set[bool] = set()
+    again: set[Repeated] = set()
     sequence: set[bool] = set()
     for stage in plan.stages:
         costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
         for name, identifier in zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True):
             offered = costs[graph.index[name]].alternatives
-            if any(alternative.recompute for alternative in offered):
-                chosen = next((a for a in offered if a.id == identifier), None)
-                again.add(chosen is not None and chosen.recompute)
+            counts = graph.operators[graph.index[name]].layer is not None or not layered
+            if counts and any(alternative.recompute for alternative in offered):
+                again.add(repeated(next((a for a in offered if a.id == identifier), None)))
             if identifier and stage.tensor_parallel > 1:
                 sequence.add("-sp" in identifier)
     if len(whole) > 1 or len(again) > 1:
         raise CannotExpress("some stages or layers recompute and others do not")
-    recompute = "stage" if "stage" in whole else "layers" if again == {True} else "none"
+    recompute: RecomputePin = "stage" if "stage" in whole else again.pop() if again else "none"
     return recompute, sequence == {True}

@@ -221,5 +221,7 @@ def _gradients(regime: Regime) -> list[str]:
 def _recompute(made: Arrangement, stages: tuple[str, ...]) -> list[str]:
     if made.recompute == "none":
         return []
-    size = 1 if made.recompute == "layers" else max(stage.count("t") for stage in stages)
+    if made.recompute == "selective":
+        return ["--recompute-granularity selective"]
+    size = 1 if made.recompute == "full" else max(stage.count("t") for stage in stages)
     return [f"--recompute-granularity full --recompute-method uniform --recompute-num-layers {size}"]

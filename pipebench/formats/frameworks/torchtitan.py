@@ -89,5 +89,9 @@ def _refuse(made: Arrangement) -> None:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1): torchtitan has replicas, or FSDP of all states"
         )
+    if made.recompute == "selective":
+        raise CannotExpress(
+            "the core of attention alone recomputes; torchtitan's selective checkpointing keeps other operators"
+        )
     if not (made.stands("in-turn") or made.stands("v")):
         raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

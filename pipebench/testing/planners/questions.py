@@ -94,7 +94,7 @@ class Interview:
         for mode in self.modes:
             asked.append(self.question(mode, "starved", cases.starved_chain(mode)))
             for pin, pins in cases.PINNED.items():
-                asked.append(self.question(mode, f"pin {pin}", cases.chain(mode, pins)))
+                asked.append(self.question(mode, f"pin {pin}", cases.pinned(mode, pins)))
         for mode in self.modes:
             asked.append(self.question(mode, AGAIN, cases.chain(mode)))
         return self._answer(asked)

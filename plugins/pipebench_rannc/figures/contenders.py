@@ -7,11 +7,13 @@ from pipebench.algorithms.level_cuts import BALANCE
 from pipebench.artefacts.curves import curve
 from pipebench.artefacts.result_grid import Contender, ResultGrid
 from pipebench.domain.artefact import Curve
+from pipebench.domain.recomputation import RecomputePin
 
 P = TypeVar("P", bound=Hashable)
 
 DATA_PARALLEL = Contender("dp", "data parallelism", "data-parallel", 0)
 MEGATRON = Contender("megatron", "Megatron-LM", "tensor-parallel[accumulation=false]", 1)
+MEGATRON_KEPT = Contender("megatron-kept", "Megatron-LM, nothing recomputed", MEGATRON.planner, 7)
 HYBRID = Contender("hybrid", "GPipe-Hybrid", "gpipe-hybrid", 2)
 TWO_BW = Contender("2bw", "PipeDream-2BW", "pipedream-2bw", 3)
 """The one asynchronous planner."""
@@ -20,6 +22,9 @@ PAPER = Contender("paper", "RaNNC as printed", "rannc[variant=paper]", 4)
 RELEASED = Contender("released", "RaNNC as released", "rannc[variant=released]", 5)
 BEST = Contender("best", "RaNNC, best", "rannc", 6)
 RANNCS = (PAPER, RELEASED, BEST)
+RECOMPUTED: dict[str, RecomputePin] = {DATA_PARALLEL.key: "none", MEGATRON.key: "full", MEGATRON_KEPT.key: "none"}
+"""What contenders recompute, by key (section IV-A): the authors gave Megatron-LM gradient checkpointing, which is
+by layer, and data parallelism none. The others choose between whole stages and nothing, as RaNNC does."""
 
 
 def rate_text(grid: ResultGrid[P], place: P, who: Contender) -> str:

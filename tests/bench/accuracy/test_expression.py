@@ -27,7 +27,7 @@ def test_a_run_that_says_everything_needs_no_assumption() -> None:
     assert "ffn=4096,vocab=50432,sequence=512" in spec.model  # a multiple of 128 for each of two ranks
     assert (spec.tp, spec.pp, spec.dp, spec.vpp) == (2, 2, 2, 1)
     assert (spec.mini_batch, spec.micro_batch) == (32, 8)  # of both replicas
-    assert (spec.precision, spec.recompute, spec.optimizer) == ("fp16", "stage", "adam")
+    assert (spec.precision, spec.recompute, spec.optimizer) == ("fp16", "full", "adam")
     assert (made.scheduler, made.layers_by_stage) == ("1f1b", (4, 4))
     assert made.cluster.size == 8
     assert made.cluster.types[0].name == "A100-SXM4-80GB"
@@ -107,7 +107,7 @@ def test_other_values_replace_what_is_assumed() -> None:
     open_run = run(mbs="", recompute="")
     assert assumed(express(open_run)) == {"mbs": "1", "recompute": "none"}
     full = express(open_run, {"recompute": "full", "mbs": "4"})
-    assert (full.spec.recompute, full.spec.micro_batch) == ("stage", 8)
+    assert (full.spec.recompute, full.spec.micro_batch) == ("full", 8)
     (first, _) = full.assumptions
     assert {"1", "2", "8"} <= {value for each in full.assumptions for value in each.alternatives} | {first.value}
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
 from pipebench.formats.frameworks.layouts import read_layout
@@ -199,6 +200,32 @@ def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[P
     assert ("different numbers of layers" in refusal) == (len(counts) > 1)
     some = replace(plan, stages=(stages[0], *plan.stages[1:]))
     assert "some stages or layers recompute" in TARGETS["megatron"].refusal(made, some)
+
+
+@pytest.mark.parametrize(
+    ("pin", "flags", "torchtitan"),
+    [
+        ("none", "", "checkpointing: none"),
+        (
+            "full",
+            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+            "checkpointing: full",
+        ),
+        ("selective", "--recompute-granularity selective", ""),
+    ],
+)
+def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchtitan: str) -> None:
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute=pin)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    assert arrange(made, plan).recompute == pin
+    lines = TARGETS["megatron"].write(arrange(made, plan), "").splitlines()
+    assert [line for line in lines if "recompute" in line] == ([flags] if flags else [])
+    if torchtitan:
+        assert torchtitan in TARGETS["torchtitan"].write(arrange(made, plan), "order.csv")
+    else:
+        assert "selective checkpointing keeps other operators" in TARGETS["torchtitan"].refusal(made, plan)
+    assert f"recompute {pin}" in TARGETS["deepspeed"].write(arrange(made, plan), "")
 
 
 def test_torchtitan_refuses_what_it_would_not_run() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute, Regime
+from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.recomputation import Recompute
 from pipebench_graphpipe.chain_dp import NO_LIMIT
 from pipebench_graphpipe.compiler import Compiler
 from pipebench_graphpipe.program import ProgramArrays, graph_arrays

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pipebench.algorithms.chain import build_chain
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import Recompute
 from pipebench_madpipe.stage_table import (
     BACKWARD,
     CUT_BACKWARD,

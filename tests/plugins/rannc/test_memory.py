@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
-from pipebench.domain.problem import Pins, Problem, Recompute
+from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.recomputation import Recompute
 from pipebench.hooks.context import Context
 from pipebench_rannc.blocks import Recipe
 from pipebench_rannc.plugin import RaNNCOptions

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem, Recompute
+from pipebench.domain.problem import Problem
+from pipebench.domain.recomputation import Recompute
 from pipebench_rannc.blocks import Recipe
 from pipebench_rannc.runs import BlockRuns
 from tests.plugins.rannc.made import blocks_of
