@@ -87,7 +87,11 @@ def read_chrome_trace(path: str) -> RankTrace:
 
     Messages name their other rank where the profiler was told to record shapes (gloo), or by name (NCCL).
     """
-    data = read_file(path)
+    return parse_chrome_trace(read_file(path), path)
+
+
+def parse_chrome_trace(data: bytes, path: str) -> RankTrace:
+    """The trace that a file holds, see `read_chrome_trace`. path: for errors."""
     try:
         text = bounded_json(gunzip(data, path) if data[:2] == GZIP else data, path, MOST_TRACE_ELEMENTS)
         with collector_paused():

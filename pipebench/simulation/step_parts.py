@@ -64,17 +64,20 @@ class _Run:
 class PartedStep:
     """A plan under its schedule, simulated as `simulate` does it, as often as is asked.
 
+    given: factors of parts in millionths, with which everything is simulated.
     Raises UnsupportedProblem for a plan without a flush, which has no step; else as `simulate` does.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, schedule: Schedule) -> None:
+    def __init__(
+        self, problem: Problem, plan: Plan, schedule: Schedule, given: Mapping[Part, int] | None = None
+    ) -> None:
         if problem.regime.mode == "async" or not isinstance(schedule, FiniteSchedule):
             raise UnsupportedProblem("a plan without a flush has no step whose parts could be told")
         model = CostModel(problem)
-        self._stages = stage_table(model, plan, samples_of_pipeline(model, plan))
-        self._tasks = task_table(tasks_of(schedule), self._stages)
-        self._network = flow_table(model, plan, self._stages)
-        self._shares = _shares(model, plan, self._stages)
+        stages = stage_table(model, plan, samples_of_pipeline(model, plan))
+        tasks, network = task_table(tasks_of(schedule), stages), flow_table(model, plan, stages)
+        shares = _shares(model, plan, stages)
+        self._tables = _scaled_tables(_Tables(shares, stages, tasks, network), given or {})
 
     @cached_property
     def _plain(self) -> _Run:
@@ -88,7 +91,7 @@ class PartedStep:
     def scaled_ns(self, factors: Mapping[Part, int]) -> int:
         """The simulated step with parts scaled, each by so many millionths; every time is rounded half up.
 
-        The bubble follows from the others and cannot be scaled.
+        factors: of what the parts have with the given ones. The bubble follows from the others and is not scaled.
         """
         return self._run(factors).total_ns
 
@@ -102,7 +105,7 @@ class PartedStep:
         """
         run = self._plain
         columns = run.tasks.columns
-        shares = self._shares[:, columns.kind, columns.stage]
+        shares = self._tables.shares[:, columns.kind, columns.stage]
         first, second = columns.together, columns.together + 1
         shares[0, first] = np.minimum(run.tasks.duration[first], shares[0, first] + shares[0, second])
         shares[1, first] = run.tasks.duration[first] - shares[0, first]
@@ -122,30 +125,49 @@ class PartedStep:
         return max(self.devices, key=lambda each: each.busy_ns)
 
     def _run(self, factors: Mapping[Part, int]) -> _Run:
-        stages, tasks, network = self._stages, self._tasks, self._network
-        if factors:
-            shares = [_scaled(self._shares[at], factors.get(part, MILLION)) for at, part in enumerate(TASK_PARTS)]
-            stages = replace(stages, duration=np.sum(shares, axis=0))
-            tasks = replace(tasks, duration=task_durations(tasks.columns, stages))
-            flight = factors.get("messages", MILLION)
-            network = replace(
-                network, duration=_scaled(network.duration, flight), port_ns=_scaled(network.port_ns, flight)
-            )
-        instants = run_loop(stages, tasks, network)
-        if instants.ended < len(tasks.lane):
-            raise Standstill(stages, tasks, network, instants).error()
-        return _Run(stages, tasks, network, instants)
+        tables = _scaled_tables(self._tables, factors)
+        instants = run_loop(tables.stages, tables.tasks, tables.network)
+        if instants.ended < len(tables.tasks.lane):
+            raise Standstill(tables.stages, tables.tasks, tables.network, instants).error()
+        return _Run(tables.stages, tables.tasks, tables.network, instants)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """shares: ns of each part of TASK_PARTS by kind of task and stage; they add up to StageTable.duration."""
+
+    shares: IntArray
+    stages: StageTable
+    tasks: TaskTable
+    network: FlowTable
+
+
+def _scaled_tables(tables: _Tables, factors: Mapping[Part, int]) -> _Tables:
+    if not factors:
+        return tables
+    each = [_scaled(tables.shares[at], factors.get(part, MILLION)) for at, part in enumerate(TASK_PARTS)]
+    stages = replace(tables.stages, duration=np.sum(each, axis=0))
+    flight, network = factors.get("messages", MILLION), tables.network
+    return _Tables(
+        shares=np.stack(each),
+        stages=stages,
+        tasks=replace(tables.tasks, duration=task_durations(tables.tasks.columns, stages)),
+        network=replace(
+            network, duration=_scaled(network.duration, flight), port_ns=_scaled(network.port_ns, flight)
+        ),
+    )
 
 
 def _scaled(ns: IntArray, millionths: int) -> IntArray:
     if millionths == MILLION:
         return ns
     whole, rest = np.divmod(ns, MILLION)  # the product of both would not fit into 64 bits
-    return whole * millionths + (rest * millionths + MILLION // 2) // MILLION
+    scaled: IntArray = whole * millionths + (rest * millionths + MILLION // 2) // MILLION
+    return scaled
 
 
 def _shares(model: CostModel, plan: Plan, stages: StageTable) -> IntArray:
-    """ns of each part of TASK_PARTS in the tasks of each kind and stage; they add up to StageTable.duration."""
+    """See _Tables."""
     shares = np.zeros((len(TASK_PARTS), *stages.duration.shape), np.int64)
     kernels, collectives, gradients, optimizer = shares
     for position, stage in enumerate(plan.stages):

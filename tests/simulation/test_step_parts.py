@@ -54,7 +54,7 @@ def with_parts(draw: st.DrawFn) -> tuple[Problem, Plan]:
     )
     regime = msgspec.structs.replace(problem.regime, step=draw(st.sampled_from([None, step])))
     stages = []
-    for stage in plan.stages[: plan.pipeline_length]:
+    for _ in range(plan.pipeline_length):
         choice = ("way",) if draw(st.booleans()) else ()
         recompute = draw(st.sampled_from(["none", "stage"]))
         stages.append((choice, recompute))

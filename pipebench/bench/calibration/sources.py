@@ -36,9 +36,18 @@ def _runs(name: str, device: str | None) -> tuple[Run, ...]:
     if name == PUBLISHED:
         return read_runs(name)
     data = read_file(name)
+    log = log_run(data, name, device)
+    return parse_runs(data, name) if log is None else (log,)
+
+
+def log_run(data: bytes, name: str, device: str | None) -> Run | None:
+    """The run of a log; None where the file is none. device: that it ran on.
+
+    Raises PipebenchError as the readers of logs do, and for a log without a device.
+    """
     for is_log, read in LOGS:
         if is_log(data):
             if device is None:
                 raise PipebenchError(f"{name}: a log does not say its device", "name it with --device")
-            return (read(table_text(data, name), name, device),)
-    return parse_runs(data, name)
+            return read(table_text(data, name), name, device)
+    return None

@@ -1,4 +1,4 @@
-"""A run that somebody else launched beside a row: clocks of its ranks aligned, iterations and stages compared."""
+"""Traces of ranks beside a simulation: their clocks aligned, iterations and stages compared."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
 from pipebench.formats.chrome_trace import RankTrace, Span, TaskSpan
 
@@ -103,21 +102,21 @@ class AttachedStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin.
-    stages: those of which the traces tell the time.
+class AttachedRanks:
+    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin,
+    None where messages do not tie them together. stages: those of which the traces tell the time.
     """
 
     measured_s: float
-    simulated_s: float | None
-    error: float | None
     start_skew_s: float | None
     ranks: tuple[RankGap, ...]
     stages: tuple[AttachedStage, ...]
 
 
-def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace], warmup: int) -> Attachment:
-    """The run of these ranks beside the row. Raises PipebenchError for ranks that do not fit the plan."""
+def attach_ranks(
+    plan: Plan, simulated: Trace, mini_batch: int, traces: Sequence[RankTrace], warmup: int
+) -> AttachedRanks:
+    """These ranks beside the simulation. Raises PipebenchError for ranks that do not fit the plan."""
     ordered = sorted(traces, key=lambda trace: trace.rank)
     numbers = [trace.rank for trace in ordered]
     devices = sorted({device for stage in plan.stages for device in stage.devices})
@@ -130,7 +129,7 @@ def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrac
         raise PipebenchError(f"a rank has {fewest} iterations, {warmup} are warm-up", "give --warmup 0")
     offsets = clock_offsets(ordered)
     iteration = [median(end - start for start, end in steps) / NS_PER_S for steps in kept]
-    simulated_busy = _simulated_busy(plan, simulated, row.mini_batch)
+    simulated_busy = _simulated_busy(plan, simulated, mini_batch)
     ranks = tuple(
         RankGap(
             rank=trace.rank,
@@ -143,13 +142,11 @@ def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrac
         for trace, offset, seconds, steps in zip(ordered, offsets, iteration, kept, strict=True)
     )
     begins = [steps[0][0] + offset.ns for steps, offset in zip(kept, offsets, strict=True) if offset is not None]
-    return Attachment(
+    return AttachedRanks(
         measured_s=max(iteration),
-        simulated_s=row.simulated_s,
-        error=prediction_error(row.simulated_s, max(iteration)),
         start_skew_s=(max(begins) - min(begins)) / NS_PER_S if len(begins) == len(kept) else None,
         ranks=ranks,
-        stages=tuple(_stages(plan, simulated, row.mini_batch, ordered, kept, devices)),
+        stages=tuple(_stages(plan, simulated, mini_batch, ordered, kept, devices)),
     )
 
 
