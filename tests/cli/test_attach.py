@@ -7,6 +7,7 @@ import pytest
 
 from pipebench.formats.documents import read_document
 from pipebench.simulation.step_parts import MILLION, Part, PartedStep
+from tests.bench.attachment.card_trace import ADAM, ALL_REDUCE, PRODUCT, card_trace, write_trace
 from tests.bench.attachment.logged_row import logged_run, store_of_logged_run
 from tests.bench.calibration.logs import TITAN, megatron, torchtitan
 from tests.cli.command_line import CommandLine
@@ -86,3 +87,35 @@ def test_the_log_of_another_run(pipebench: CommandLine, store: str, tmp_path: Pa
     twice = pipebench("attach", store, str(log), str(log))
     assert twice.code == 2
     assert "2 logs, a row has one run" in twice.err
+
+
+def test_a_trace_of_one_rank_settles_the_kernels(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    """Kernels 1.3 and collectives twice as long: the trace shows the first, what is left is the second."""
+    step = PartedStep(*logged_run()[:3])
+    measured_us = step.scaled_ns({"kernels": 1_300_000, "tensor_parallel": 2_000_000}) / 1e3
+    (lane,) = [each.ns for each in step.devices if 0 in each.devices]
+    kernels_us, collectives_us = 1.3 * lane["kernels"] / 1e3, 2 * lane["tensor_parallel"] / 1e3
+    after = kernels_us + collectives_us
+    kernels = [
+        (PRODUCT, 0.0, kernels_us),
+        (ALL_REDUCE, kernels_us, collectives_us),
+        (ADAM, after, lane["optimizer"] / 1e3),
+    ]
+    trace = write_trace(tmp_path / "rank0.json", card_trace(kernels, measured_us))
+    done = pipebench("attach", store, trace)
+    assert done.code == 0, done.err
+    assert "as the traces say, kernels 1.30 and optimizer 1.00 times as long as simulated; with that" in done.out
+    told = json.loads(pipebench("attach", store, trace, "--json").out)
+    (rank,) = told["rank_parts"]
+    assert sum(each["measured_ns"] for each in rank["groups"]) == rank["iteration_ns"]
+    assert sum(each["simulated_ns"] for each in rank["groups"]) == step.total_ns
+    explained = told["explanation"]
+    assert explained["given"] == pytest.approx({"kernels": 1.3, "optimizer": 1.0}, abs=1e-4)
+    (found,) = [each for each in explained["parts"] if each["part"] == "tensor_parallel"]
+    assert found["factor"] == pytest.approx(2.0, rel=1e-3)
+    assert {each["part"] for each in explained["parts"]} == {"tensor_parallel", "messages", "gradients", "bubble"}
+    log = tmp_path / "train.log"
+    log.write_text(megatron([9000, 9000, *[measured_us / 2e3] * 3], digits=6))
+    both = json.loads(pipebench("attach", store, str(log), trace, "--json").out)
+    assert both["measured_s"] == pytest.approx(measured_us / 2e6)
+    assert both["explanation"]["given"] == explained["given"]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipebench.bench.attachment.explanation import Explanation, explain_step
+from pipebench.bench.attachment.explanation import LARGEST_FACTOR, Explanation, explain_step
 from pipebench.bench.attachment.files import attached_files
+from pipebench.bench.attachment.rank_parts import RankParts, known_factors, rank_parts
 from pipebench.bench.attachment.ranks import AttachedStage, RankGap, attach_ranks
 from pipebench.bench.score import prediction_error
 from pipebench.bench.services import HostServices
@@ -12,13 +13,15 @@ from pipebench.bench.store import Results
 from pipebench.check import require_ordered
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.row import Row
+from pipebench.simulation.step_parts import PartedStep
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """measured_s: of one iteration. source: how it was read. error: (simulated - measured) / measured.
 
-    ranks, stages, start_skew_s: what traces say (AttachedRanks). explanation: which part would explain the
+    ranks, stages, start_skew_s: what traces say (AttachedRanks). rank_parts: what each traced rank's iteration
+    consists of. explanation: which part would explain the
     difference; None for a plan that has no step, which `unexplained` says.
     """
 
@@ -29,6 +32,7 @@ class Attachment:
     start_skew_s: float | None
     ranks: tuple[RankGap, ...]
     stages: tuple[AttachedStage, ...]
+    rank_parts: tuple[RankParts, ...]
     explanation: Explanation | None
     unexplained: str
 
@@ -54,8 +58,11 @@ def attach(services: HostServices, results: Results, row: Row, files: Sequence[s
         assert ranks is not None
         measured_s, source = ranks.measured_s, "slowest rank"
     explanation, unexplained = None, ""
+    parts: tuple[RankParts, ...] = ()
     try:
-        explanation = explain_step(problem, plan, schedule, measured_s)
+        step = PartedStep(problem, plan, schedule)
+        parts = rank_parts(plan, step.devices, given.traces, warmup)
+        explanation = explain_step(problem, plan, schedule, measured_s, known_factors(parts, LARGEST_FACTOR))
     except UnsupportedProblem as error:
         unexplained = error.message
     return Attachment(
@@ -66,6 +73,7 @@ def attach(services: HostServices, results: Results, row: Row, files: Sequence[s
         start_skew_s=None if ranks is None else ranks.start_skew_s,
         ranks=() if ranks is None else ranks.ranks,
         stages=() if ranks is None else ranks.stages,
+        rank_parts=parts,
         explanation=explanation,
         unexplained=unexplained,
     )

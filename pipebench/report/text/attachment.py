@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pipebench.bench.attachment.attachment import Attachment
 from pipebench.bench.attachment.explanation import LARGEST_FACTOR, Explanation, PartAlone
+from pipebench.bench.attachment.rank_parts import RankParts
 from pipebench.bench.score import NS_PER_S
 from pipebench.documents.units import three_digits
 from pipebench.report.units import percent, seconds
@@ -46,15 +47,35 @@ def attachment_lines(attachment: Attachment) -> Iterator[str]:
             f"stage {stage.stage}: a micro-batch takes {seconds(stage.measured_s)} ({seconds(stage.simulated_s)} "
             f"simulated, {percent(stage.error)}); from {how}"
         )
+    for each in attachment.rank_parts:
+        yield _rank_parts_line(each)
     if attachment.explanation is None:
         yield f"not explained: {attachment.unexplained}"
     else:
         yield from explanation_lines(attachment.explanation)
 
 
+def _rank_parts_line(rank: RankParts) -> str:
+    """What of an iteration is more or less than simulated; the differences add up to that of the iteration."""
+    said = []
+    for group in rank.groups:
+        if group.measured_ns or group.simulated_ns:
+            name = " and ".join(WORDS[part] for part in group.parts)
+            apart_ns = group.measured_ns - group.simulated_ns
+            sign = "+" if apart_ns >= 0 else "-"
+            said.append(
+                f"{name} {_time(group.measured_ns)} ({_time(group.simulated_ns)} simulated, "
+                f"{sign}{_time(abs(apart_ns))})"
+            )
+    return f"rank {rank.rank}, an iteration of {_time(rank.iteration_ns)}: {'; '.join(said)}"
+
+
 def explanation_lines(explained: Explanation) -> Iterator[str]:
     """What the simulated step consists of, and by what factor each part alone would explain the difference."""
     devices = ", ".join(map(str, explained.devices))
+    if explained.given:
+        known = " and ".join(f"{WORDS[part]} {three_digits(factor)}" for part, factor in explained.given.items())
+        yield f"as the traces say, {known} times as long as simulated; with that"
     yield (
         f"the simulated step of {_time(explained.simulated_ns)} on the device that is busy longest "
         f"({devices}), and what alone would make it {_time(explained.measured_ns)}:"

@@ -207,8 +207,8 @@ def test_bad_traces(tmp_path: Path) -> None:
     files = [read_chrome_trace(rank_file(tmp_path, rank, iterations=1)) for rank in range(3)]
     with pytest.raises(PipebenchError, match="1 iterations, 1 are warm-up"):
         attach_ranks(plan, trace, 2, files, warmup=1)
-    with pytest.raises(PipebenchError, match="ranks 0, 1, the plan has ranks 0 to 2"):
-        attach_ranks(plan, trace, 2, files[:2], warmup=0)
+    with pytest.raises(PipebenchError, match="ranks 0, 1, 1, the plan has ranks 0 to 2"):
+        attach_ranks(plan, trace, 2, [*files[:2], files[1]], warmup=0)
 
 
 @pytest.mark.parametrize(
