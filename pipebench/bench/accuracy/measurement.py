@@ -11,7 +11,7 @@ from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
 from pipebench.bench.problems.workload_builder import tuned_framework, with_framework
-from pipebench.bench.score import judge
+from pipebench.bench.score import NS_PER_S, judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
 from pipebench.defaults import IN_A_V, ONE_F_ONE_B
@@ -28,6 +28,7 @@ from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import ProfileRequest
 from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
+from pipebench.simulation.step_parts import PartedStep
 
 V = TypeVar("V")
 MOST_KEPT = 64
@@ -76,6 +77,14 @@ class Predictor:
             memory_bytes=tensors_bytes,
             memory_high_bytes=_with_overhead(tensors_bytes, run.spec.framework),
         )
+
+    def kernels_s(self, run: ExpressedRun, rank: int) -> float:
+        """Seconds of kernels that a rank runs in an iteration, the optimizer among them. A rank is a device."""
+        problem = self.problem(run)
+        plan = plan_of(problem, run)
+        step = PartedStep(problem, plan, self._services.schedule(run.scheduler, problem, plan))
+        (lane,) = [each for each in step.devices if rank in each.devices]
+        return (lane.ns["kernels"] + lane.ns["optimizer"]) / NS_PER_S
 
     def problem(self, run: ExpressedRun) -> Problem:
         """The problem with the profile of its model."""

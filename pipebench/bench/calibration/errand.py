@@ -39,8 +39,19 @@ class Fold(Value, frozen=True, kw_only=True):
     predicted: tuple[int, ...]
 
 
+class KernelSum(Value, frozen=True, kw_only=True):
+    """What a trace says: seconds of kernels of one rank of a run, which goes by its number."""
+
+    run: int
+    rank: int
+    measured_s: float
+
+
 class FoldTask(Value, frozen=True, kw_only=True):
-    """runs: of one device and framework. measured_s: of each. usual: the constants without calibration."""
+    """runs: of one device and framework. measured_s: of each. usual: the constants without calibration.
+
+    kernels: what traces say of them. Each is fitted with its run, as one more measured time.
+    """
 
     device: str
     framework: str
@@ -48,13 +59,19 @@ class FoldTask(Value, frozen=True, kw_only=True):
     measured_s: tuple[float, ...]
     usual: dict[str, float]
     folds: tuple[Fold, ...]
+    kernels: tuple[KernelSum, ...] = ()
 
 
 class FoldFit(Value, frozen=True, kw_only=True):
-    """What came of a fold. predicted_s: seconds of its predicted runs, in their order."""
+    """What came of a fold. predicted_s: seconds of its predicted runs, in their order.
+
+    kernels_s: of the traced ones of them, seconds of kernels with the usual constants and with the fitted ones, by
+    the number of the run.
+    """
 
     fit: Fit
     predicted_s: tuple[float, ...]
+    kernels_s: dict[int, tuple[float, float]] = {}
 
 
 _TASK = msgspec.msgpack.Decoder(FoldTask)
@@ -74,15 +91,21 @@ def fit_errand(host: Host, given: bytes, channel: Channel) -> None:
 
 
 def simulation(host: Host, task: FoldTask) -> Simulation:
-    """Simulates runs of a task; a run at a point is simulated once."""
+    """Simulates runs of a task, behind their numbers its sums of kernels; each at a point once."""
     predictor = Predictor(HostServices(host))
     known: dict[tuple[int, tuple[float, ...]], float] = {}
+
+    def simulated_s(number: int, tuning: Tuning) -> float:
+        if number < len(task.runs):
+            return predictor.predict(replace(task.runs[number], tuning=tuning)).simulated_s
+        traced = task.kernels[number - len(task.runs)]
+        return predictor.kernels_s(replace(task.runs[traced.run], tuning=tuning), traced.rank)
 
     def simulate(number: int, constants: Mapping[str, float]) -> float:
         key = number, tuple(constants.values())
         if key not in known:
             tuning = Tuning(device=task.device, framework=task.framework, constants=dict(constants))
-            known[key] = predictor.predict(replace(task.runs[number], tuning=tuning)).simulated_s
+            known[key] = simulated_s(number, tuning)
         return known[key]
 
     return simulate
@@ -91,8 +114,18 @@ def simulation(host: Host, task: FoldTask) -> Simulation:
 def fold_fit(task: FoldTask, fold: Fold, simulate: Simulation) -> FoldFit:
     """The fit of one fold. The measured times of runs that it does not fit stay out of its sight."""
     measured = {number: task.measured_s[number] for number in fold.fitted}
-    fit = fit_constants(fold.fitted, measured, task.usual, simulate)
-    return FoldFit(fit=fit, predicted_s=tuple(simulate(number, fit.constants) for number in fold.predicted))
+    traced = dict(enumerate(task.kernels, len(task.runs)))
+    measured |= {number: each.measured_s for number, each in traced.items() if each.run in fold.fitted}
+    fit = fit_constants(tuple(measured), measured, task.usual, simulate)
+    return FoldFit(
+        fit=fit,
+        predicted_s=tuple(simulate(number, fit.constants) for number in fold.predicted),
+        kernels_s={
+            each.run: (simulate(number, task.usual), simulate(number, fit.constants))
+            for number, each in traced.items()
+            if each.run in fold.predicted
+        },
+    )
 
 
 def fit_folds(host: Host, task: FoldTask, jobs: int = 1, told: Told | None = None) -> list[FoldFit]:

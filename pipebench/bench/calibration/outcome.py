@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pipebench import __version__
 from pipebench.bench.accuracy.errand import Told
 from pipebench.bench.accuracy.metrics import Errors, errors_of
-from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, fit_folds
+from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, KernelSum, fit_folds
+from pipebench.bench.calibration.sources import TracedRun
 from pipebench.bench.calibration.subject import SEED, MeasuredRun, Subject
 from pipebench.domain.tuning import CONSTANTS, Tuning, usual_constants
 from pipebench.domain.value import Value
@@ -38,7 +39,8 @@ class FittedConstant(Value, frozen=True, kw_only=True):
 
 class FittedRun(Value, frozen=True, kw_only=True):
     """One run. before_s: with the usual constants. after_s: with the fitted ones. unseen_s: with those of a fit
-    that did not see the run; None without folds.
+    that did not see the run; None without folds. traced: what a trace of it says; of kernels kernels_before_s and
+    kernels_after_s are what is simulated.
     """
 
     id: str
@@ -46,6 +48,9 @@ class FittedRun(Value, frozen=True, kw_only=True):
     before_s: float
     after_s: float
     unseen_s: float | None = None
+    traced: TracedRun | None = None
+    kernels_before_s: float | None = None
+    kernels_after_s: float | None = None
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -107,6 +112,11 @@ def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = N
         measured_s=tuple(run.measured_s for run in subject.runs),
         usual=usual,
         folds=tuple(folds),
+        kernels=tuple(
+            KernelSum(run=number, rank=run.traced.rank, measured_s=run.traced.kernels_s)
+            for number, run in enumerate(subject.runs)
+            if run.traced is not None
+        ),
     )
     whole, *left_out = fit_folds(host, task, jobs, told)
     by_run = _unseen(groups, left_out[: len(groups)])
@@ -123,6 +133,9 @@ def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = N
                 before_s=run.before_s,
                 after_s=whole.predicted_s[number],
                 unseen_s=by_run.get(number),
+                traced=run.traced,
+                kernels_before_s=whole.kernels_s.get(number, (None, None))[0],
+                kernels_after_s=whole.kernels_s.get(number, (None, None))[1],
             )
             for number, run in enumerate(subject.runs)
         ),

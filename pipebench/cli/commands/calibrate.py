@@ -34,6 +34,13 @@ def _frameworks() -> Mapping[str, str]:
     help="The device that logs are from; of tables, fit runs on this one only.",
 )
 @click.option("--framework", shell_complete=one_of(_frameworks), help="Fit runs under this framework only.")
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    metavar="RUN=FILE",
+    help="A trace of one rank of a run, by its id: its steps are the time, its kernels are fitted too.",
+)
 @click.option("--force", is_flag=True, help="Write the file even if runs that a fit did not see got no better.")
 @click.option("--jobs", type=WholeFrom(1), default=1, show_default=True, help="Processes side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Constants, errors and runs as JSON on stdout.")
@@ -42,6 +49,7 @@ def command(
     output: Path | None,
     device: str | None,
     framework: str | None,
+    traces: tuple[str, ...],
     force: bool,
     jobs: int,
     as_json: bool,
@@ -54,14 +62,14 @@ def command(
     A file written with -o goes to `--calibration` of other commands.
     """
     from pipebench.bench.calibration.outcome import calibrate, calibration_file
-    from pipebench.bench.calibration.sources import measured_runs
+    from pipebench.bench.calibration.sources import measured_runs, with_traces
     from pipebench.bench.calibration.subject import subject_of
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.cli.progress import long_work
     from pipebench.formats.files import prepare_file, write_file
     from pipebench.report.text.calibration import print_outcome
 
-    listed = measured_runs(runs, device)
+    listed, traced = with_traces(measured_runs(runs, device), traces)
     if output is not None:
         prepare_file(output)
     host = open_host()
@@ -69,7 +77,7 @@ def command(
     if jobs == 1:
         isolation().warm_up()
     with long_work(f"predicting {len(listed)} runs …") as working:
-        subject = subject_of(host, listed, device, framework, workers)
+        subject = subject_of(host, listed, device, framework, workers, traced)
         working(f"fitting constants to {len(subject.runs)} runs …")
         made = calibrate(host, subject, workers, lambda done: working(f"fitting: {done} fits done …"))
     show_new_warnings(host)

@@ -11,6 +11,7 @@ from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
 from pipebench.domain.tuning import CONSTANTS
 from pipebench.report.text.accuracy import ERROR_COLUMNS, error_cells
 from pipebench.report.text.tables import print_line, print_table
+from pipebench.report.units import seconds
 
 
 def print_outcome(console: Console, made: Outcome) -> None:
@@ -73,6 +74,14 @@ def errors_table(made: Outcome) -> Table:
 
 def remark_lines(made: Outcome) -> Iterator[str]:
     """What was not fitted, and whether the constants are better than the usual ones."""
+    for run in made.runs:
+        if run.traced is not None:
+            yield (
+                f"traced {run.id}, rank {run.traced.rank}: kernels {seconds(run.traced.kernels_s)} of "
+                f"{seconds(run.traced.iteration_s)} ({seconds(run.kernels_before_s)} simulated before, "
+                f"{seconds(run.kernels_after_s)} after); communication {seconds(run.traced.communication_s)}, "
+                f"{seconds(run.traced.exposed_s)} of it exposed"
+            )
     untold = [each.name for each in made.constants if not each.moved]
     if untold:
         yield f"the runs do not tell {', '.join(untold)}: kept as they are"

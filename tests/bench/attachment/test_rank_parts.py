@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.bench.attachment.rank_parts import GroupGap, known_factors, median_iteration, rank_parts
+from pipebench.bench.attachment.rank_parts import GroupGap, known_factors, rank_parts
+from pipebench.bench.traced_step import median_iteration
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.chrome_trace import WORK, RankTrace, parse_chrome_trace, read_chrome_trace
 from pipebench.simulation.step_parts import MILLION, PartedStep
