@@ -97,7 +97,7 @@ def simulation(host: Host, task: FoldTask) -> Simulation:
 
     def simulated_s(number: int, tuning: Tuning) -> float:
         if number < len(task.runs):
-            return predictor.predict(replace(task.runs[number], tuning=tuning)).simulated_s
+            return predictor.seconds(replace(task.runs[number], tuning=tuning))
         traced = task.kernels[number - len(task.runs)]
         return predictor.kernels_s(replace(task.runs[traced.run], tuning=tuning), traced.rank)
 
