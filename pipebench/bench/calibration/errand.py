@@ -28,8 +28,8 @@ from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
 
 WORK = f"{__name__}:fit_errand"
-FOLD_S = 1800.0
-"""For one fold; then its process is ended."""
+FOLD_S, FOLD_RUNS = 1800.0, 50
+"""For one fold of so many runs; then its process is ended. More runs have more time."""
 
 
 class Fold(Value, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ class FoldTask(Value, frozen=True, kw_only=True):
     """runs: of one device and framework. measured_s: of each. usual: the constants without calibration.
 
     kernels: what traces say of them. Each is fitted with its run, as one more measured time.
+    afresh: see `fit_constants`.
     """
 
     device: str
@@ -60,6 +61,7 @@ class FoldTask(Value, frozen=True, kw_only=True):
     usual: dict[str, float]
     folds: tuple[Fold, ...]
     kernels: tuple[KernelSum, ...] = ()
+    afresh: bool = False
 
 
 class FoldFit(Value, frozen=True, kw_only=True):
@@ -84,10 +86,14 @@ def fit_errand(host: Host, given: bytes, channel: Channel) -> None:
     task = _TASK.decode(given)
     simulate = simulation(host, task)
     for fold in task.folds:
-        faulthandler.dump_traceback_later(FOLD_S, exit=True)
+        faulthandler.dump_traceback_later(_fold_s(task), exit=True)
         made = fold_fit(task, fold, simulate)
         faulthandler.cancel_dump_traceback_later()
         channel.send(msgspec.msgpack.encode(made))
+
+
+def _fold_s(task: FoldTask) -> float:
+    return FOLD_S * max(1.0, len(task.runs) / FOLD_RUNS)
 
 
 def simulation(host: Host, task: FoldTask) -> Simulation:
@@ -116,7 +122,7 @@ def fold_fit(task: FoldTask, fold: Fold, simulate: Simulation) -> FoldFit:
     measured = {number: task.measured_s[number] for number in fold.fitted}
     traced = dict(enumerate(task.kernels, len(task.runs)))
     measured |= {number: each.measured_s for number, each in traced.items() if each.run in fold.fitted}
-    fit = fit_constants(tuple(measured), measured, task.usual, simulate)
+    fit = fit_constants(tuple(measured), measured, task.usual, simulate, task.afresh)
     return FoldFit(
         fit=fit,
         predicted_s=tuple(simulate(number, fit.constants) for number in fold.predicted),
@@ -163,7 +169,7 @@ def _in_child(host: Host, task: FoldTask, count: Callable[[], None]) -> list[Fol
         environment=child_environment(),
         memory_bytes=SEARCH_MEMORY_BYTES,
     )
-    ended = isolation().run(errand, FOLD_S * len(task.folds) + RUN_S, heard=lambda _: count())
+    ended = isolation().run(errand, _fold_s(task) * len(task.folds) + RUN_S, heard=lambda _: count())
     try:
         found = [_FIT.decode(message) for message in ended.messages[: len(task.folds)]]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
 
 MOST_FITTED = 50
-"""Runs; of more a sample is drawn, with a fixed seed."""
+"""Runs; of more a sample is drawn, with a fixed seed, unless somebody says another number."""
 SEED = 0
 
 
@@ -45,9 +45,10 @@ def subject_of(
     framework: str | None = None,
     jobs: int = 1,
     traced: Mapping[str, TracedRun] | None = None,
+    most: int = MOST_FITTED,
 ) -> Subject:
     """The runs of one device type and framework. device, framework: where the runs are of several. traced: what
-    traces say, by the id of a run.
+    traces say, by the id of a run. most: runs; of more a sample is drawn.
 
     Raises PipebenchError where they are of several and none is named, and where no run can be predicted.
     """
@@ -77,9 +78,9 @@ def subject_of(
             raise PipebenchError(f"no run is of the {what} {name!r}", f"the runs have {', '.join(there)}")
         leave(f"another {what}", len(known) - len(kept))
         known = kept
-    if len(known) > MOST_FITTED:
-        leave(f"more than {MOST_FITTED} runs: a sample is fitted", len(known) - MOST_FITTED)
-        chosen = sorted(random.Random(SEED).sample(range(len(known)), MOST_FITTED))
+    if len(known) > most:
+        leave(f"more than {most} runs: a sample is fitted", len(known) - most)
+        chosen = sorted(random.Random(SEED).sample(range(len(known)), most))
         known = [known[number] for number in chosen]
     predicted = predict_all(host, [each for _, each in known], jobs)
     fitted = []
