@@ -7,6 +7,7 @@ from pipebench.bench.attachment.explanation import LARGEST_FACTOR, Explanation, 
 from pipebench.bench.attachment.rank_parts import RankParts
 from pipebench.bench.score import NS_PER_S
 from pipebench.documents.units import three_digits
+from pipebench.report.text.plans import span
 from pipebench.report.units import percent, seconds
 from pipebench.simulation.step_parts import Part
 
@@ -72,13 +73,12 @@ def _rank_parts_line(rank: RankParts) -> str:
 
 def explanation_lines(explained: Explanation) -> Iterator[str]:
     """What the simulated step consists of, and by what factor each part alone would explain the difference."""
-    devices = ", ".join(map(str, explained.devices))
     if explained.given:
         known = " and ".join(f"{WORDS[part]} {three_digits(factor)}" for part, factor in explained.given.items())
         yield f"as the traces say, {known} times as long as simulated; with that"
     yield (
         f"the simulated step of {_time(explained.simulated_ns)} on the device that is busy longest "
-        f"({devices}), and what alone would make it {_time(explained.measured_ns)}:"
+        f"({span(explained.devices)}), and what alone would make it {_time(explained.measured_ns)}:"
     )
     names = [WORDS[each.part] for each in explained.parts]
     for name, each in zip(names, explained.parts, strict=True):
