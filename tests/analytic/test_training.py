@@ -93,7 +93,7 @@ def test_a_pass_is_the_longer_of_device_and_host_and_waits_for_the_last_rank() -
 
 
 def test_what_collectives_add_is_told_apart() -> None:
-    """A layer has two all-reduces each way, the head one. Where launches are the time, their own launches add it."""
+    """A layer has two all-reduces each way. Where launches are the time, those of all-reduces add it."""
     operator, crossing = layer(), 2.0 * 4 * 1024 * 1024
     quick = replace(V2, launch_s=0.0, skew_s=1e-4, checkpoint_s=0.0, rerun_s=0.0)
     made = training(quick).costs(operator, 0, (4,), 0)
