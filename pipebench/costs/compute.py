@@ -22,6 +22,7 @@ class OperatorTimes:
         self.at = lru_cache(maxsize=256)(self._at)
         self.weight_gradient_at = lru_cache(maxsize=64)(self._weight_gradient_at)
         self.choice_ns = lru_cache(maxsize=65536)(self._choice_ns)
+        self.collective_ns = lru_cache(maxsize=65536)(self._collective_ns)
 
     def _nanoseconds_at(self, times_s: FloatArray, samples: int) -> IntArray:
         return nanoseconds(seconds_at(self.costs.micro_batches, times_s, samples))
@@ -49,3 +50,21 @@ class OperatorTimes:
         backward = int(backward_ns)
         share = round(Fraction(weight * backward, plain_backward)) if plain_backward else 0
         return int(forward_ns), backward, min(share, backward)
+
+    def _collective_ns(self, operator: int, identifier: str, samples: int) -> tuple[int, int]:
+        """The ns of an operator's forward and backward that its collectives add; 0 where they are not told apart.
+
+        At most the whole time, to which they are a part.
+        """
+        if identifier == "":
+            return 0, 0
+        way = self.costs.operators[operator].alternative(identifier)
+        whole = self.choice_ns(operator, identifier, samples)
+        forward, backward = (
+            min(whole[part], self._one_time_ns(said, samples)) if said else 0
+            for part, said in enumerate((way.forward_collective_s, way.backward_collective_s))
+        )
+        return forward, backward
+
+    def _one_time_ns(self, times_s: tuple[float, ...], samples: int) -> int:
+        return int(self._nanoseconds_at(np.array([times_s], dtype=np.float64), samples)[0])

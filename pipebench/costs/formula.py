@@ -176,7 +176,12 @@ class Formula:
         sharers = replicas if self.regime.optimizer_sharding == "zero1" else 1
         each_s = step.optimizer_s_per_element / sharers + step.gradient_s_per_element
         elements = parameter_bytes / ELEMENT_BYTES[self.regime.precision]
-        return reduce_ns - _share_of(reduce_ns, step.reduce_overlap) + nanoseconds(elements * each_s)
+        return self.exposed_reduce_ns(reduce_ns) + nanoseconds(elements * each_s)
+
+    def exposed_reduce_ns(self, reduce_ns: Amount) -> Amount:
+        """The part of an all-reduce of gradients that the backward does not hide, in ns."""
+        step = self.regime.step
+        return reduce_ns if step is None else reduce_ns - _share_of(reduce_ns, step.reduce_overlap)
 
     def update_share_ns(self, update_ns: Amount, micro_batch: int, lanes: int = 1) -> Amount:
         """The share of one micro-batch in the update, in ns, rounded up.

@@ -108,6 +108,26 @@ class CostModel:
             int(weight_all[positions].sum()),
         )
 
+    def collective_ns(self, stage: Stage) -> tuple[int, int]:
+        """The ns of a micro-batch's forward and backward that collectives inside the stage add.
+
+        They are a part of `stage_times`, recomputation included. Alternatives that do not tell them apart add 0.
+        """
+        if is_sharded(stage):
+            forward, backward = self._sharded_stage(stage).communication()
+        else:
+            times, samples = self.times_on(self._device_type(stage)), self.local_samples(stage)
+            each = [
+                times.collective_ns(self.graph.index[name], identifier, samples)
+                for name, identifier in zip(stage.operators, stage.choice, strict=False)
+            ]
+            forward, backward = sum(there for there, _ in each), sum(back for _, back in each)
+        return forward, backward + forward if stage.recompute == "stage" else backward
+
+    def exposed_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
+        """The ns of `update_ns` in which gradients are reduced; the rest is the optimizer."""
+        return self.formula.exposed_reduce_ns(self.all_reduce_ns(stage, plan))
+
     def parameter_bytes(self, stage: Stage) -> int:
         """Bytes of weights on one device of the stage. A parameter that several operators use counts once.
 

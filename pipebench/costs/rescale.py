@@ -85,6 +85,8 @@ def _alternative(alternative: Alternative, factor: float) -> Alternative:
         saved_bytes_per_sample=alternative.saved_bytes_per_sample * factor,
         collective_bytes=alternative.collective_bytes * factor,
         transient_bytes_per_sample=alternative.transient_bytes_per_sample * factor,
+        forward_collective_s=_times(alternative.forward_collective_s, factor),
+        backward_collective_s=_times(alternative.backward_collective_s, factor),
     )
 
 

@@ -67,12 +67,20 @@ class ShardedStage:
             share = share_of(operator, split)
             whole = times.choice_ns(self.graph.index[operator.name], choice, local)
             part = [_rounded_up(ns * share) for ns in whole]
-            asked = reductions(self.graph, operator.name, split, self.samples)
-            forward += part[0] + self._all_reduce_ns(asked.forward)
-            backward += part[1] + self._all_reduce_ns(asked.backward)
+            forward += part[0]
+            backward += part[1]
             weight_gradient += part[2]
-        there, back = self._relaid()
+        there, back = self.communication()
         return forward + there, backward + back, weight_gradient
+
+    def communication(self) -> tuple[int, int]:
+        """The ns of forward and backward that reductions and changes of layout take."""
+        forward, backward = self._relaid()
+        for operator, split, _ in self._each():
+            asked = reductions(self.graph, operator.name, split, self.samples)
+            forward += self._all_reduce_ns(asked.forward)
+            backward += self._all_reduce_ns(asked.backward)
+        return forward, backward
 
     def _all_reduce_ns(self, asked: tuple[Reduction, ...]) -> int:
         ranks = self.stage.tensor_parallel

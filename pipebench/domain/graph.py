@@ -3,8 +3,17 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pipebench.domain.limits import MOST_COUNT
 from pipebench.domain.topology import topological_order
-from pipebench.domain.value import Value, require, require_bytes, require_count, require_name, require_unique
+from pipebench.domain.value import (
+    Value,
+    require,
+    require_bytes,
+    require_count,
+    require_name,
+    require_unique,
+    short,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -81,6 +90,11 @@ class Operator(Value, frozen=True, kw_only=True):
         require("batch" not in self.dims, f"operator {self.name!r}: dim 'batch' is reserved, it counts samples")
         for dim, size in self.dims.items():
             require_count(f"operator {self.name!r}: dim {dim!r}", size)
+        for what, number in (("layer", self.layer), *self.attributes.items()):
+            require(
+                number is None or abs(number) <= MOST_COUNT,
+                f"operator {self.name!r}: {what} is {short(number or 0)}, it must be from -2^31 to 2^31",
+            )
         for tensor, dims in self.axes.items():
             for dim in dims:
                 require(

@@ -43,6 +43,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     stage (Piper's synchronisation of tensor-parallel stages).
     transient_bytes_per_sample: memory held only during the operator's own backward (what a recomputed forward
     makes again); a stage holds the largest of its operators.
+    forward_collective_s, backward_collective_s: the seconds of forward_s and backward_s that collectives add, at
+    each profiled micro-batch size; empty where they are not told apart.
     """
 
     id: str
@@ -57,6 +59,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     collective_bytes: float = 0.0
     boundary_bytes: dict[str, tuple[float, float]] = {}
     transient_bytes_per_sample: float = 0.0
+    forward_collective_s: tuple[float, ...] = ()
+    backward_collective_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         require_name("an alternative", self.id)
@@ -65,6 +69,14 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
         require(self.recompute or not self.selective, f"{owner} is selective, and does not recompute")
         require_seconds(owner, "forward_s", self.forward_s)
         require_seconds(owner, "backward_s", self.backward_s)
+        require_seconds(owner, "forward_collective_s", self.forward_collective_s)
+        require_seconds(owner, "backward_collective_s", self.backward_collective_s)
+        for name in ("forward", "backward"):
+            whole_s, parts_s = getattr(self, f"{name}_s"), getattr(self, f"{name}_collective_s")
+            require(
+                all(part <= whole * (1 + 1e-9) for whole, part in zip(whole_s, parts_s, strict=False)),
+                f"{owner}: {name}_collective_s is more than {name}_s",
+            )
         for tensor, (forward, backward) in self.boundary_bytes.items():
             require_bytes(f"{owner}: boundary_bytes of {tensor!r}", forward=forward, backward=backward)
         require_bytes(
@@ -149,6 +161,8 @@ class DeviceCosts(Value, frozen=True, kw_only=True):
             timed += [costs.weight_gradient_s] if costs.weight_gradient_s else []
             for alternative in costs.alternatives:
                 timed += [alternative.forward_s, alternative.backward_s]
+                timed += [alternative.forward_collective_s] if alternative.forward_collective_s else []
+                timed += [alternative.backward_collective_s] if alternative.backward_collective_s else []
             require(
                 all(len(times) == sizes for times in timed),
                 f"{where}: operator {costs.operator!r} needs one time for each of the {sizes} micro-batch sizes",

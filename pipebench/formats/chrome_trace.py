@@ -1,10 +1,10 @@
-"""Chrome JSON of torch's profiler, one file a rank: iterations, work, and messages between ranks."""
+"""Chrome JSON of torch's profiler, one file a rank: iterations, where their time goes, messages between ranks."""
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -12,6 +12,7 @@ from pipebench.documents.decoding import MALFORMED, bounded_json, collector_paus
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_CLOCK_NS, MOST_TRACE_ELEMENTS
 from pipebench.formats.files import read_file
+from pipebench.formats.spans import Span, merge_spans, subtract_spans
 
 _NUMBER = r"\d{1,9}"
 _STEP = re.compile(rf"ProfilerStep#({_NUMBER})", re.ASCII)
@@ -23,9 +24,23 @@ _TASK = re.compile(
 )
 """Marks of torch.distributed.pipelining: of schedules that run several stages, and of those that run one."""
 _COMMUNICATION = re.compile(r"(gloo:|nccl|c10d::|record_param_comms|ProfilerStep)", re.IGNORECASE)
+TraceWork = Literal["kernels", "optimizer", "tensor_parallel", "gradients", "collectives", "messages"]
+"""What a rank does: kernels of the model; of the optimizer; collectives of tensor parallelism, of gradients, and
+of groups that the trace does not name; messages between stages."""
+WORK: tuple[TraceWork, ...] = get_args(TraceWork)
+COMMUNICATION: tuple[TraceWork, ...] = ("tensor_parallel", "gradients", "collectives", "messages")
+_OPTIMIZER = re.compile(r"multi_tensor_apply|fused_?adam|adamw?_|::Adam", re.IGNORECASE)
+"""Kernels of fused and of multi-tensor optimizers; the passes over gradients before it are among them."""
+_ON_WIRE = re.compile(r"nccl(?:Dev)?Kernel|nccl:|gloo:", re.IGNORECASE)
+_MESSAGE = re.compile(r"sendrecv|nccl:(?:send|recv)|gloo:(?:send|recv)", re.IGNORECASE)
+_GROUPS: tuple[tuple[TraceWork, re.Pattern[str]], ...] = (
+    ("tensor_parallel", re.compile(r"(?:^|_)(?:tp|tensor)(?:_|$)", re.IGNORECASE)),
+    ("messages", re.compile(r"(?:^|_)(?:pp|pipeline)(?:_|$)", re.IGNORECASE)),
+    ("gradients", re.compile(r"(?:^|_)(?:dp|data|fsdp|replicate|shard)(?:_|$)", re.IGNORECASE)),
+)
+"""Descriptions of process groups, as Megatron-LM and torchtitan give them."""
 UNREADABLE = (*MALFORMED, TypeError, OverflowError)
 GZIP = b"\x1f\x8b"
-Span = tuple[int, int]
 
 
 class Event(msgspec.Struct):
@@ -70,8 +85,10 @@ class TaskSpan:
 
 @dataclass(frozen=True, slots=True)
 class RankTrace:
-    """One rank, ns of its own clock. steps: start and end of each iteration. sent, got: in order of time. busy:
-    spans of work other than communication, merged. tasks: those that torch's pipelines mark, or a user like them.
+    """One rank, ns of its own clock. rank: -1 where the trace does not say it. steps: start and end of each
+    iteration. sent, got: in order of time. busy: spans of work other than communication, merged. tasks: those that
+    torch's pipelines mark, or a user like them. work: spans of each kind of work that none before it in WORK
+    covers, so that no time counts twice. communication: spans of all of it, covered or not.
     """
 
     rank: int
@@ -80,6 +97,8 @@ class RankTrace:
     got: tuple[RankMessage, ...]
     busy: tuple[Span, ...]
     tasks: tuple[TaskSpan, ...] = ()
+    work: Mapping[TraceWork, tuple[Span, ...]] = field(default_factory=dict)
+    communication: tuple[Span, ...] = ()
 
 
 def read_chrome_trace(path: str) -> RankTrace:
@@ -87,7 +106,11 @@ def read_chrome_trace(path: str) -> RankTrace:
 
     Messages name their other rank where the profiler was told to record shapes (gloo), or by name (NCCL).
     """
-    data = read_file(path)
+    return parse_chrome_trace(read_file(path), path)
+
+
+def parse_chrome_trace(data: bytes, path: str, any_rank: bool = False) -> RankTrace:
+    """The trace that a file holds, see `read_chrome_trace`. path: for errors. any_rank: it need not say which."""
     try:
         text = bounded_json(gunzip(data, path) if data[:2] == GZIP else data, path, MOST_TRACE_ELEMENTS)
         with collector_paused():
@@ -103,22 +126,73 @@ def read_chrome_trace(path: str) -> RankTrace:
     except UNREADABLE:
         hint = "write it with torch.profiler: prof.export_chrome_trace(file)"
         raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
-    steps = {int(found[1]): span for span, event in events if (found := _STEP.fullmatch(event.name))}
+    steps = _steps(events)
     if not steps:
         hint = (
             "give the profiler a schedule, call its step() after each mini-batch, write the file in on_trace_ready"
         )
         raise PipebenchError(f"{path}: it marks no iterations", hint)
-    if rank < 0:
+    if rank < 0 and not any_rank:
         raise PipebenchError(f"{path}: it does not say its rank", "profile after init_process_group")
+    on_card = any(event.cat == "kernel" for _, event in events)
+    work, communication = _work(events, on_card)
     return RankTrace(
         rank=rank,
-        steps=tuple(steps[number] for number in sorted(steps)),
+        steps=steps,
         sent=_messages(events, "send", "c10d::send"),
         got=_messages(events, "recv", "c10d::recv_"),
-        busy=_merge_spans([span for span, event in events if _works(event)]),
+        busy=merge_spans([span for span, event in events if _works(event, on_card)]),
         tasks=_tasks(events),
+        work=work,
+        communication=communication,
     )
+
+
+def _steps(events: Sequence[tuple[Span, Event]]) -> tuple[Span, ...]:
+    """Iterations in their order. The host's spans count: the card's have no time between the last and the next
+    kernel. Of one number the last span.
+    """
+    marked = [(event.cat, int(found[1]), span) for span, event in events if (found := _STEP.fullmatch(event.name))]
+    by_host = [each for each in marked if each[0] != "gpu_user_annotation"]
+    steps = {number: span for _, number, span in by_host or marked}
+    return tuple(steps[number] for number in sorted(steps))
+
+
+def _work(
+    events: Sequence[tuple[Span, Event]], on_card: bool
+) -> tuple[dict[TraceWork, tuple[Span, ...]], tuple[Span, ...]]:
+    """Spans by what they are, without the time that an earlier kind covers; and all communication."""
+    found: dict[TraceWork, list[Span]] = {kind: [] for kind in WORK}
+    for span, event in events:
+        kind = _kind_of_work(event, on_card)
+        if kind is not None:
+            found[kind].append(span)
+    covered: tuple[Span, ...] = ()
+    made: dict[TraceWork, tuple[Span, ...]] = {}
+    for kind in WORK:
+        merged = merge_spans(found[kind])
+        made[kind] = subtract_spans(merged, covered)
+        covered = merge_spans((*covered, *merged))
+    return made, merge_spans(span for kind in COMMUNICATION for span in found[kind])
+
+
+def _kind_of_work(event: Event, on_card: bool) -> TraceWork | None:
+    """None for what is no work of a device: marks, calls of the host beside a card, spans that hold others."""
+    if _ON_WIRE.match(event.name) and (not on_card or event.cat == "kernel"):
+        group = _group_of(event)
+        named = next((kind for kind, rule in _GROUPS if rule.search(group)), None)
+        return named or ("messages" if _MESSAGE.search(event.name) else "collectives")
+    if _works(event, on_card):
+        return "optimizer" if _OPTIMIZER.search(event.name) else "kernels"
+    return None
+
+
+def _group_of(event: Event) -> str:
+    """The description of the process group, empty where there is none."""
+    try:
+        return msgspec.json.decode(event.args, type=_GroupArguments).description
+    except UNREADABLE:
+        return ""
 
 
 def _tasks(events: Sequence[tuple[Span, Event]]) -> tuple[TaskSpan, ...]:
@@ -154,9 +228,9 @@ def _require_ns(path: str, what: str, value: float) -> None:
         raise PipebenchError(f"{path}: {what} is {value:g} ns", f"times are finite and at most {MOST_CLOCK_NS} ns")
 
 
-def _works(event: Event) -> bool:
-    """A kernel of the card, or an operator of the processor."""
-    return event.cat in ("kernel", "cpu_op") and not _COMMUNICATION.match(event.name)
+def _works(event: Event, on_card: bool) -> bool:
+    """A kernel of the card; where the trace has none, an operator of the processor."""
+    return event.cat == ("kernel" if on_card else "cpu_op") and not _COMMUNICATION.match(event.name)
 
 
 def _messages(events: Sequence[tuple[Span, Event]], way: str, call: str) -> tuple[RankMessage, ...]:
@@ -188,15 +262,9 @@ def _peer(event: Event) -> Span | None:
         return None
 
 
+class _GroupArguments(msgspec.Struct):
+    description: str = msgspec.field(name="Process Group Description", default="")
+
+
 class _Arguments(msgspec.Struct):
     inputs: list[Any] = msgspec.field(name="Concrete Inputs")
-
-
-def _merge_spans(spans: list[Span]) -> tuple[Span, ...]:
-    made: list[Span] = []
-    for start, end in sorted(spans):
-        if made and start <= made[-1][1]:
-            made[-1] = (made[-1][0], max(made[-1][1], end))
-        else:
-            made.append((start, end))
-    return tuple(made)

@@ -91,23 +91,29 @@ def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     reduces = reduce_row if alone else -2 - np.arange(len(stages.count)) % len(followers)
     after = np.where(kind == F, backward[slot], np.where(kind == I, weight[slot], reduces[stage]))
     after[kind == R] = -1
-    first, second = columns.together, columns.together + 1
+    first = columns.together
     pair_start = np.append(rows, -1)  # the last one is for no row
-    pair_start[second] = first
+    pair_start[first + 1] = first
     after = np.where(after >= 0, pair_start[after], after)
     slot_row = np.concatenate([forward, backward])
-    duration = stages.duration[kind, stage]
-    duration[first] = duration[second] = Formula.pair_ns(duration[first], duration[second], stages.overlap)
     return TaskTable(
         columns=columns,
         lane=lane,
-        duration=duration,
+        duration=task_durations(columns, stages),
         next=after,
         slot_row=slot_row,
         arrival=pair_start[slot_row],
         followers=followers,
         waits=_waits(after, followers),
     )
+
+
+def task_durations(columns: Tasks, stages: StageTable) -> IntArray:
+    """ns of each row; both rows of a pair last as long as the pair."""
+    duration = stages.duration[columns.kind, columns.stage]
+    first, second = columns.together, columns.together + 1
+    duration[first] = duration[second] = Formula.pair_ns(duration[first], duration[second], stages.overlap)
+    return duration
 
 
 def _followers(stages: StageTable, reduce_row: IntArray) -> IntArray:

@@ -10,6 +10,7 @@ sequence parallelism (Korthikanti et al. 2022, section 4.2.2).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LOGIT_BYTES, NORM, LayerShape, layer_shape
 from pipebench.domain.framework import Attention, Framework
@@ -50,6 +51,10 @@ class Pass:
         apart_s = len(self.reduces) * (ways - 1) * speeds.skew_s
         return max(device_s, launches * speeds.launch_s + self.host_s) + apart_s
 
+    def collective_s(self, speeds: Speeds, ways: int) -> float:
+        """What the all-reduces add to `seconds`; the host's launches may hide a part of them."""
+        return self.seconds(speeds, ways) - Pass(self.kernels, [], self.host_s).seconds(speeds, ways)
+
     def __add__(self, other: "Pass") -> "Pass":
         return Pass(self.kernels + other.kernels, self.reduces + other.reduces, self.host_s + other.host_s)
 
@@ -72,6 +77,18 @@ class OperatorPasses:
         return self.again + self.inputs + self.weights
 
 
+class _Seconds(NamedTuple):
+    """Seconds at each size: forward, backward, the backward's weight part, and what collectives add to the first
+    two.
+    """
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+    weights: tuple[float, ...]
+    forward_collectives: tuple[float, ...]
+    backward_collectives: tuple[float, ...]
+
+
 class TrainingCosts:
     """Prices operators of a language model on one device type at some micro-batch sizes."""
 
@@ -80,7 +97,7 @@ class TrainingCosts:
     ) -> None:
         self._speeds, self._framework, self._attention = speeds, framework, attention
         self._element_bytes, self._sizes = element_bytes, tuple(sizes)
-        self._known: dict[object, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {}
+        self._known: dict[object, _Seconds] = {}
         self._offered: dict[object, tuple[Alternative, ...]] = {}
 
     def costs(
@@ -95,7 +112,7 @@ class TrainingCosts:
 
         selective: also with the core of attention recomputed alone.
         """
-        forward, backward, weights = self._seconds(operator, weight_bytes, 1, "none")
+        plain = self._seconds(operator, weight_bytes, 1, "none")
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
         if operator.kind != LAYER:
             kinds = kinds[:2]
@@ -109,16 +126,16 @@ class TrainingCosts:
             )
         return OperatorCosts(
             operator=operator.name,
-            forward_s=forward,
-            backward_s=backward,
-            weight_gradient_s=weights if any(weights) else (),
+            forward_s=plain.forward,
+            backward_s=plain.backward,
+            weight_gradient_s=_where_any(plain.weights),
             saved_bytes_per_sample=significant(self._saved_bytes(operator, 1)),
             workspace_bytes=workspace_bytes if operator.kind in (LAYER, HEAD) else 0,
             alternatives=self._offered[key],
         )
 
     def _alternative(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> Alternative:
-        forward, backward, _ = self._seconds(operator, weight_bytes, ways, again)
+        took = self._seconds(operator, weight_bytes, ways, again)
         saved = self._saved_bytes(operator, ways)
         kept = self._kept_bytes(operator, ways, again)
         split = f"tp{ways}-sp" if self._framework.sequence_parallel else f"tp{ways}"
@@ -128,28 +145,29 @@ class TrainingCosts:
             tensor_parallel=ways,
             recompute=again != "none",
             selective=again == "selective",
-            forward_s=forward,
-            backward_s=backward,
+            forward_s=took.forward,
+            backward_s=took.backward,
             parameter_bytes=self._held_bytes(operator, weight_bytes, ways),
             saved_bytes_per_sample=significant(kept),
             collective_bytes=significant(sum(reduced)),
             transient_bytes_per_sample=significant(saved - kept),
+            forward_collective_s=_where_any(took.forward_collectives),
+            backward_collective_s=_where_any(took.backward_collectives),
         )
 
-    def _seconds(
-        self, operator: Operator, weight_bytes: int, ways: int, again: Repeated
-    ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-        """Forward, backward and its weight part at each size. Layers of one shape are priced once."""
+    def _seconds(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> "_Seconds":
+        """At each size. Layers of one shape are priced once."""
         key = _likeness(operator, weight_bytes)
         if (key, ways, again) not in self._known:
             each = [self._at(operator, weight_bytes, size, ways, again) for size in self._sizes]
-            forward, backward, weights = (tuple(map(significant, column)) for column in zip(*each, strict=True))
-            self._known[key, ways, again] = forward, backward, weights
+            columns = (tuple(map(significant, column)) for column in zip(*each, strict=True))
+            self._known[key, ways, again] = _Seconds(*columns)
         return self._known[key, ways, again]
 
     def _at(
         self, operator: Operator, weight_bytes: int, samples: int, ways: int, again: Repeated
-    ) -> tuple[float, float, float]:
+    ) -> tuple[float, float, float, float, float]:
+        """The fields of _Seconds at one size."""
         passes, speeds = self._passes(operator, weight_bytes, samples, ways), self._speeds
         forward, repeated = passes.forward, Pass()
         if again == "full" and operator.kind == LAYER:
@@ -157,9 +175,15 @@ class TrainingCosts:
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
         if again == "selective" and self._attention != "selective":
             repeated = passes.core
-        forward_s = forward.seconds(speeds, ways)
-        backward_s = (repeated + passes.backward).seconds(speeds, ways)
-        return forward_s, backward_s, min(backward_s, passes.weights.seconds(speeds, ways))
+        backward = repeated + passes.backward
+        backward_s = backward.seconds(speeds, ways)
+        return (
+            forward.seconds(speeds, ways),
+            backward_s,
+            min(backward_s, passes.weights.seconds(speeds, ways)),
+            forward.collective_s(speeds, ways),
+            backward.collective_s(speeds, ways),
+        )
 
     def _passes(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
         if operator.kind == LAYER:
@@ -236,6 +260,11 @@ class TrainingCosts:
         shape = layer_shape(operator)
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
         return min(saved, whole / (ways if self._framework.sequence_parallel else 1))
+
+
+def _where_any(seconds: tuple[float, ...]) -> tuple[float, ...]:
+    """Seconds, or none where all are 0."""
+    return seconds if any(seconds) else ()
 
 
 def _likeness(operator: Operator, weight_bytes: int) -> tuple[object, ...]:

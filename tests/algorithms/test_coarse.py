@@ -133,6 +133,8 @@ def with_ways(*offered: tuple[tuple[str, int, bool], ...]) -> Problem:
                     saved_bytes_per_sample=3.0,
                     fixed_bytes=2,
                     transient_bytes_per_sample=float(position),
+                    forward_collective_s=(2e-9,) if degree > 1 else (),
+                    backward_collective_s=((1 + position) * 1e-9,) if degree > 1 else (),
                 )
                 for name, degree, recompute in ways
             ),
@@ -166,6 +168,7 @@ def test_ways_that_all_operators_of_a_block_offer_are_joined() -> None:
     small, large = CostModel(coarse.problem), CostModel(problem)
     assert small.stage_times(plan.stages[0], plan) == large.stage_times(real.stages[0], real)
     assert small.stage_memory(plan, 0, []) == large.stage_memory(real, 0, [])
+    assert small.collective_ns(plan.stages[0]) == large.collective_ns(real.stages[0]) == (8, 10)
 
 
 def test_a_split_block_is_refused() -> None:

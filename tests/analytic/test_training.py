@@ -21,7 +21,7 @@ from pipebench.formats.frameworks.facts import framework_names, load_framework
 from pipebench_analytic.kernels.speeds import kernel_speeds
 from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.speeds import Speeds
-from pipebench_analytic.training import Pass, TrainingCosts
+from pipebench_analytic.training import LAUNCHES_PER_REDUCE, Pass, TrainingCosts
 
 A100 = load_device("A100-SXM4-80GB")
 V2 = load_framework("megatron-v2")
@@ -90,6 +90,21 @@ def test_a_pass_is_the_longer_of_device_and_host_and_waits_for_the_last_rank() -
     assert Pass([1e-6] * 5, host_s=0.1).seconds(speeds, 1) == pytest.approx(0.105)
     with_reduce = Pass([1.0], [8e6]).seconds(speeds, 4)
     assert with_reduce == pytest.approx(1.0 + speeds.all_reduce_s(8e6, 4) + 3e-2)
+
+
+def test_what_collectives_add_is_told_apart() -> None:
+    """A layer has two all-reduces each way. Where launches are the time, those of all-reduces add it."""
+    operator, crossing = layer(), 2.0 * 4 * 1024 * 1024
+    quick = replace(V2, launch_s=0.0, skew_s=1e-4, checkpoint_s=0.0, rerun_s=0.0)
+    made = training(quick).costs(operator, 0, (4,), 0)
+    each_s = Speeds(A100, "fp16", quick).all_reduce_s(crossing, 4) + 3e-4
+    plain, again = made.alternative("tp4"), made.alternative("tp4-recompute")
+    assert plain.forward_collective_s == pytest.approx([2 * each_s])
+    assert plain.backward_collective_s == pytest.approx([2 * each_s])
+    assert again.backward_collective_s == pytest.approx([4 * each_s])
+    assert made.alternative("recompute").forward_collective_s == ()
+    slow = training(replace(quick, launch_s=1.0, skew_s=0.0)).costs(operator, 0, (4,), 0).alternative("tp4")
+    assert slow.forward_collective_s == pytest.approx([2 * LAUNCHES_PER_REDUCE])
 
 
 def test_fused_attention_is_faster_and_keeps_no_scores() -> None:

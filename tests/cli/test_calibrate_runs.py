@@ -8,6 +8,7 @@ import pytest
 from pipebench.formats.calibrations import read_calibration
 from pipebench.hooks.manager import Host
 from tests.bench.accuracy.tables import table
+from tests.bench.attachment.card_trace import ALL_REDUCE, PRODUCT, card_trace, write_trace
 from tests.bench.calibration.logs import megatron
 from tests.bench.calibration.simulated import DEVICE, layouts, simulated_runs
 from tests.cli.command_line import CommandLine
@@ -96,3 +97,19 @@ def test_what_is_wrong_is_one_line(pipebench: CommandLine, tmp_path: Path) -> No
     assert done.code == 2
     assert "unknown column" in done.err
     assert pipebench("calibrate").code == 2
+
+
+def test_a_trace_of_a_run_is_shown_and_fitted(pipebench: CommandLine, runs: str, tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "rank0.json", card_trace([(PRODUCT, 0, 3e5), (ALL_REDUCE, 2e5, 2e5)], 5e5))
+    named = layouts()[0].id
+    done = pipebench("calibrate", runs, "--trace", f"{named}={trace}", "--force")
+    assert done.code == 0, done.err
+    assert f"traced {named}, rank 0: kernels 300 ms of 500 ms" in done.out
+    assert "communication 200 ms, 100 ms of it exposed" in done.out
+    told = json.loads(pipebench("calibrate", runs, "--trace", f"{named}={trace}", "--json").out)
+    (traced,) = [each for each in told["runs"] if each["traced"]]
+    assert (traced["id"], traced["measured_s"]) == (named, 0.5)
+    assert traced["kernels_before_s"] < traced["kernels_after_s"] < 0.3
+    wrong = pipebench("calibrate", runs, "--trace", f"nobody={trace}")
+    assert wrong.code == 2
+    assert "no run 'nobody'" in wrong.err

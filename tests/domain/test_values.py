@@ -10,7 +10,7 @@ from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins
-from pipebench.domain.profile import Alternative, OperatorCosts, Provenance
+from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Provenance
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import Lane, PeriodicSchedule
 from pipebench.domain.topology import topological_order
@@ -37,6 +37,18 @@ FOUR = stages_plan([[0], [1], [0], [1]])
 
 def pair(kinds: str, stage: tuple[int, ...], micro_batch: tuple[int, ...], together: tuple[int, ...]) -> Lane:
     return Lane(devices=(0,), stage=stage, micro_batch=micro_batch, kinds=kinds, together=together)
+
+
+def collective_way(**said: tuple[float, ...]) -> Alternative:
+    """A second forward, two backward."""
+    return Alternative(
+        id="tp2", forward_s=(1.0,), backward_s=(2.0,), parameter_bytes=0, saved_bytes_per_sample=0.0, **said
+    )  # fmt: skip
+
+
+def costs_of(collective_s: tuple[float, ...]) -> OperatorCosts:
+    way = collective_way(forward_collective_s=collective_s)
+    return OperatorCosts(operator="a", forward_s=(1.0,), backward_s=(2.0,), alternatives=(way,))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +89,15 @@ def pair(kinds: str, stage: tuple[int, ...], micro_batch: tuple[int, ...], toget
             ),
             "empty name",
         ),
+        (lambda: collective_way(forward_collective_s=(1.5,)), "forward_collective_s is more than forward_s"),
+        (lambda: collective_way(backward_collective_s=(2.5,)), "backward_collective_s is more than backward_s"),
+        (lambda: collective_way(backward_collective_s=(NAN,)), "backward_collective_s"),
+        (
+            lambda: DeviceCosts(device_type="gpu", micro_batches=(1,), operators=(costs_of((0.1, 0.2)),)),
+            "one time for each",
+        ),
+        (lambda: Operator(name="a", kind="op", layer=-(2**64)), "layer is -18446744073709551616"),
+        (lambda: Operator(name="a", kind="op", attributes={"stride": 2**32}), "stride is 4294967296"),
         (lambda: DeviceType(name="gpu", memory_bytes=0), "memory"),
         (lambda: DeviceType(name="gpu", memory_bytes=1, peak_flops={"fp32": INF}), "a rate is inf"),
         (lambda: LinkLevel(name="l", group=1, bandwidth_bytes_s=INF), "bandwidth is inf"),

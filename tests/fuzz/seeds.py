@@ -23,6 +23,8 @@ from pipebench.formats.profiles.files import WRITERS, write_profile
 from pipebench.formats.profiles.parts import with_setting
 from pipebench.hooks.manager import Host
 from tests.bench.accuracy.tables import SMALL, table
+from tests.bench.attachment.card_trace import ADAM, ALL_REDUCE, PRODUCT, SEND_RECEIVE, card_trace
+from tests.bench.calibration.logs import megatron, torchtitan
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, stored
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.fuzz.mutate_archives import write_zip
@@ -71,6 +73,7 @@ class Workshop:
             *self._documents(),
             *self._stores(),
             *_traces(),
+            *_logs(),
             *_tables(),
             *_configurations(),
             *_history(),
@@ -232,6 +235,22 @@ def _traces() -> Iterator[Seed]:
         yield Seed(f"rank{rank}", f"rank{rank}.json", "json", data)
         yield Seed(f"rank{rank}", f"rank{rank}.json.gz", "gzip", gzip.compress(data, mtime=0))
     yield Seed("rank0", "card.json", "json", json.dumps(chrome_trace(0, 1, card=True)).encode())
+    kernels = [
+        (PRODUCT, 0.0, 300.0),
+        (ALL_REDUCE, 250.0, 100.0),
+        (SEND_RECEIVE, 340.0, 200.0),
+        (ADAM, 700.0, 50.0),
+    ]
+    yield Seed("rank0", "nccl.json", "json", json.dumps(card_trace(kernels, 1000.0)).encode())
+
+
+def _logs() -> Iterator[Seed]:
+    """Logs of frameworks, as they print them; one is of the row in the store."""
+    yield Seed("log", "megatron.log", "table", megatron().encode())
+    sizes = {"tensor_model_parallel_size": 1, "data_parallel_size": 1, "micro_batch_size": 1}
+    own = megatron(world_size=2, global_batch_size=2, num_layers=2, **sizes)
+    yield Seed("log", "own.log", "table", own.encode())
+    yield Seed("log", "titan.log", "table", torchtitan().encode())
 
 
 LAYERS = """name,forward_ms,backward_us,activation_MB,weight_GiB

@@ -83,6 +83,25 @@ def _read_runs(data: bytes, file: Path, fixed: Path) -> None:
             express(run)
 
 
+def _read_measured(data: bytes, file: Path, fixed: Path) -> None:
+    """All that `calibrate` does before it predicts a run."""
+    from pipebench.bench.accuracy.assumptions import NotExpressed
+    from pipebench.bench.accuracy.expression import express
+    from pipebench.bench.calibration.sources import measured_runs
+
+    for run in measured_runs([str(file)], "A100-SXM4-80GB"):
+        with suppress(NotExpressed):
+            express(run)
+
+
+def _read_traced(data: bytes, file: Path, fixed: Path) -> None:
+    """A trace that `calibrate` is given for a run."""
+    from pipebench.bench.calibration.sources import with_traces
+    from tests.bench.accuracy.tables import run
+
+    with_traces([run(id="one")], [f"one={file}"])
+
+
 WRITTEN = (".piper.json", ".tarnawski.json", ".csv", ".txt", ".json")
 FRAMEWORKS = ("megatron", "torchtitan", "pipelining", "deepspeed", "pipedream")
 TARGETS: tuple[Target, ...] = (
@@ -219,6 +238,9 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("suite", ("suite",), call=_read_suite, weight=6),
     Target("runs", ("runs",), call=_read_runs, weight=6),
+    Target("logs", ("log", "runs"), call=_read_measured, weight=5),
+    Target("chrome trace: calibrate", ("rank0", "rank1"), call=_read_traced, weight=3),
+    Target("logs: attach", ("log",), (("attach", f"{FIXED}one", FILE),), weight=3),
     Target(
         "track",
         ("history", "acknowledged"),

@@ -11,16 +11,17 @@ from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
 from pipebench.bench.problems.workload_builder import tuned_framework, with_framework
-from pipebench.bench.score import judge
+from pipebench.bench.score import NS_PER_S, judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
-from pipebench.defaults import IN_A_V, ONE_F_ONE_B
+from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
+from pipebench.domain.schedule import FiniteSchedule
 from pipebench.domain.tuning import USUAL_REACH
 from pipebench.domain.value import Value
 from pipebench.domain.workload import problem_of
@@ -28,8 +29,12 @@ from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import ProfileRequest
 from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
+from pipebench.simulation.step_parts import PartedStep
+from pipebench.simulation.step_time import StepTime
 
 V = TypeVar("V")
+FIXED_ORDERS = (ONE_F_ONE_B, INTERLEAVED)
+"""Schedulers whose order of tasks no cost changes."""
 MOST_KEPT = 64
 """Profiles that are kept: rows of one model follow each other."""
 
@@ -55,6 +60,7 @@ class Predictor:
         self._services = services
         self._graphs: OrderedDict[Hashable, OperatorGraph] = OrderedDict()
         self._profiles: OrderedDict[Hashable, Profile] = OrderedDict()
+        self._steps: OrderedDict[Hashable, StepTime] = OrderedDict()
 
     def predict(self, run: ExpressedRun) -> Simulated:
         """The prediction. Raises PipebenchError where the plan is not valid, a scheduler refuses it, or a profiler
@@ -76,6 +82,32 @@ class Predictor:
             memory_bytes=tensors_bytes,
             memory_high_bytes=_with_overhead(tensors_bytes, run.spec.framework),
         )
+
+    def seconds(self, run: ExpressedRun) -> float:
+        """`simulated_s` of a run that was predicted with other constants, sooner: its plan is not judged again.
+
+        Where the order of a schedule follows from the plan alone, it is made once.
+        """
+        problem = self.problem(run)
+        plan = plan_of(problem, run)
+        key = (run.scheduler, plan, problem.mini_batch)
+        step = self._steps.get(key)
+        if step is None:
+            schedule = self._services.schedule(run.scheduler, problem, plan)
+            if not isinstance(schedule, FiniteSchedule):
+                raise PipebenchError(f"{run.scheduler} has no flush, and measured runs have one")
+            step = StepTime(plan, schedule)
+            if run.scheduler in FIXED_ORDERS:
+                _keep(self._steps, key, step)
+        return step.ns(problem) / NS_PER_S
+
+    def kernels_s(self, run: ExpressedRun, rank: int) -> float:
+        """Seconds of kernels that a rank runs in an iteration, the optimizer among them. A rank is a device."""
+        problem = self.problem(run)
+        plan = plan_of(problem, run)
+        step = PartedStep(problem, plan, self._services.schedule(run.scheduler, problem, plan))
+        (lane,) = [each for each in step.devices if rank in each.devices]
+        return (lane.ns["kernels"] + lane.ns["optimizer"]) / NS_PER_S
 
     def problem(self, run: ExpressedRun) -> Problem:
         """The problem with the profile of its model."""

@@ -28,8 +28,8 @@ from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
 
 WORK = f"{__name__}:fit_errand"
-FOLD_S = 1800.0
-"""For one fold; then its process is ended."""
+FOLD_S, FOLD_RUNS = 1800.0, 50
+"""For one fold of so many runs; then its process is ended. More runs have more time."""
 
 
 class Fold(Value, frozen=True, kw_only=True):
@@ -39,8 +39,20 @@ class Fold(Value, frozen=True, kw_only=True):
     predicted: tuple[int, ...]
 
 
+class KernelSum(Value, frozen=True, kw_only=True):
+    """What a trace says: seconds of kernels of one rank of a run, which goes by its number."""
+
+    run: int
+    rank: int
+    measured_s: float
+
+
 class FoldTask(Value, frozen=True, kw_only=True):
-    """runs: of one device and framework. measured_s: of each. usual: the constants without calibration."""
+    """runs: of one device and framework. measured_s: of each. usual: the constants without calibration.
+
+    kernels: what traces say of them. Each is fitted with its run, as one more measured time.
+    afresh: see `fit_constants`.
+    """
 
     device: str
     framework: str
@@ -48,13 +60,20 @@ class FoldTask(Value, frozen=True, kw_only=True):
     measured_s: tuple[float, ...]
     usual: dict[str, float]
     folds: tuple[Fold, ...]
+    kernels: tuple[KernelSum, ...] = ()
+    afresh: bool = False
 
 
 class FoldFit(Value, frozen=True, kw_only=True):
-    """What came of a fold. predicted_s: seconds of its predicted runs, in their order."""
+    """What came of a fold. predicted_s: seconds of its predicted runs, in their order.
+
+    kernels_s: of the traced ones of them, seconds of kernels with the usual constants and with the fitted ones, by
+    the number of the run.
+    """
 
     fit: Fit
     predicted_s: tuple[float, ...]
+    kernels_s: dict[int, tuple[float, float]] = {}
 
 
 _TASK = msgspec.msgpack.Decoder(FoldTask)
@@ -67,22 +86,32 @@ def fit_errand(host: Host, given: bytes, channel: Channel) -> None:
     task = _TASK.decode(given)
     simulate = simulation(host, task)
     for fold in task.folds:
-        faulthandler.dump_traceback_later(FOLD_S, exit=True)
+        faulthandler.dump_traceback_later(_fold_s(task), exit=True)
         made = fold_fit(task, fold, simulate)
         faulthandler.cancel_dump_traceback_later()
         channel.send(msgspec.msgpack.encode(made))
 
 
+def _fold_s(task: FoldTask) -> float:
+    return FOLD_S * max(1.0, len(task.runs) / FOLD_RUNS)
+
+
 def simulation(host: Host, task: FoldTask) -> Simulation:
-    """Simulates runs of a task; a run at a point is simulated once."""
+    """Simulates runs of a task, behind their numbers its sums of kernels; each at a point once."""
     predictor = Predictor(HostServices(host))
     known: dict[tuple[int, tuple[float, ...]], float] = {}
+
+    def simulated_s(number: int, tuning: Tuning) -> float:
+        if number < len(task.runs):
+            return predictor.seconds(replace(task.runs[number], tuning=tuning))
+        traced = task.kernels[number - len(task.runs)]
+        return predictor.kernels_s(replace(task.runs[traced.run], tuning=tuning), traced.rank)
 
     def simulate(number: int, constants: Mapping[str, float]) -> float:
         key = number, tuple(constants.values())
         if key not in known:
             tuning = Tuning(device=task.device, framework=task.framework, constants=dict(constants))
-            known[key] = predictor.predict(replace(task.runs[number], tuning=tuning)).simulated_s
+            known[key] = simulated_s(number, tuning)
         return known[key]
 
     return simulate
@@ -91,8 +120,18 @@ def simulation(host: Host, task: FoldTask) -> Simulation:
 def fold_fit(task: FoldTask, fold: Fold, simulate: Simulation) -> FoldFit:
     """The fit of one fold. The measured times of runs that it does not fit stay out of its sight."""
     measured = {number: task.measured_s[number] for number in fold.fitted}
-    fit = fit_constants(fold.fitted, measured, task.usual, simulate)
-    return FoldFit(fit=fit, predicted_s=tuple(simulate(number, fit.constants) for number in fold.predicted))
+    traced = dict(enumerate(task.kernels, len(task.runs)))
+    measured |= {number: each.measured_s for number, each in traced.items() if each.run in fold.fitted}
+    fit = fit_constants(tuple(measured), measured, task.usual, simulate, task.afresh)
+    return FoldFit(
+        fit=fit,
+        predicted_s=tuple(simulate(number, fit.constants) for number in fold.predicted),
+        kernels_s={
+            each.run: (simulate(number, task.usual), simulate(number, fit.constants))
+            for number, each in traced.items()
+            if each.run in fold.predicted
+        },
+    )
 
 
 def fit_folds(host: Host, task: FoldTask, jobs: int = 1, told: Told | None = None) -> list[FoldFit]:
@@ -130,7 +169,7 @@ def _in_child(host: Host, task: FoldTask, count: Callable[[], None]) -> list[Fol
         environment=child_environment(),
         memory_bytes=SEARCH_MEMORY_BYTES,
     )
-    ended = isolation().run(errand, FOLD_S * len(task.folds) + RUN_S, heard=lambda _: count())
+    ended = isolation().run(errand, _fold_s(task) * len(task.folds) + RUN_S, heard=lambda _: count())
     try:
         found = [_FIT.decode(message) for message in ended.messages[: len(task.folds)]]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

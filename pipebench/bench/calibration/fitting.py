@@ -35,13 +35,19 @@ class Fit(Value, frozen=True, kw_only=True):
 
 
 def fit_constants(
-    runs: Sequence[int], measured_s: Mapping[int, float], usual: Mapping[str, float], simulate: Simulation
+    runs: Sequence[int],
+    measured_s: Mapping[int, float],
+    usual: Mapping[str, float],
+    simulate: Simulation,
+    afresh: bool = False,
 ) -> Fit:
     """The constants that explain runs best. measured_s: by the number of a run; only those of `runs` are read.
 
-    usual: where constants start, and what pulls them. Deterministic.
+    usual: where constants start, and what pulls them. afresh: they start in the middle of their ranges and nothing
+    pulls them, as if nobody had fitted them before. Deterministic.
     """
-    start = {name: within(CONSTANTS[name], usual[name]) for name in CONSTANTS}
+    usual = {name: within(CONSTANTS[name], usual[name]) for name in CONSTANTS}
+    start = {name: middle_value(each) for name, each in CONSTANTS.items()} if afresh else usual
 
     def errors(constants: Mapping[str, float]) -> Floats:
         return np.array([math.log(simulate(run, constants) / measured_s[run]) for run in runs])
@@ -56,11 +62,12 @@ def fit_constants(
 
     def values(point: Floats) -> dict[str, float]:
         moved = {each.name: value_at(each, float(at)) for each, at in zip(listed, point, strict=True)}
-        return {**start, **moved}
+        return {**usual, **moved}
 
     def residuals(point: Floats) -> Floats:
         point = np.clip(point, low, high)
-        return np.concatenate([errors(values(point)), NEAR * PULLS * (point - middle) / (high - low)])
+        pull = NEAR * PULLS * (point - middle) / (high - low)
+        return errors(values(point)) if afresh else np.concatenate([errors(values(point)), pull])
 
     starts = [middle]
     for number, each in enumerate(listed):
@@ -83,6 +90,11 @@ def within(constant: Constant, number: float) -> float:
 def coordinate(constant: Constant, number: float) -> float:
     """Where a value lies in the fit."""
     return number if constant.linear else math.log(number)
+
+
+def middle_value(constant: Constant) -> float:
+    """The value in the middle of the stated range."""
+    return value_at(constant, (coordinate(constant, constant.low) + coordinate(constant, constant.high)) / 2)
 
 
 def value_at(constant: Constant, at: float) -> float:

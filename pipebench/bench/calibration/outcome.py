@@ -4,13 +4,16 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from pipebench import __version__
 from pipebench.bench.accuracy.errand import Told
-from pipebench.bench.accuracy.metrics import Errors, errors_of
-from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, fit_folds
+from pipebench.bench.accuracy.metrics import Errors, errors_of, percentile
+from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, KernelSum, fit_folds
+from pipebench.bench.calibration.sources import TracedRun
 from pipebench.bench.calibration.subject import SEED, MeasuredRun, Subject
+from pipebench.bench.prediction_interval import residuals_of
 from pipebench.domain.tuning import CONSTANTS, Tuning, usual_constants
 from pipebench.domain.value import Value
 from pipebench.formats.calibrations import CalibrationFile, CalibrationRun, calibration_text
@@ -21,6 +24,7 @@ MOST_FOLDS = 16
 """With more runs they are left out in FOLDS groups, drawn with a fixed seed, in place of one at a time."""
 FOLDS = 8
 FEWEST_SHAPES = 3
+LeaveOut = Literal["runs", "shapes", "both"]
 
 
 class FittedConstant(Value, frozen=True, kw_only=True):
@@ -38,7 +42,8 @@ class FittedConstant(Value, frozen=True, kw_only=True):
 
 class FittedRun(Value, frozen=True, kw_only=True):
     """One run. before_s: with the usual constants. after_s: with the fitted ones. unseen_s: with those of a fit
-    that did not see the run; None without folds.
+    that did not see the run; None without folds. traced: what a trace of it says; of kernels kernels_before_s and
+    kernels_after_s are what is simulated.
     """
 
     id: str
@@ -46,6 +51,21 @@ class FittedRun(Value, frozen=True, kw_only=True):
     before_s: float
     after_s: float
     unseen_s: float | None = None
+    traced: TracedRun | None = None
+    kernels_before_s: float | None = None
+    kernels_after_s: float | None = None
+
+
+class LeftOut(Value, frozen=True, kw_only=True):
+    """Runs that are predicted by fits that saw none of their shape. name: the shape, or the group of runs whose
+    interval they make. errors: theirs. low, high: the quantiles of measured over predicted time at 5 and at 95 per
+    cent.
+    """
+
+    name: str
+    errors: Errors
+    low: float
+    high: float
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -54,7 +74,8 @@ class Outcome(Value, frozen=True, kw_only=True):
     before, after: errors with the usual and with the fitted constants, on the runs that were fitted. unseen: of
     each run by a fit without it; None for one run. unseen_shapes: of each run by a fit without any of its shape;
     None for fewer than three shapes. left: runs that are not fitted, by reason. groups: how many groups of runs
-    were left out in turn.
+    were left out in turn. left_out: for each shape, what is seen of its runs by a fit without it. interval_groups:
+    the same for each group of runs that `prediction_interval` tells apart.
     """
 
     device: str
@@ -68,12 +89,16 @@ class Outcome(Value, frozen=True, kw_only=True):
     groups: int
     shapes: int
     left: dict[str, int]
+    left_out: tuple[LeftOut, ...] = ()
+    interval_groups: tuple[LeftOut, ...] = ()
 
     @property
     def better(self) -> bool:
         """Whether runs that a fit has not seen are predicted better than with the usual constants, by more than
         chance: the mean gain is above its standard error. Runs of shapes that it has not seen, too.
         """
+        if self.unseen is None and self.unseen_shapes is not None:
+            return self.unseen_shapes.mean_absolute < self.before.mean_absolute
         gains = [
             (abs(run.before_s - run.measured_s) - abs(run.unseen_s - run.measured_s)) / run.measured_s
             for run in self.runs
@@ -90,11 +115,24 @@ class Outcome(Value, frozen=True, kw_only=True):
         return Tuning(device=self.device, framework=self.framework, constants=moved)
 
 
-def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = None) -> Outcome:
-    """The calibration of a subject. jobs: processes side by side. told: how many fits are done."""
+def calibrate(
+    host: Host,
+    subject: Subject,
+    jobs: int = 1,
+    told: Told | None = None,
+    *,
+    leave_out: LeaveOut = "both",
+    afresh: bool = False,
+) -> Outcome:
+    """The calibration of a subject. jobs: processes side by side. told: how many fits are done.
+
+    leave_out: what is left out of fits to see how good they are: single runs, shapes, or both in turn. afresh: see
+    `fit_constants`.
+    """
     usual = usual_constants(load_framework(subject.framework))
     everything = tuple(range(len(subject.runs)))
-    groups, shapes = _groups(len(subject.runs)), _shapes(subject.runs)
+    groups = _groups(len(subject.runs)) if leave_out != "shapes" else ()
+    shapes = _shapes(subject.runs) if leave_out != "runs" else ()
     folds = [Fold(fitted=everything, predicted=everything)]
     folds += [
         Fold(fitted=tuple(number for number in everything if number not in out), predicted=out)
@@ -107,6 +145,12 @@ def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = N
         measured_s=tuple(run.measured_s for run in subject.runs),
         usual=usual,
         folds=tuple(folds),
+        kernels=tuple(
+            KernelSum(run=number, rank=run.traced.rank, measured_s=run.traced.kernels_s)
+            for number, run in enumerate(subject.runs)
+            if run.traced is not None
+        ),
+        afresh=afresh,
     )
     whole, *left_out = fit_folds(host, task, jobs, told)
     by_run = _unseen(groups, left_out[: len(groups)])
@@ -123,6 +167,9 @@ def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = N
                 before_s=run.before_s,
                 after_s=whole.predicted_s[number],
                 unseen_s=by_run.get(number),
+                traced=run.traced,
+                kernels_before_s=whole.kernels_s.get(number, (None, None))[0],
+                kernels_after_s=whole.kernels_s.get(number, (None, None))[1],
             )
             for number, run in enumerate(subject.runs)
         ),
@@ -133,7 +180,30 @@ def calibrate(host: Host, subject: Subject, jobs: int = 1, told: Told | None = N
         groups=len(groups),
         shapes=len({run.shape for run in subject.runs}),
         left=subject.left,
+        left_out=_left_out(subject.runs, by_shape, lambda run: run.shape),
+        interval_groups=_left_out(subject.runs, by_shape, _interval_group),
     )
+
+
+def _left_out(
+    runs: Sequence[MeasuredRun], predicted_s: Mapping[int, float], name: Callable[[MeasuredRun], str]
+) -> tuple[LeftOut, ...]:
+    members: dict[str, list[int]] = {}
+    for number in predicted_s:
+        members.setdefault(name(runs[number]), []).append(number)
+    found = []
+    for each, numbers in members.items():
+        ratios = [runs[number].measured_s / predicted_s[number] for number in numbers]
+        low, high = (percentile(ratios, share) or 0.0 for share in (0.05, 0.95))
+        errors = _errors({n: predicted_s[n] for n in numbers}, {n: runs[n].measured_s for n in numbers})
+        found.append(LeftOut(name=each, errors=errors, low=low, high=high))
+    return tuple(found)
+
+
+def _interval_group(run: MeasuredRun) -> str:
+    spec, cluster = run.expressed.spec, run.expressed.cluster
+    assert spec.framework is not None
+    return residuals_of(spec.framework, cluster.types[0].name, cluster.size, spec.tp or 1).what
 
 
 def _groups(count: int) -> tuple[tuple[int, ...], ...]:

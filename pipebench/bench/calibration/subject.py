@@ -1,31 +1,33 @@
 """The runs that a calibration is fitted to: of one device type under one framework, a sample of many."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.errand import predict_all
 from pipebench.bench.accuracy.expression import ExpressedRun, express
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.vocabulary import vocabulary_by_source
+from pipebench.bench.calibration.sources import TracedRun
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
 
 MOST_FITTED = 50
-"""Runs; of more a sample is drawn, with a fixed seed."""
+"""Runs; of more a sample is drawn, with a fixed seed, unless somebody says another number."""
 SEED = 0
 
 
 class MeasuredRun(Value, frozen=True, kw_only=True):
     """A run that is fitted. shape: of its model: layers, width and tokens. before_s: simulated with the usual
-    constants.
+    constants. traced: what a trace of it says, None without one.
     """
 
     expressed: ExpressedRun
     measured_s: float
     shape: str
     before_s: float
+    traced: TracedRun | None = None
 
 
 class Subject(Value, frozen=True, kw_only=True):
@@ -38,9 +40,16 @@ class Subject(Value, frozen=True, kw_only=True):
 
 
 def subject_of(
-    host: Host, runs: Sequence[Run], device: str | None = None, framework: str | None = None, jobs: int = 1
+    host: Host,
+    runs: Sequence[Run],
+    device: str | None = None,
+    framework: str | None = None,
+    jobs: int = 1,
+    traced: Mapping[str, TracedRun] | None = None,
+    most: int = MOST_FITTED,
 ) -> Subject:
-    """The runs of one device type and framework. device, framework: where the runs are of several.
+    """The runs of one device type and framework. device, framework: where the runs are of several. traced: what
+    traces say, by the id of a run. most: runs; of more a sample is drawn.
 
     Raises PipebenchError where they are of several and none is named, and where no run can be predicted.
     """
@@ -71,9 +80,9 @@ def subject_of(
             raise PipebenchError(f"no run is of the {what} {name!r}", f"the runs have {', '.join(there)}")
         leave(f"another {what}", len(known) - len(kept))
         known = kept
-    if len(known) > MOST_FITTED:
-        leave(f"more than {MOST_FITTED} runs: a sample is fitted", len(known) - MOST_FITTED)
-        chosen = sorted(random.Random(SEED).sample(range(len(known)), MOST_FITTED))
+    if len(known) > most:
+        leave(f"more than {most} runs: a sample is fitted", len(known) - most)
+        chosen = sorted(random.Random(SEED).sample(range(len(known)), most))
         known = [known[number] for number in chosen]
     predicted = predict_all(host, [each for _, each in known], jobs)
     fitted = []
@@ -83,7 +92,13 @@ def subject_of(
         else:
             before_s = made.simulated.simulated_s
             fitted.append(
-                MeasuredRun(expressed=each, measured_s=run.iter_s, shape=_shape(run, each), before_s=before_s)
+                MeasuredRun(
+                    expressed=each,
+                    measured_s=run.iter_s,
+                    shape=_shape(run, each),
+                    before_s=before_s,
+                    traced=(traced or {}).get(run.id),
+                )
             )
     if not fitted:
         reasons = "; ".join(f"{reason} ({count})" for reason, count in left.items())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -34,6 +35,32 @@ def _frameworks() -> Mapping[str, str]:
     help="The device that logs are from; of tables, fit runs on this one only.",
 )
 @click.option("--framework", shell_complete=one_of(_frameworks), help="Fit runs under this framework only.")
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    metavar="RUN=FILE",
+    help="A trace of one rank of a run, by its id: its steps are the time, its kernels are fitted too.",
+)
+@click.option(
+    "--most",
+    type=WholeFrom(1),
+    default=50,
+    show_default=True,
+    help="Runs to fit; of more a sample is drawn, always the same.",
+)
+@click.option(
+    "--leave-out",
+    type=click.Choice(["runs", "shapes", "both"]),
+    default="both",
+    show_default=True,
+    help="What is left out of fits in turn, to see how good they are for runs that they did not see.",
+)
+@click.option(
+    "--afresh",
+    is_flag=True,
+    help="Fit as if the usual constants were not there: from the middle of the ranges, with no pull.",
+)
 @click.option("--force", is_flag=True, help="Write the file even if runs that a fit did not see got no better.")
 @click.option("--jobs", type=WholeFrom(1), default=1, show_default=True, help="Processes side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Constants, errors and runs as JSON on stdout.")
@@ -42,6 +69,10 @@ def command(
     output: Path | None,
     device: str | None,
     framework: str | None,
+    traces: tuple[str, ...],
+    most: int,
+    leave_out: str,
+    afresh: bool,
     force: bool,
     jobs: int,
     as_json: bool,
@@ -53,15 +84,15 @@ def command(
     those that the runs can tell. How good the constants are is measured on runs that were left out of the fit.
     A file written with -o goes to `--calibration` of other commands.
     """
-    from pipebench.bench.calibration.outcome import calibrate, calibration_file
-    from pipebench.bench.calibration.sources import measured_runs
+    from pipebench.bench.calibration.outcome import LeaveOut, calibrate, calibration_file
+    from pipebench.bench.calibration.sources import measured_runs, with_traces
     from pipebench.bench.calibration.subject import subject_of
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.cli.progress import long_work
     from pipebench.formats.files import prepare_file, write_file
     from pipebench.report.text.calibration import print_outcome
 
-    listed = measured_runs(runs, device)
+    listed, traced = with_traces(measured_runs(runs, device), traces)
     if output is not None:
         prepare_file(output)
     host = open_host()
@@ -69,9 +100,16 @@ def command(
     if jobs == 1:
         isolation().warm_up()
     with long_work(f"predicting {len(listed)} runs …") as working:
-        subject = subject_of(host, listed, device, framework, workers)
+        subject = subject_of(host, listed, device, framework, workers, traced, most)
         working(f"fitting constants to {len(subject.runs)} runs …")
-        made = calibrate(host, subject, workers, lambda done: working(f"fitting: {done} fits done …"))
+        made = calibrate(
+            host,
+            subject,
+            workers,
+            lambda done: working(f"fitting: {done} fits done …"),
+            leave_out=cast(LeaveOut, leave_out),
+            afresh=afresh,
+        )
     show_new_warnings(host)
     if as_json:
         print_json(made)

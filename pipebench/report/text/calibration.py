@@ -11,6 +11,7 @@ from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
 from pipebench.domain.tuning import CONSTANTS
 from pipebench.report.text.accuracy import ERROR_COLUMNS, error_cells
 from pipebench.report.text.tables import print_line, print_table
+from pipebench.report.units import seconds
 
 
 def print_outcome(console: Console, made: Outcome) -> None:
@@ -20,6 +21,9 @@ def print_outcome(console: Console, made: Outcome) -> None:
     print_table(console, constants_table(made))
     console.print()
     print_table(console, errors_table(made))
+    if made.left_out:
+        console.print()
+        print_table(console, left_out_table(made))
     for line in remark_lines(made):
         print_line(console, line)
 
@@ -71,14 +75,34 @@ def errors_table(made: Outcome) -> Table:
     return table
 
 
+def left_out_table(made: Outcome) -> Table:
+    """What runs are off by under fits without their shape: by shape, then by the groups that intervals are of."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("by a fit without its shape", overflow="fold")
+    for title in (*ERROR_COLUMNS, "90 % lie"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for each in (*made.left_out, *made.interval_groups):
+        spread = f"{100 * (each.low - 1):+.1f} % to {100 * (each.high - 1):+.1f} %"
+        table.add_row(each.name, *error_cells(each.errors), spread)
+    return table
+
+
 def remark_lines(made: Outcome) -> Iterator[str]:
     """What was not fitted, and whether the constants are better than the usual ones."""
+    for run in made.runs:
+        if run.traced is not None:
+            yield (
+                f"traced {run.id}, rank {run.traced.rank}: kernels {seconds(run.traced.kernels_s)} of "
+                f"{seconds(run.traced.iteration_s)} ({seconds(run.kernels_before_s)} simulated before, "
+                f"{seconds(run.kernels_after_s)} after); communication {seconds(run.traced.communication_s)}, "
+                f"{seconds(run.traced.exposed_s)} of it exposed"
+            )
     untold = [each.name for each in made.constants if not each.moved]
     if untold:
         yield f"the runs do not tell {', '.join(untold)}: kept as they are"
     for reason, count in made.left.items():
         yield f"not fitted: {count} ({reason})"
-    if made.unseen is None:
+    if len(made.runs) == 1:
         yield "warning: one run cannot be left out of a fit, so nothing says how good these constants are"
     elif not made.better:
         yield (

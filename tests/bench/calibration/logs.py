@@ -36,8 +36,10 @@ TITAN: dict[str, dict[str, object]] = {
 }
 
 
-def megatron(times_ms: Sequence[float] = (9000, 200, 110, 101, 99, 100), **changes: object) -> str:
-    """A log of Megatron-LM; an argument that is changed to ... is left out."""
+def megatron(
+    times_ms: Sequence[float] = (9000, 200, 110, 101, 99, 100), *, digits: int = 1, **changes: object
+) -> str:
+    """A log of Megatron-LM; an argument that is changed to ... is left out. digits: of the times."""
     lines = [
         "using world size: 8, data-parallel size: 2",
         "------------------------ arguments ------------------------",
@@ -49,10 +51,11 @@ def megatron(times_ms: Sequence[float] = (9000, 200, 110, 101, 99, 100), **chang
     ]
     lines.append("-------------------- end of arguments ---------------------")
     for number, milliseconds in enumerate(times_ms, 1):
+        took = f"{milliseconds:.{digits}f}"
         lines.append(
             f" [2026-01-01 10:00:0{number}] iteration {number:8d}/     100 | "
             f"consumed samples: {16 * number:12d} | "
-            f"elapsed time per iteration (ms): {milliseconds:.1f} | throughput per GPU (TFLOP/s/GPU): 88.0 | "
+            f"elapsed time per iteration (ms): {took} | throughput per GPU (TFLOP/s/GPU): 88.0 | "
             "learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 9.1E+00 |"
         )
     return "\n".join(lines) + "\n"

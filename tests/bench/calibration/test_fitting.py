@@ -62,3 +62,17 @@ def test_one_wild_run_does_not_lead_the_others_away() -> None:
 def test_runs_that_tell_nothing_move_nothing() -> None:
     made = fit_constants(RUNS, dict.fromkeys(RUNS, 2.0), USUAL, lambda number, constants: 1.0)
     assert (made.moved, made.constants) == ((), USUAL)
+
+
+def test_afresh_the_usual_constants_neither_start_nor_pull() -> None:
+    """Whatever they are, the same fit comes out; and it is closer than one that is pulled."""
+    true = USUAL | {"product_factor": 1.1, "launch_us": 35.0}
+    times = {run: simulate(run, true) for run in RUNS}
+    other = USUAL | {"product_factor": 0.9, "launch_us": 80.0, "stream_share": 0.95}
+    made, again = (fit_constants(RUNS, times, usual, simulate, afresh=True) for usual in (USUAL, other))
+    assert set(made.moved) == {"product_factor", "stream_share", "launch_us"}
+    assert made.moved == again.moved
+    for name in made.moved:
+        assert made.constants[name] == again.constants[name] == pytest.approx(true[name], rel=0.002)
+    pulled = fit_constants(RUNS, times, other, simulate)
+    assert abs(pulled.constants["launch_us"] - 35) > abs(made.constants["launch_us"] - 35)

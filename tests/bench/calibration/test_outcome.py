@@ -8,6 +8,7 @@ from pipebench.bench.accuracy.reader import read_runs
 from pipebench.bench.calibration.errand import Fold, FoldTask, fit_folds
 from pipebench.bench.calibration.outcome import Outcome, calibrate
 from pipebench.bench.calibration.subject import subject_of
+from pipebench.bench.prediction_interval import ONE_NODE_SPLIT, ONE_NODE_WHOLE
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.tuning import CONSTANTS, Tuning, usual_constants
 from pipebench.formats.frameworks.facts import load_framework
@@ -87,6 +88,27 @@ def test_three_shapes_are_left_out_in_turn_and_so_is_nothing_of_one_run() -> Non
     assert (made.unseen_shapes.count, made.shapes) == (6, 3)
     alone = calibrate(HOST, subject_of(HOST, simulated_runs(HOST, runs[:1], TRUE)))
     assert (alone.unseen, alone.better, sum(each.moved for each in alone.constants)) == (None, False, 1)
+
+
+def test_shapes_alone_are_left_out_and_said_one_by_one() -> None:
+    """Quantiles of measured over predicted; an interval's group holds the runs of all shapes."""
+    runs = [each for hidden in (512, 1024, 2048) for each in layouts(hidden)[:2]]
+    subject = subject_of(HOST, simulated_runs(HOST, runs, TRUE), most=6)
+    made = calibrate(HOST, subject, leave_out="shapes", afresh=True)
+    assert (made.unseen, made.groups, [each.unseen_s for each in made.runs]) == (None, 0, [None] * 6)
+    assert made.unseen_shapes is not None
+    assert [(each.name, each.errors.count) for each in made.left_out] == [
+        (f"4 layers x {hidden}, 512 tokens", 2) for hidden in (512, 1024, 2048)
+    ]
+    assert [(each.name, each.errors.count) for each in made.interval_groups] == [
+        (ONE_NODE_WHOLE.what, 3),
+        (ONE_NODE_SPLIT.what, 3),
+    ]
+    for each in (*made.left_out, *made.interval_groups):
+        signed = each.errors.mean_signed
+        assert each.low <= 1 / (1 + signed) * 1.1
+        assert 1 / each.high - 1 <= signed <= 1 / each.low - 1 + 1e-12
+    assert made.better == (made.unseen_shapes.mean_absolute < made.before.mean_absolute)
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""A run that somebody else launched beside a row: clocks of its ranks aligned, iterations and stages compared."""
+"""Traces of ranks beside a simulation: their clocks aligned, iterations and stages compared."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.costs.placement import lanes_in_turn
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
-from pipebench.formats.chrome_trace import RankTrace, Span, TaskSpan
+from pipebench.formats.chrome_trace import RankTrace
+from pipebench.formats.spans import Span, SpanSums, merge_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,34 +103,36 @@ class AttachedStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin.
-    stages: those of which the traces tell the time.
+class AttachedRanks:
+    """measured_s: the slowest rank's median iteration after warm-up. start_skew_s: how far apart ranks begin,
+    None where messages do not tie them together. stages: those of which the traces tell the time.
     """
 
     measured_s: float
-    simulated_s: float | None
-    error: float | None
     start_skew_s: float | None
     ranks: tuple[RankGap, ...]
     stages: tuple[AttachedStage, ...]
 
 
-def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrace], warmup: int) -> Attachment:
-    """The run of these ranks beside the row. Raises PipebenchError for ranks that do not fit the plan."""
+def attach_ranks(
+    plan: Plan, simulated: Trace, mini_batch: int, traces: Sequence[RankTrace], warmup: int
+) -> AttachedRanks:
+    """These ranks beside the simulation. Raises PipebenchError for ranks that do not fit the plan."""
     ordered = sorted(traces, key=lambda trace: trace.rank)
     numbers = [trace.rank for trace in ordered]
     devices = sorted({device for stage in plan.stages for device in stage.devices})
-    if numbers != list(range(len(devices) * plan.copies)):
-        wanted = f"ranks 0 to {len(devices) * plan.copies - 1}"
-        raise PipebenchError(f"traces of ranks {', '.join(map(str, numbers))}, the plan has {wanted}")
+    last = len(devices) * plan.copies - 1
+    if len(set(numbers)) < len(numbers) or numbers[-1] > last:
+        listed = ", ".join(map(str, numbers))
+        raise PipebenchError(f"traces of ranks {listed}, the plan has ranks 0 to {last}", "give one file a rank")
     kept = [trace.steps[warmup:] for trace in ordered]
     if not all(kept):
         fewest = min(len(trace.steps) for trace in ordered)
         raise PipebenchError(f"a rank has {fewest} iterations, {warmup} are warm-up", "give --warmup 0")
     offsets = clock_offsets(ordered)
+    sums = [SpanSums(trace.busy) for trace in ordered]
     iteration = [median(end - start for start, end in steps) / NS_PER_S for steps in kept]
-    simulated_busy = _simulated_busy(plan, simulated, row.mini_batch)
+    simulated_busy = _simulated_busy(plan, simulated, mini_batch)
     ranks = tuple(
         RankGap(
             rank=trace.rank,
@@ -138,18 +140,16 @@ def attach_run(row: Row, plan: Plan, simulated: Trace, traces: Sequence[RankTrac
             within_ns=None if offset is None else offset.within_ns,
             iteration_s=seconds,
             simulated_busy_s=simulated_busy[devices[trace.rank % len(devices)]],
-            busy_s=median(_busy_overlap(trace.busy, step) for step in steps) / NS_PER_S,
+            busy_s=median(busy.within(*step) for step in steps) / NS_PER_S,
         )
-        for trace, offset, seconds, steps in zip(ordered, offsets, iteration, kept, strict=True)
+        for trace, offset, seconds, steps, busy in zip(ordered, offsets, iteration, kept, sums, strict=True)
     )
     begins = [steps[0][0] + offset.ns for steps, offset in zip(kept, offsets, strict=True) if offset is not None]
-    return Attachment(
+    return AttachedRanks(
         measured_s=max(iteration),
-        simulated_s=row.simulated_s,
-        error=prediction_error(row.simulated_s, max(iteration)),
         start_skew_s=(max(begins) - min(begins)) / NS_PER_S if len(begins) == len(kept) else None,
         ranks=ranks,
-        stages=tuple(_stages(plan, simulated, row.mini_batch, ordered, kept, devices)),
+        stages=tuple(_stages(plan, simulated, mini_batch, ordered, sums, kept, devices)),
     )
 
 
@@ -158,6 +158,7 @@ def _stages(
     simulated: Trace,
     mini_batch: int,
     traces: Sequence[RankTrace],
+    sums: Sequence[SpanSums],
     kept: Sequence[Sequence[Span]],
     devices: Sequence[int],
 ) -> Iterator[AttachedStage]:
@@ -168,17 +169,19 @@ def _stages(
         tasks: dict[str, list[int]] = {}
         iterations: list[float] = []
         count = mini_batch // (described.micro_batch * plan.all_pipelines)
-        for trace, steps in zip(traces, kept, strict=True):
+        for trace, busy, steps in zip(traces, sums, kept, strict=True):
             own = held[trace.rank % len(devices)]
             if stage not in own:
                 continue
             alone = len(own) == 1
+            during = SpanSums(merge_spans(steps))
             for task in trace.tasks:
-                if (task.stage == stage or (task.stage is None and alone)) and _during(task, steps):
-                    tasks.setdefault(task.kind, []).append(_busy_overlap(trace.busy, (task.start_ns, task.end_ns)))
+                mine = task.stage == stage or (task.stage is None and alone)
+                if mine and during.within(task.start_ns, task.start_ns + 1):
+                    tasks.setdefault(task.kind, []).append(busy.within(task.start_ns, task.end_ns))
             turn = _own_turn(described, devices[trace.rank % len(devices)])
             each = count / described.turns if simulated.period_ns else len(range(turn, count, described.turns))
-            iterations += [_busy_overlap(trace.busy, step) / each for step in steps] if alone and each else []
+            iterations += [busy.within(*step) / each for step in steps] if alone and each else []
         marked = sum(median(times) for times in tasks.values()) / NS_PER_S
         measured = marked or (median(iterations) / NS_PER_S if iterations else 0.0)
         if measured:
@@ -189,14 +192,6 @@ def _stages(
 def _own_turn(stage: Stage, device: int) -> int:
     """The turn in which a device of the stage takes micro-batches."""
     return next(turn for turn, devices in enumerate(stage.device_sets) if device in devices)
-
-
-def _during(task: TaskSpan, steps: Sequence[Span]) -> bool:
-    return any(start <= task.start_ns < end for start, end in steps)
-
-
-def _busy_overlap(busy: Sequence[Span], step: Span) -> int:
-    return sum(max(0, min(end, step[1]) - max(start, step[0])) for start, end in busy)
 
 
 def _simulated_busy(plan: Plan, trace: Trace, mini_batch: int) -> dict[int, float]:

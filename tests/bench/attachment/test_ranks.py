@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.bench.attachment import attach_run, clock_offsets
+from pipebench.bench.attachment.ranks import attach_ranks, clock_offsets
 from pipebench.bench.score import prediction_error
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.row import Row
 from pipebench.domain.trace import Trace
 from pipebench.formats.chrome_trace import RankMessage, RankTrace, TaskSpan, read_chrome_trace
 from tests.builders import chain_problem, cluster, stages_plan
@@ -108,13 +107,6 @@ def test_messages_one_way_bound_one_side_and_the_narrowest_way_is_taken() -> Non
     assert clock_offsets([exchange(0, {}, {}), exchange(1, {}, {})])[1] is None
 
 
-def row(simulated_s: float) -> Row:
-    return Row(
-        model="m", profile="m", cluster="flat", devices=3, mini_batch=2, regime="sync", problem_id="p",
-        workload_id="w", planner="uniform", status="ok", simulated_s=simulated_s,
-    )  # fmt: skip
-
-
 def test_clocks_follow_from_messages_over_other_ranks(tmp_path: Path) -> None:
     traces = [read_chrome_trace(rank_file(tmp_path, rank, zipped=rank == 1)) for rank in range(3)]
     assert [o and o.ns for o in clock_offsets(traces)] == pytest.approx(
@@ -127,9 +119,8 @@ def test_the_slowest_ranks_median_after_warm_up_and_work_by_rank(tmp_path: Path)
     plan = stages_plan([[0], [1], [2]])
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank)) for rank in (2, 0, 1)]
-    made = attach_run(row(2e-3), plan, trace, files, warmup=1)
+    made = attach_ranks(plan, trace, 2, files, warmup=1)
     assert made.measured_s == pytest.approx(1e-3)
-    assert made.error == pytest.approx(1.0)
     assert [rank.busy_s for rank in made.ranks] == pytest.approx([100e-6, 300e-6, 200e-6])
     assert [rank.simulated_busy_s for rank in made.ranks] == pytest.approx([200e-9, 600e-9, 400e-9])
     assert made.start_skew_s == pytest.approx(0, abs=1e-8)
@@ -140,7 +131,7 @@ def test_a_stage_alone_on_its_rank_is_the_work_of_an_iteration(tmp_path: Path) -
     plan = stages_plan([[0], [1], [2]])
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank)) for rank in range(3)]
-    made = attach_run(row(2e-3), plan, trace, files, warmup=1)
+    made = attach_ranks(plan, trace, 2, files, warmup=1)
     assert [(each.stage, each.marked) for each in made.stages] == [(0, False), (1, False), (2, False)]
     assert [each.measured_s for each in made.stages] == pytest.approx([50e-6, 150e-6, 100e-6])
     assert [each.simulated_s for each in made.stages] == pytest.approx([100e-9, 300e-9, 200e-9])
@@ -160,7 +151,7 @@ def test_replicas_in_turn_have_unequal_parts_of_an_iteration(tmp_path: Path) -> 
         RankTrace(rank=rank, steps=steps, sent=(), got=(), busy=tuple((at, at + taken) for at, _ in steps))
         for rank, taken in busy.items()
     ]
-    made = attach_run(replace(row(2e-3), mini_batch=3), plan, trace, files, warmup=1)
+    made = attach_ranks(plan, trace, 3, files, warmup=1)
     assert [each.measured_s for each in made.stages] == pytest.approx([2e-6, 3e-6])
     forward_and_backward = [each.simulated_s for each in made.stages]
     runs = (2, 3, 1)
@@ -194,7 +185,7 @@ def test_marked_tasks_tell_stages_that_share_a_rank(tmp_path: Path) -> None:
         end_ns=(40, 60, 110, 200),
         total_ns=200,
     )
-    made = attach_run(row(2e-3), plan, trace, [found], warmup=1)
+    made = attach_ranks(plan, trace, 2, [found], warmup=1)
     assert [(each.stage, each.marked) for each in made.stages] == [(0, True), (1, True)]
     assert [each.simulated_s for each in made.stages] == pytest.approx([130e-9, 70e-9])
     assert [each.measured_s for each in made.stages] == pytest.approx([130e-6, 70e-6])
@@ -215,9 +206,9 @@ def test_bad_traces(tmp_path: Path) -> None:
     trace = services().simulate(problem, plan, services().schedule("gpipe", problem, plan))
     files = [read_chrome_trace(rank_file(tmp_path, rank, iterations=1)) for rank in range(3)]
     with pytest.raises(PipebenchError, match="1 iterations, 1 are warm-up"):
-        attach_run(row(1.0), plan, trace, files, warmup=1)
-    with pytest.raises(PipebenchError, match="ranks 0, 1, the plan has ranks 0 to 2"):
-        attach_run(row(1.0), plan, trace, files[:2], warmup=0)
+        attach_ranks(plan, trace, 2, files, warmup=1)
+    with pytest.raises(PipebenchError, match="ranks 0, 1, 1, the plan has ranks 0 to 2"):
+        attach_ranks(plan, trace, 2, [*files[:2], files[1]], warmup=0)
 
 
 @pytest.mark.parametrize(
