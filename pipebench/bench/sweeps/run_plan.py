@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
 from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
+from pipebench.bench.store.sweep_parts import SweepPart
+from pipebench.bench.sweeps.shards import Shard, shards_of
 from pipebench.bench.trials.comparison import running_order
 from pipebench.bench.trials.trial import Outcome, Trial
 from pipebench.domain.row import FAILED, Row
@@ -76,16 +78,28 @@ def make_run_plan(
     store: Store | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
+    shard: Shard | None = None,
 ) -> RunPlan:
     """Split the trials into those that the store holds and those to run.
 
     A stored row stands for its trial unless `fresh`; a stored failure unless `retry_failed`. A row that ran beside
     other trials also stands. It keeps its tag, so that its search times are never compared.
+    shard: only its trials, in the order that they have in the whole sweep; the store is told which shard it is.
+    Raises PipebenchError where the store is another shard's.
     """
     order = running_order(trials, trials[0].seed) if trials else []
     if store is None:
         return RunPlan(trials, order)
     inputs = [inputs_of(host, trial) for trial in trials]
+    if shard is not None:
+        numbers = shards_of(trials, shard.count)
+        keys = [trial_key(inputs[position]) for position in order]
+        part = SweepPart.of(keys, [numbers[position] for position in order], shard.number, shard.count)
+        store.enter_shard(part)
+        mine = [position for position, number in enumerate(numbers) if number == shard.number]
+        moved = {position: place for place, position in enumerate(mine)}
+        order = [moved[position] for position in order if position in moved]
+        trials, inputs = [trials[position] for position in mine], [inputs[position] for position in mine]
 
     def stands(stored: StoredRow) -> bool:
         return not fresh and not (retry_failed and stored.row.status in FAILED)
