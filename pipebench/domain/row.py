@@ -174,8 +174,7 @@ _COUNTS = (
     "replicas",
     "in_flight",
 )
-_LISTED_COUNTS = ("planned_micro_batch", "micro_batch", "replicas", "in_flight")
-_LISTED = frozenset(("peak_memory_bytes", *_LISTED_COUNTS))
+_LISTED = frozenset(("peak_memory_bytes", "planned_micro_batch", "micro_batch", "replicas", "in_flight"))
 """Fields of several figures each."""
 
 
@@ -205,17 +204,29 @@ _PLAIN_TIMES, _PLAIN_AMOUNTS, _PLAIN_RATIOS, _PLAIN_COUNTS = (
 
 def _is_possible(row: Row) -> bool:
     """Whether every figure is inside its limits: what `require_possible` asks, without the names of figures."""
-    return (
-        all(value is None or 0 <= value <= LONGEST_S for value in _PLAIN_TIMES(row))
-        and all(0 <= value <= LONGEST_S for sample in row.search_samples for value in sample)
-        and all(value is None or 0 <= value <= MOST_FIGURE for value in _PLAIN_AMOUNTS(row))
-        and all(0 <= value <= MOST_FIGURE for value in row.peak_memory_bytes.values())
-        and all(0 <= value <= MOST_FIGURE for value in row.search_ratio.values())
-        and all(value is None or abs(value) <= MOST_FIGURE for value in _PLAIN_RATIOS(row))
-        and all(abs(value) <= MOST_FIGURE for value in row.counters.values())
-        and all(value is None or 0 <= value <= MOST_COUNT for value in _PLAIN_COUNTS(row))
-        and all(0 <= value <= MOST_COUNT for name in _LISTED_COUNTS for value in getattr(row, name))
-    )
+    for sample in row.search_samples:
+        for value in sample:
+            if not 0 <= value <= LONGEST_S:
+                return False
+    for numbers, most in (
+        (_PLAIN_TIMES(row), LONGEST_S),
+        (_PLAIN_AMOUNTS(row), MOST_FIGURE),
+        (row.peak_memory_bytes.values(), MOST_FIGURE),
+        (row.search_ratio.values(), MOST_FIGURE),
+        (_PLAIN_COUNTS(row), MOST_COUNT),
+        (row.planned_micro_batch, MOST_COUNT),
+        (row.micro_batch, MOST_COUNT),
+        (row.replicas, MOST_COUNT),
+        (row.in_flight, MOST_COUNT),
+    ):
+        for value in numbers:
+            if value is not None and not 0 <= value <= most:
+                return False
+    for numbers in (_PLAIN_RATIOS(row), row.counters.values()):
+        for value in numbers:
+            if value is not None and not -MOST_FIGURE <= value <= MOST_FIGURE:
+                return False
+    return True
 
 
 def _short(value: float) -> str:

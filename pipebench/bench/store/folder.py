@@ -15,7 +15,7 @@ from pipebench.bench.store.lines import Lines, PlacedLine, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
 from pipebench.bench.store.stored_rows import SharedParts, StoredRow, now, require_possible_row
 from pipebench.bench.store.sweep_parts import SweepPart, enter_shard
-from pipebench.documents.decoding import MALFORMED
+from pipebench.documents.decoding import MALFORMED, collector_paused
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -246,8 +246,9 @@ class Store(Objects):
 
     def _read(self) -> None:
         if self._writable or (self.path / ROWS).exists():
-            for stored in self._lines.read(cut=self._writable):
-                self._take(stored)
+            with collector_paused():
+                for placed in self._lines.scan(cut=self._writable):
+                    self._take(placed.value)
 
     def _take(self, stored: StoredRow) -> None:
         self._parts.share(stored)

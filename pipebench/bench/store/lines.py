@@ -12,7 +12,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from pipebench.documents.decoding import collector_paused, require_unique_keys
+from pipebench.documents.decoding import require_unique_keys
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MIB, MOST_DAMAGED_LINES, MOST_LINE_BYTES, MOST_ROWS_BYTES
 from pipebench.system.files import open_regular
@@ -234,8 +234,7 @@ class Lines(Generic[T]):
         A torn end is never read; cut: it is moved to a file beside. Raises OSError, and PipebenchError for a
         file that is too large or became shorter.
         """
-        with collector_paused():
-            return [placed.value for placed in self.scan(cut)]
+        return [placed.value for placed in self.scan(cut)]
 
     def scan(self, cut: bool) -> Iterator["PlacedLine[T]"]:
         """The same, one after the other with their places; the caller takes all of them."""

@@ -1,6 +1,7 @@
 """StoredRow: a row with all that is needed to run its trial again."""
 
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from msgspec.json import encode
@@ -66,6 +67,7 @@ _SHARED_ROW = tuple(
     for name in Row.__struct_fields__
     if name.endswith("_id") or (name != "key" and _TYPES[name] in (str, tuple[str, ...], tuple[int, ...]))
 )
+_SHARED_VALUES = attrgetter(*_SHARED_ROW)
 _SHARED_MAPS = ("environment", "counters", "peak_memory_bytes")
 
 
@@ -81,10 +83,9 @@ class SharedParts:
     def share(self, stored: StoredRow) -> None:
         """Put what was there before in the place of equal texts, lists and mappings of the row and its inputs."""
         known, row, inputs = self._known, stored.row, stored.inputs
-        for name in _SHARED_ROW:
-            value = getattr(row, name)
-            if value:
-                force_setattr(row, name, known.setdefault(value, value))
+        for name, value in zip(_SHARED_ROW, _SHARED_VALUES(row), strict=True):
+            if value and (shared := known.setdefault(value, value)) is not value:
+                force_setattr(row, name, shared)
         for name in _SHARED_MAPS:
             value = getattr(row, name)
             force_setattr(row, name, known.setdefault((name, *value.items()), value))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
+from pipebench.bench.environment import machine_difference
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings.statistics import tau_b
 from pipebench.domain.row import Row
@@ -80,7 +81,7 @@ def print_rows(
 def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
     """What is said below the table of a problem: failures, what was measured, and why its rows differ."""
     compared = [row for row in block.rows if not row.yardstick]
-    return [*failures(block.rows), *agreement(compared), *replays(compared), *why]
+    return [*failures(block.rows), *machines(block.rows), *agreement(compared), *replays(compared), *why]
 
 
 def heading(block: ProblemBlock) -> str:
@@ -113,6 +114,12 @@ def failures(rows: Sequence[Row]) -> list[str]:
     """One line for each reason of trials that failed, with all whom it concerns."""
     wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
     return [f"  {who}: {reason}" for reason, who in who_by_text(wrong).items()]
+
+
+def machines(rows: Sequence[Row]) -> list[str]:
+    """That search times must not be compared, where the rows of a problem come from machines of different kinds."""
+    differ = machine_difference(row for row in rows if row.search_cpu_s is not None)
+    return [f"  search times are not compared: {differ}"] if differ else []
 
 
 def agreement(rows: Sequence[Row]) -> list[str]:
