@@ -30,6 +30,8 @@ _TYPES = get_type_hints(Row)
 _NAMES = tuple(name for name in Row.__struct_fields__ if "str" in str(_TYPES[name]) or "Witness" in str(_TYPES[name]))
 _WITH_TEXT = attrgetter(*_NAMES)
 """The fields of a row that hold text."""
+_FIGURES = frozenset(("search_ratio", "counters"))
+"""Of these the names alone are text."""
 
 
 class Redaction:
@@ -42,7 +44,7 @@ class Redaction:
         self.found: dict[str, None] = {}
         self._labels: dict[str, str] = {}
         self._texts: dict[str, str] = {}
-        self._maps: dict[int, tuple[Any, Any]] = {}
+        self._clean: dict[Any, Any] = {}
         for row in rows:
             self.label(row.planner)
 
@@ -56,7 +58,7 @@ class Redaction:
                 shown = f"{short} ({number})"
             self._labels[planner] = shown
             self._texts.clear()
-            self._maps.clear()
+            self._clean.clear()
             if shown != planner and planner.startswith("cmd:"):
                 self.found[f"the command line {planner}"] = None
         return self._labels[planner]
@@ -80,23 +82,27 @@ class Redaction:
             what = f"{len(row.output)} letters, {_end_of(row.output)!r}"
             self.found[f"what {shown} printed: {what}"] = None
         changed: dict[str, Any] = {"planner": shown, "output": "", "reason": self._reason(row)}
+        clean = self._clean
         for name, value in zip(_NAMES, _WITH_TEXT(row), strict=True):
-            changed.setdefault(name, self._field(value))
+            if not value:
+                continue
+            mark = value if isinstance(value, str) else tuple(value) if name in _FIGURES else id(value)
+            if mark not in clean:
+                changed.setdefault(name, self._field(value, mark))
         changed = {name: value for name, value in changed.items() if value != getattr(row, name)}
         return replace(row, **changed) if changed else row
 
-    def _field(self, value: Any) -> Any:
-        """One field of a row; the same object where nothing in it is left out."""
-        if not value:
-            return value
+    def _field(self, value: Any, mark: Any) -> Any:
+        """One field of a row; where nothing in it is left out, its mark is clean from now on."""
         if isinstance(value, str):
-            shown = self.text(value)
-            return value if shown == value else shown
-        if id(value) not in self._maps:  # most rows share theirs; kept here, so that no other gets its id
+            now = self.text(value)
+        else:
             plain = msgspec.to_builtins(value)
-            now = _mapped(plain, self.text)
-            self._maps[id(value)] = value, value if now == plain else msgspec.convert(now, type(value))
-        return self._maps[id(value)][1]
+            mapped = _mapped(plain, self.text)
+            now = value if mapped == plain else msgspec.convert(mapped, type(value))
+        if now == value:
+            self._clean[mark] = value  # kept, so that no other gets its id
+        return now
 
     def strings(self, value: Any) -> Any:
         """A value as plain data, every text in it without what is not passed on."""
