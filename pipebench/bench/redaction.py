@@ -27,7 +27,9 @@ _PATHS = re.compile(
 _EXIT_CODE = re.compile(r"exit code -?\d+")
 SHOWN_LETTERS = 60
 _TYPES = get_type_hints(Row)
-_NAMES = tuple(name for name in Row.__struct_fields__ if "str" in str(_TYPES[name]) or "Witness" in str(_TYPES[name]))
+_NAMES = tuple(
+    name for name in Row.__struct_fields__ if "str" in str(_TYPES[name]) or "Witness" in str(_TYPES[name])
+)
 _WITH_TEXT = attrgetter(*_NAMES)
 """The fields of a row that hold text."""
 _FIGURES = frozenset(("search_ratio", "counters"))

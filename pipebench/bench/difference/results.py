@@ -164,10 +164,14 @@ def _key(row: Row, named: bool) -> Hashable:
 
 def _row_change(before: Row, after: Row, compared: bool) -> RowChange:
     was, now = _exact(before), _exact(after)
-    changes = () if was == now else tuple(
-        Change(field=name, before=one, after=other)
-        for name, one, other in zip(EXACT, was, now, strict=True)
-        if one != other
+    changes = (
+        ()
+        if was == now
+        else tuple(
+            Change(field=name, before=one, after=other)
+            for name, one, other in zip(EXACT, was, now, strict=True)
+            if one != other
+        )
     )
     old, new = _values(before, after)
     took = before.search_cpu_s, after.search_cpu_s

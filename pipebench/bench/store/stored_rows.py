@@ -93,7 +93,12 @@ class SharedParts:
         for name, value in zip(_SHARED_ROW, _SHARED_VALUES(row), strict=True):
             if value and (shared := known.setdefault(value, value)) is not value:
                 force_setattr(row, name, shared)
-        for owner, name in ((row, "environment"), (row, "peak_memory_bytes"), (inputs, "called"), (inputs, "versions")):
+        for owner, name in (
+            (row, "environment"),
+            (row, "peak_memory_bytes"),
+            (inputs, "called"),
+            (inputs, "versions"),
+        ):
             value = getattr(owner, name)
             if value:
                 shared = known.setdefault((name, *value.values()), value)

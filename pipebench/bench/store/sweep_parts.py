@@ -91,7 +91,9 @@ def read_parts(folder: Path) -> tuple[SweepPart, ...]:
     try:
         document = msgspec.json.decode(data, type=_Document)
         if (document.pipebench, document.version) != (KIND, VERSION):
-            raise PipebenchError(f"{where} is of another version, or no list of shards", "install a newer pipebench")
+            raise PipebenchError(
+                f"{where} is of another version, or no list of shards", "install a newer pipebench"
+            )
         parts = msgspec.json.decode(document.content, type=tuple[SweepPart, ...])
     except MALFORMED as error:
         raise PipebenchError(
@@ -135,7 +137,9 @@ def joined_parts(parts: Iterable[SweepPart]) -> tuple[SweepPart, ...]:
 
 
 def _joined(same: Sequence[SweepPart]) -> SweepPart:
-    places = dict(sorted({place: key for part in same for key, place in zip(part.keys, part.places, strict=True)}.items()))
+    places = dict(
+        sorted({place: key for part in same for key, place in zip(part.keys, part.places, strict=True)}.items())
+    )
     return SweepPart(
         sweep=same[0].sweep,
         trials=same[0].trials,

@@ -105,9 +105,9 @@ def shards_of(trials: Sequence[Trial], count: int) -> list[int]:
 
     All trials of one problem, in both regimes and all rounds, are in one shard: a table needs its yardstick, and
     search times of one machine. Problems are dealt from large to small, by operators times devices; each round of
-    the deal turns round (1 to N, N to 1), so that shards have as many problems as each other, to one, and large ones
-    alike. Equal sizes are dealt in a shuffled order that follows from their number alone: an axis of a grid, such as
-    the memory, does not fall on one shard. The deal depends on the list of problems and on nothing of the machine.
+    the deal turns round (1 to N, N to 1), so that shards have as many problems as each other, to one, and large
+    ones alike. Equal sizes are dealt in a shuffled order that follows from their number alone: an axis of a grid,
+    such as the memory, does not fall on one shard. The deal depends on the list of problems, not on the machine.
     """
     workloads: dict[str, Workload] = {}
     for trial in trials:

@@ -10,12 +10,14 @@ from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.store.merge import Conflict
+    from pipebench.bench.merge import Conflict
 
 
 @click.command()
 @click.argument("stores", nargs=-1, required=True, shell_complete=files)
-@click.option("-o", "--out", shell_complete=files, required=True, type=click.Path(path_type=Path), help="The new store.")
+@click.option(
+    "-o", "--out", shell_complete=files, required=True, type=click.Path(path_type=Path), help="The new store."
+)
 @click.option("--prefer", type=click.Choice(["first", "newest"]), help="Whose row counts where results differ.")
 def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
     """Join STORES, such as the shards of a sweep, to a new one; they are only read.
@@ -26,7 +28,7 @@ def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
     """
     from typing import cast
 
-    from pipebench.bench.store.merge import Preference, merge
+    from pipebench.bench.merge import Preference, merge
 
     done = merge(stores, out, cast("Preference | None", prefer))
     for notice in done.notices:

@@ -184,7 +184,8 @@ def _rows(kind: str, value: Any) -> None:
     shown = list(problems.values())[:MOST_PROBLEMS]
     print_rows(console(), [row for same in shown for row in same])
     say("")
-    say(f"the first {MOST_PROBLEMS} of {len(problems):,} problems: --all prints all, `pipebench report` has standings")
+    count = f"the first {MOST_PROBLEMS} of {len(problems):,} problems"
+    say(f"{count}: --all prints all, pipebench report has standings")
 
 
 def _all_rows(kind: str, value: Any) -> None:

@@ -68,7 +68,7 @@ def table_section(block: ProblemBlock, notes: Notes, why: Sequence[str] = ()) ->
 class ProblemSections:
     """Sections of one page in order. services: simulate what is drawn.
 
-    The first of them, `explained` many, say why their rows differ and have pictures, timelines while there is room.
+    The first `explained` of them say why their rows differ and have pictures, timelines while there is room.
     A contender has one colour on the whole page.
     """
 

@@ -117,7 +117,7 @@ def failures(rows: Sequence[Row]) -> list[str]:
 
 
 def machines(rows: Sequence[Row]) -> list[str]:
-    """That search times must not be compared, where the rows of a problem come from machines of different kinds."""
+    """That search times must not be compared, where rows of one problem come from machines of different kinds."""
     differ = machine_difference(row for row in rows if row.search_cpu_s is not None)
     return [f"  search times are not compared: {differ}"] if differ else []
 

