@@ -9,6 +9,7 @@ from pipebench.bench.difference.structure import Change
 from pipebench.bench.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.bench.standings.statistics import shifted_geometric_mean
+from pipebench.documents.decoding import collector_paused
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row, planner_name
 from pipebench.domain.value import Value
@@ -109,9 +110,10 @@ def compare_results(before: ResultsSide, after: ResultsSide) -> ResultsDifferenc
     A trial that failed before it had a schedule names no scheduler; it is matched with what is left of its
     planner on that problem.
     """
-    pairs, only_before, only_after = _match_rows(before.rows, after.rows)
-    refused = search_refusal([*before.rows, *after.rows])
-    rows = tuple(_row_change(old, new, compared=not refused) for old, new in pairs)
+    with collector_paused():
+        pairs, only_before, only_after = _match_rows(before.rows, after.rows)
+        refused = search_refusal([*before.rows, *after.rows])
+        rows = tuple(_row_change(old, new, compared=not refused) for old, new in pairs)
     ratios = [row.search_ratio for row in rows if row.search_ratio is not None]
     return ResultsDifference(
         before=before.source,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -193,8 +193,7 @@ class LineReader(Generic[LineValue]):
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedLine(Generic[T]):
+class PlacedLine(NamedTuple, Generic[T]):
     """A value, and where in the file its line is: its first byte, and how many they are."""
 
     value: T

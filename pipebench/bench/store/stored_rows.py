@@ -8,9 +8,10 @@ from msgspec.json import encode
 from msgspec.structs import force_setattr, replace
 
 from pipebench.bench.store.keys import TrialInputs, trial_key
+from pipebench.domain.errors import InvalidValue
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row, require_possible
-from pipebench.domain.value import Value, require
+from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
 from pipebench.hooks.syntax import parse_reference
 
@@ -46,14 +47,10 @@ class StoredRow(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         shown = self.row
-        require(
-            shown.planner == self.planner,
-            f"it shows the planner {shown.planner!r} and would run {self.planner!r}",
-        )
-        require(
-            self.scheduler in (None, shown.scheduler),
-            f"it shows the scheduler {shown.scheduler!r} and would run {self.scheduler!r}",
-        )
+        if shown.planner != self.planner:
+            raise InvalidValue(f"it shows the planner {shown.planner!r} and would run {self.planner!r}")
+        if self.scheduler not in (None, shown.scheduler):
+            raise InvalidValue(f"it shows the scheduler {shown.scheduler!r} and would run {self.scheduler!r}")
 
 
 def require_possible_row(stored: StoredRow) -> None:

@@ -44,6 +44,7 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
 
     from pipebench.bench.redaction import Redaction
     from pipebench.bench.store.results import open_results
+    from pipebench.documents.decoding import collector_paused
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
     from pipebench.report.rows import rows_csv, rows_markdown
@@ -55,7 +56,8 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
         say(f"warning: {notice}", err=True)
     redaction = Redaction(opened.rows)
     place = redaction.text(results)
-    passed = tuple(map(redaction.row, opened.rows))
+    with collector_paused():
+        passed = tuple(map(redaction.row, opened.rows))
     tell_passed_on(redaction.found, output, with_output)
     rows, place = (opened.rows, results) if with_output else (passed, place)
     keys = {row.key for row in rows if row.key} if opened.stored else set()

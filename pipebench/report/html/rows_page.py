@@ -12,6 +12,7 @@ from pipebench.bench.services import HostServices
 from pipebench.bench.standings import RegimeStandings, standings
 from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curves
 from pipebench.check import require_ordered
+from pipebench.documents.decoding import collector_paused
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
@@ -204,7 +205,8 @@ def rows_page(
     table = row_table([(entry.id, entry.row) for entry in entries], grid)
     found = facets(grid, [line.filtered_by for line in table.lines])
     problems = len({row.workload_id for row in everything})
-    standing = standings(everything).regimes
+    with collector_paused():
+        standing = standings(everything).regimes
     sections = ProblemSections(plans, services, explainer or Explainer(host), notes, explained)
     return page(
         "rows.html",
