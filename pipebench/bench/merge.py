@@ -18,7 +18,7 @@ from pipebench.bench.difference.results import EXACT
 from pipebench.bench.difference.structure import Change
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import LOCK, MANIFEST, OBJECTS, ROWS, Store, StoreInfo, encode_manifest
-from pipebench.bench.store.lines import PlacedLine, sync_folder, with_checksum
+from pipebench.bench.store.lines import PlacedLine, checked_line, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, object_name, references
 from pipebench.bench.store.stored_rows import StoredRow, now
 from pipebench.bench.store.sweep_parts import (
@@ -89,7 +89,7 @@ class _Joined:
     chosen: dict[str, _Line] = field(default_factory=dict)
     before: dict[str, list[_Line]] = field(default_factory=dict)
     equal: int = 0
-    conflicts: list[tuple[str, _Line, _Line]] = field(default_factory=list)
+    conflicts: list[tuple[_Line, _Line]] = field(default_factory=list)
 
 
 def stores_at(paths: Sequence[str | Path]) -> list[Path]:
@@ -204,16 +204,15 @@ def _take_store(joined: _Joined, latest: dict[str, _Line], prefer: Preference | 
         elif had.result == line.result:
             joined.equal += 1
         else:
-            joined.conflicts.append((key, had, line))
+            joined.conflicts.append((had, line))
             wins = prefer == "newest" and line.finished_at > had.finished_at
             lost = had if wins else line
             joined.before.setdefault(key, []).append(lost)
             joined.chosen[key] = line if wins else had
 
 
-def _conflict(places: Sequence[Path], key: str, one: _Line, other: _Line) -> Conflict:
+def _conflict(places: Sequence[Path], one: _Line, other: _Line) -> Conflict:
     first, second = (_decoded(places[line.store], line) for line in (one, other))
-    del key
     changes = tuple(
         Change(field=name, before=before, after=after)
         for name, before, after in zip(EXACT, _RESULT(first.row), _RESULT(second.row), strict=True)
@@ -317,7 +316,7 @@ def _copy_lines(file: Path, places: Sequence[Path], lines: Iterable[_Line]) -> N
                     stack.close()
                     opened.clear()
                 opened[line.store] = stack.enter_context(open_regular(places[line.store] / ROWS)).fileno()
-            out.write(with_checksum(os.pread(opened[line.store], line.line_bytes, line.start)))
+            out.write(checked_line(os.pread(opened[line.store], line.line_bytes, line.start)))
 
 
 MOST_OPEN = 200

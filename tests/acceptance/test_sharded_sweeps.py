@@ -61,7 +61,6 @@ def test_merged_shards_are_the_store_of_one_machine(tmp_path: Path, memory: str,
     for number in doomed:
         name = f"shards/{number}"
         assert sweep(tmp_path, name, "--shard", f"{number}/{count}", "--no-wait").wait(300) in (0, 5)
-        assert stored & whole_keys(tmp_path / name) or number in doomed
     assert start(*merge, str(tmp_path / "merged")).wait(60) == 0
     assert content(tmp_path / "merged") == alone
     assert objects(tmp_path / "merged") == objects(tmp_path / "alone")

@@ -73,6 +73,11 @@ def _find_checksum(line: bytes) -> re.Match[bytes] | None:
     return _CHECKSUM.match(line, max(0, len(line) - _CHECKSUM_BYTES))
 
 
+def checked_line(line: bytes) -> bytes:
+    """A line as it is where it has a digest, which whoever read it has compared; else with one."""
+    return line if _find_checksum(line) is not None else with_checksum(line)
+
+
 def with_checksum(line: bytes) -> bytes:
     """A line with the digest of its content as the last key, in place of one that it has.
 
