@@ -40,11 +40,18 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
     and memory, and the command that repeats each row; all is filtered by what differs between problems. Absolute
     paths, command lines beyond a program's name and printed output are left out.
     """
+    from pipebench.documents.decoding import collector_paused
+
+    with collector_paused():  # of large stores nearly all that is made is kept
+        _write_report(results, output, title, with_output)
+    return 0
+
+
+def _write_report(results: str, output: Path, title: str | None, with_output: bool) -> None:
     import shlex
 
     from pipebench.bench.redaction import Redaction
     from pipebench.bench.store.results import open_results
-    from pipebench.documents.decoding import collector_paused
     from pipebench.formats.files import write_file
     from pipebench.report.html.rows_page import rows_page
     from pipebench.report.rows import rows_csv, rows_markdown
@@ -56,8 +63,7 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
         say(f"warning: {notice}", err=True)
     redaction = Redaction(opened.rows)
     place = redaction.text(results)
-    with collector_paused():
-        passed = tuple(map(redaction.row, opened.rows))
+    passed = tuple(map(redaction.row, opened.rows))
     tell_passed_on(redaction.found, output, with_output)
     rows, place = (opened.rows, results) if with_output else (passed, place)
     keys = {row.key for row in rows if row.key} if opened.stored else set()
@@ -76,7 +82,6 @@ def command(results: str, output: Path, title: str | None, with_output: bool) ->
         text = rows_page(open_host(), rows, lambda row: plan_behind(opened, row), repeat, heading, source=place)
     write_file(output, text.encode())
     say(f"{output} written ({len(rows)} rows)", err=True)
-    return 0
 
 
 def plan_behind(results: "Results", row: "Row") -> "PlannedProblem | None":
