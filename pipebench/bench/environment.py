@@ -119,6 +119,12 @@ def search_refusal(rows: Iterable[Row]) -> str:
     parallel = sum(row.parallel for row in found)
     if parallel:
         return f"{parallel} of {len(found)} rows ran in parallel with others"
+    return machine_difference(found)
+
+
+def machine_difference(rows: Iterable[Row]) -> str:
+    """In what the machines of these rows differ, in one line; '' when they are of one class."""
+    found = {id(row.environment): row for row in rows}.values()  # most rows of a store share theirs
     for name in MACHINE_CLASS:
         values = _values(found, name)
         if len(values) > 1:
@@ -128,7 +134,7 @@ def search_refusal(rows: Iterable[Row]) -> str:
 
 def suite_notice(rows: Iterable[Row]) -> str:
     """A line when rows were scored by different versions of the suite, whose models may differ; else ''."""
-    values = _values(rows, "pipebench")
+    values = _values({id(row.environment): row for row in rows}.values(), "pipebench")
     return (
         f"rows were scored by pipebench {' and '.join(values)}, whose models may differ" if len(values) > 1 else ""
     )

@@ -5,9 +5,11 @@ machine or hold what nobody else should see.
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from typing import Any
+from operator import attrgetter
+from typing import Any, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
@@ -24,6 +26,14 @@ _PATHS = re.compile(
 """Absolute paths: in quotes with spaces, else up to a space or a bracket; of other systems too."""
 _EXIT_CODE = re.compile(r"exit code -?\d+")
 SHOWN_LETTERS = 60
+_TYPES = get_type_hints(Row)
+_NAMES = tuple(
+    name for name in Row.__struct_fields__ if "str" in str(_TYPES[name]) or "Witness" in str(_TYPES[name])
+)
+_WITH_TEXT = attrgetter(*_NAMES)
+"""The fields of a row that hold text."""
+_FIGURES = frozenset(("search_ratio", "counters"))
+"""Of these the names alone are text."""
 
 
 class Redaction:
@@ -35,6 +45,8 @@ class Redaction:
     def __init__(self, rows: Iterable[Row]) -> None:
         self.found: dict[str, None] = {}
         self._labels: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._clean: dict[Any, Any] = {}
         for row in rows:
             self.label(row.planner)
 
@@ -47,12 +59,19 @@ class Redaction:
                 number += 1
                 shown = f"{short} ({number})"
             self._labels[planner] = shown
+            self._texts.clear()
+            self._clean.clear()
             if shown != planner and planner.startswith("cmd:"):
                 self.found[f"the command line {planner}"] = None
         return self._labels[planner]
 
     def text(self, text: str) -> str:
         """A text without absolute paths and without command lines of planners."""
+        if text not in self._texts:
+            self._texts[text] = self._without(text)
+        return self._texts[text]
+
+    def _without(self, text: str) -> str:
         for planner, shown in self._labels.items():
             if planner != shown:
                 text = text.replace(planner, shown).replace(" ".join(planner.split()), shown)
@@ -64,9 +83,28 @@ class Redaction:
         if row.output:
             what = f"{len(row.output)} letters, {_end_of(row.output)!r}"
             self.found[f"what {shown} printed: {what}"] = None
-        plain = self.strings(row)
-        plain |= {"planner": shown, "output": "", "reason": self._reason(row)}
-        return msgspec.convert(plain, Row)
+        changed: dict[str, Any] = {"planner": shown, "output": "", "reason": self._reason(row)}
+        clean = self._clean
+        for name, value in zip(_NAMES, _WITH_TEXT(row), strict=True):
+            if not value:
+                continue
+            mark = value if isinstance(value, str) else tuple(value) if name in _FIGURES else id(value)
+            if mark not in clean:
+                changed.setdefault(name, self._field(value, mark))
+        changed = {name: value for name, value in changed.items() if value != getattr(row, name)}
+        return replace(row, **changed) if changed else row
+
+    def _field(self, value: Any, mark: Any) -> Any:
+        """One field of a row; where nothing in it is left out, its mark is clean from now on."""
+        if isinstance(value, str):
+            now = self.text(value)
+        else:
+            plain = msgspec.to_builtins(value)
+            mapped = _mapped(plain, self.text)
+            now = value if mapped == plain else msgspec.convert(mapped, type(value))
+        if now == value:
+            self._clean[mark] = value  # kept, so that no other gets its id
+        return now
 
     def strings(self, value: Any) -> Any:
         """A value as plain data, every text in it without what is not passed on."""

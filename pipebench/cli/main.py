@@ -25,6 +25,7 @@ SECTIONS = {
         "report": "stored results as a page or a table",
         "diff": "what changed between two plans or two sets of results",
         "rerun": "run stored trials again: same, different or not runnable",
+        "merge": "several stores as one, such as the shards of a sweep",
         "pack": "a store as one file, to pass on",
     },
     "Profiles and files": {

@@ -50,6 +50,12 @@ MOST_PACKED_ELEMENTS = 10_000_000
 """Of the rows of a packed store together, counted as in JSON."""
 MOST_PACKED_ROWS = 100_000
 """Rows of a packed store."""
+MOST_SHARDS = 10_000
+"""Parts of one sweep."""
+MOST_MERGED_STORES = 10_000
+"""Stores that are joined at once."""
+MOST_MERGED_BYTES = 64 * 2**30
+"""Of their problems, plans and schedules together; they are copied one at a time."""
 MOST_DAMAGED_LINES = 10_000
 """Lines of a store that are skipped before it is no store."""
 MOST_MEMBERS = 200_000

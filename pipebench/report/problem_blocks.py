@@ -75,10 +75,15 @@ class ProblemBlock:
 
 def problem_blocks(rows: Iterable[Row]) -> list[ProblemBlock]:
     """One for each problem, whatever its regime, in the order in which they first occur."""
+    return [_block(same) for same in rows_by_problem(rows).values()]
+
+
+def rows_by_problem(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """By workload_id, in the order in which they first occur."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.workload_id, []).append(row)
-    return [_block(same) for same in found.values()]
+    return found
 
 
 def _block(rows: Sequence[Row]) -> ProblemBlock:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.testing.generated import install_generated
 PAGES = {str(page.relative_to(DOCS.parent)): page for page in written_pages()}
 LANGUAGES = {"python", "sh", "text", "toml"}
 SEARCH = re.compile(r" \d[\d.]*( \| \d[\d.]*)? (ms|us|s)( \d[\d,]*)?$")
+ARRAY = re.compile(r"#SBATCH --array=(\d+)-(\d+)")
 COLUMNS = "120"
 """Of the terminal in which the pages were made."""
 
@@ -41,13 +43,28 @@ class Reader:
         elif block.language == "python":
             compile(block.text, block.file or "", "exec")
         elif block.language == "sh":
-            self._printed = "".join(map(self._run, block.text.splitlines()))
+            self._printed = "".join(self._script(block.text.splitlines()))
         elif block.language == "text":
             shown = {plain(line) for line in self._printed.splitlines()}
             for line in block.text.splitlines():
                 assert any(each.startswith(plain(with_this_python(line))) for each in shown), (
                     f"not printed: {line}\n{self._printed}"
                 )
+
+    def _script(self, lines: list[str]) -> Iterator[str]:
+        """What the commands of a block print. A job script of Slurm runs once for each task of its array."""
+        commands = [line for line in lines if not line.startswith("#")]
+        array = next((found for line in lines if (found := ARRAY.fullmatch(line))), None)
+        if array is None:
+            yield from map(self._run, commands)
+            return
+        first, last = int(array[1]), int(array[2])
+        for task in range(first, last + 1):
+            said = {"ID": task, "COUNT": last - first + 1, "MIN": first, "MAX": last, "STEP": 1}
+            with self._monkeypatch.context() as patch:
+                for name, value in said.items():
+                    patch.setenv(f"SLURM_ARRAY_TASK_{name}", str(value))
+                yield from map(self._run, commands)
 
     def _run(self, line: str) -> str:
         command, _, remark = line.partition("  # exits ")

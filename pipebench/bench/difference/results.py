@@ -1,6 +1,7 @@
 """Two sets of results side by side, row by row; quality exactly, search times only as information."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import Literal
 
 from pipebench.bench.difference.operands import ResultsSide
@@ -8,6 +9,7 @@ from pipebench.bench.difference.structure import Change
 from pipebench.bench.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.bench.standings.statistics import shifted_geometric_mean
+from pipebench.documents.decoding import collector_paused
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row, planner_name
 from pipebench.domain.value import Value
@@ -99,15 +101,19 @@ class ResultsDifference(Value, frozen=True, kw_only=True):
         return not (self.only_before or self.only_after) and all(row.outcome == "same" for row in self.rows)
 
 
+_exact, _label_fields = attrgetter(*EXACT), attrgetter(*RowLabel.__struct_fields__)
+
+
 def compare_results(before: ResultsSide, after: ResultsSide) -> ResultsDifference:
     """The differences between two sets of rows, matched by problem, planner, scheduler and repetition.
 
     A trial that failed before it had a schedule names no scheduler; it is matched with what is left of its
     planner on that problem.
     """
-    pairs, only_before, only_after = _match_rows(before.rows, after.rows)
-    refused = search_refusal([*before.rows, *after.rows])
-    rows = tuple(_row_change(old, new, compared=not refused) for old, new in pairs)
+    with collector_paused():
+        pairs, only_before, only_after = _match_rows(before.rows, after.rows)
+        refused = search_refusal([*before.rows, *after.rows])
+        rows = tuple(_row_change(old, new, compared=not refused) for old, new in pairs)
     ratios = [row.search_ratio for row in rows if row.search_ratio is not None]
     return ResultsDifference(
         before=before.source,
@@ -159,10 +165,15 @@ def _key(row: Row, named: bool) -> Hashable:
 
 
 def _row_change(before: Row, after: Row, compared: bool) -> RowChange:
-    changes = tuple(
-        Change(field=name, before=getattr(before, name), after=getattr(after, name))
-        for name in EXACT
-        if getattr(before, name) != getattr(after, name)
+    was, now = _exact(before), _exact(after)
+    changes = (
+        ()
+        if was == now
+        else tuple(
+            Change(field=name, before=one, after=other)
+            for name, one, other in zip(EXACT, was, now, strict=True)
+            if one != other
+        )
     )
     old, new = _values(before, after)
     took = before.search_cpu_s, after.search_cpu_s
@@ -195,7 +206,7 @@ def _outcome(before: Row, after: Row, old: float | None, new: float | None, chan
 
 
 def _label(row: Row) -> RowLabel:
-    return RowLabel(**{name: getattr(row, name) for name in RowLabel.__struct_fields__})
+    return RowLabel(**dict(zip(RowLabel.__struct_fields__, _label_fields(row), strict=True)))
 
 
 def _notices(rows: Iterable[Row], only_before: Iterable[Row], only_after: Iterable[Row]) -> Iterable[str]:

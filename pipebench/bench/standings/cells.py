@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from msgspec.structs import fields, replace
 
@@ -90,22 +91,24 @@ def _rows_by_entrant(rows: Iterable[Row]) -> dict[Entrant, dict[str, list[Row]]]
     return found
 
 
+_rungs_s = attrgetter(*(f"{rung}_s" for rung in RUNGS))
+
+
 def _cell(same: Sequence[Row]) -> EntrantCell:
     def order(row: Row) -> float:
         seconds = value_s(row)
         return math.inf if seconds is None else seconds
 
-    row = sorted(same, key=order)[len(same) // 2]
+    row = sorted(same, key=order)[len(same) // 2] if len(same) > 1 else same[0]
     seconds = value_s(row)
     if seconds is None:
         return EntrantCell(None, row.status, {}, None)
-    ladder: dict[Rung, float | None] = {rung: getattr(row, f"{rung}_s") for rung in RUNGS}
     searches = [each.search_cpu_s for each in same if each.status == "ok" and each.search_cpu_s is not None]
     return EntrantCell(
         nanoseconds(seconds),
         row.status,
-        {rung: nanoseconds(number) for rung, number in ladder.items() if number is not None},
-        statistics.median(searches) if searches else None,
+        {rung: nanoseconds(value) for rung, value in zip(RUNGS, _rungs_s(row), strict=True) if value is not None},
+        statistics.median(searches) if len(searches) > 1 else next(iter(searches), None),
     )
 
 

@@ -22,6 +22,10 @@ class Entrant(Value, frozen=True, kw_only=True):
     adapted: bool = False
     coarsen: int = 0
 
+    def __hash__(self) -> int:
+        """As of equal content; it has no mappings, and a hundred thousand rows are looked up by it."""
+        return hash((self.planner, self.scheduler, self.adapted, self.coarsen))
+
     @property
     def planned_by(self) -> str:
         """The planner as tables name it."""

@@ -11,10 +11,11 @@ from msgspec.structs import replace as replace_fields
 from pipebench import __version__
 from pipebench.bench.store.access import hold_lock, open_own, storing
 from pipebench.bench.store.keys import trial_key
-from pipebench.bench.store.lines import Lines, sync_folder
+from pipebench.bench.store.lines import Lines, PlacedLine, sync_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, SCRIPT, ObjectFolder, Objects, script_id
-from pipebench.bench.store.stored_rows import StoredRow, now, require_possible_row
-from pipebench.documents.decoding import MALFORMED
+from pipebench.bench.store.stored_rows import SharedParts, StoredRow, now, require_possible_row
+from pipebench.bench.store.sweep_parts import SweepPart, enter_shard
+from pipebench.documents.decoding import MALFORMED, collector_paused
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -85,6 +86,7 @@ class Store(Objects):
         self._folder = ObjectFolder(path / OBJECTS)
         super().__init__(self._folder, f"store {str(path)!r}")
         self._lines = Lines(path / ROWS, StoredRow, self.notices.append, require_possible_row)
+        self._parts = SharedParts()
         self._rows: list[StoredRow] = []
         self._latest: dict[str, StoredRow] = {}
 
@@ -107,6 +109,20 @@ class Store(Objects):
                 store._check()
                 store.refresh()
         return store
+
+    @classmethod
+    def unread(cls, path: str | Path) -> "Store":
+        """A store that is only read, none of its rows yet. Raises PipebenchError as `open`."""
+        store = cls(Path(path), writable=False)
+        with storing(store.path):
+            store._check()
+        return store
+
+    def scan(self) -> Iterator[PlacedLine[StoredRow]]:
+        """The rows of an `unread` store, one after the other with their places; the store keeps none of them."""
+        with storing(self.path), self._lock():
+            if (self.path / ROWS).exists():
+                yield from self._lines.scan(cut=False)
 
     def latest(self) -> dict[str, StoredRow]:
         """The rows by key, the last one of each key; in the order in which the keys were first stored."""
@@ -160,6 +176,11 @@ class Store(Objects):
             self._lines.append(stored)
             self._take(stored)
         return True
+
+    def enter_shard(self, part: SweepPart) -> None:
+        """Say which shard of a sweep the store is for. Raises PipebenchError where it is another one's."""
+        with storing(self.path), self._lock():
+            enter_shard(self.path, part)
 
     def _prepare(self, create: bool) -> None:
         folder, manifest = self.path, self.path / MANIFEST
@@ -225,10 +246,12 @@ class Store(Objects):
 
     def _read(self) -> None:
         if self._writable or (self.path / ROWS).exists():
-            for stored in self._lines.read(cut=self._writable):
-                self._take(stored)
+            with collector_paused():
+                for placed in self._lines.scan(cut=self._writable):
+                    self._take(placed.value)
 
     def _take(self, stored: StoredRow) -> None:
+        self._parts.share(stored)
         self._rows.append(stored)
         self._latest[stored.key] = stored
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -65,6 +65,17 @@ MOST_NOTICES = 20
 
 CHECKSUM_DIGITS = 16
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{%d})"\}\n\Z' % CHECKSUM_DIGITS)
+_CHECKSUM_BYTES = len(b',"checksum":""}\n') + CHECKSUM_DIGITS
+
+
+def _find_checksum(line: bytes) -> re.Match[bytes] | None:
+    """The checksum at the end of a line, which is looked for nowhere else."""
+    return _CHECKSUM.match(line, max(0, len(line) - _CHECKSUM_BYTES))
+
+
+def checked_line(line: bytes) -> bytes:
+    """A line as it is where it has a digest, which whoever read it has compared; else with one."""
+    return line if _find_checksum(line) is not None else with_checksum(line)
 
 
 def with_checksum(line: bytes) -> bytes:
@@ -72,7 +83,7 @@ def with_checksum(line: bytes) -> bytes:
 
     It tells of damage and edits; it is no signature.
     """
-    found = _CHECKSUM.search(line)
+    found = _find_checksum(line)
     content = line[: found.start()] + b"}" if found else line.removesuffix(b"\n")
     return content[:-1] + b',"checksum":"' + _checksum(content) + b'"}\n'
 
@@ -148,7 +159,7 @@ class LineReader(Generic[LineValue]):
             return Unread("it has no end", torn=True)
         if len(line) > MOST_LINE_BYTES:
             return Unread(f"it has more than {MOST_LINE_BYTES} bytes, no longer one is read")
-        found = _CHECKSUM.search(line)
+        found = _find_checksum(line)
         if found is not None:
             self._checked = True
             line = line[: found.start()] + b"}\n"
@@ -187,6 +198,14 @@ class LineReader(Generic[LineValue]):
 T = TypeVar("T")
 
 
+class PlacedLine(NamedTuple, Generic[T]):
+    """A value, and where in the file its line is: its first byte, and how many they are."""
+
+    value: T
+    start: int
+    line_bytes: int
+
+
 def bounded_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """The lines of a file and how many bytes each has; of one over MOST_LINE_BYTES the start and the end only."""
     while line := file.readline(MOST_LINE_BYTES + 1):
@@ -219,22 +238,23 @@ class Lines(Generic[T]):
         A torn end is never read; cut: it is moved to a file beside. Raises OSError, and PipebenchError for a
         file that is too large or became shorter.
         """
-        found: list[T] = []
+        return [placed.value for placed in self.scan(cut)]
+
+    def scan(self, cut: bool) -> Iterator["PlacedLine[T]"]:
+        """The same, one after the other with their places; the caller takes all of them."""
         with open_regular(self.file) as file:
             size = self._size(file.fileno())
-            offset = self._offset
-            file.seek(offset)
+            file.seek(self._offset)
             for line, line_bytes in bounded_lines(file):
-                value = self._reader.value(line, last=offset + line_bytes >= size)
+                start = self._offset
+                value = self._reader.value(line, last=start + line_bytes >= size)
                 if isinstance(value, Unread) and value.torn:
-                    kept = cut_off(self.file, offset) if cut else None
+                    kept = cut_off(self.file, start) if cut else None
                     self._reader.tell_torn(line_bytes, value.reason, kept)
                     break
-                offset += line_bytes
+                self._offset += line_bytes
                 if not isinstance(value, Unread):
-                    found.append(value)
-        self._offset = offset
-        return found
+                    yield PlacedLine(value, start, line_bytes)
 
     def append(self, value: T) -> None:
         """Add one line; it is on the disk when this returns.

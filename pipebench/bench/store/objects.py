@@ -23,6 +23,10 @@ NAME = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})\.(json|py)")
 """Name of an object below the folder of objects."""
 
 
+MOST_KEPT = 4
+"""Problems that were read and are kept."""
+
+
 class ObjectReader(Protocol):
     """Where the bytes of objects come from."""
 
@@ -36,10 +40,19 @@ class Objects:
     def __init__(self, reader: ObjectReader, where: str) -> None:
         self._reader = reader
         self._where = where
+        self._problems: dict[str, Problem] = {}
 
     def problem(self, identity: str) -> Problem:
-        """The problem of that problem_id. Raises PipebenchError when it is missing or damaged."""
-        return cast(Problem, self._value(PROBLEM, identity, lambda problem: problem.problem_id))
+        """The problem of that problem_id. Raises PipebenchError when it is missing or damaged.
+
+        The last few are kept: rows of one problem stand together, and to read and hash it takes milliseconds.
+        """
+        if identity not in self._problems:
+            problem = self._value(PROBLEM, identity, lambda problem: problem.problem_id)
+            while len(self._problems) >= MOST_KEPT:
+                del self._problems[next(iter(self._problems))]
+            self._problems[identity] = cast(Problem, problem)
+        return self._problems[identity]
 
     def plan(self, identity: str) -> Plan:
         """The plan of that plan_id. Raises PipebenchError when it is missing or damaged."""

@@ -19,7 +19,7 @@ from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_m
 from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.bench.store.lines import LineReader, Unread, bounded_lines, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
-from pipebench.bench.store.stored_rows import StoredRow, require_possible_row
+from pipebench.bench.store.stored_rows import SharedParts, StoredRow, require_possible_row
 from pipebench.documents.decoding import count_elements
 from pipebench.documents.document import encode
 from pipebench.domain.errors import PipebenchError
@@ -82,9 +82,11 @@ class Archive:
         """Every row in the order of the file; lines that are none are named in the notices."""
         reader = LineReader(StoredRow, f"{self.path}: {ROWS}", notices.append, require_possible_row)
         found: list[StoredRow] = []
+        parts = SharedParts()
         for line, line_bytes in self._row_lines():
             value = reader.value(line, last=False)
             if not isinstance(value, Unread):
+                parts.share(value)
                 found.append(value)
                 if len(found) > MOST_PACKED_ROWS:
                     raise PipebenchError(

@@ -10,6 +10,7 @@ from pipebench.bench.store.folder import MANIFEST, ROWS, Store
 from pipebench.bench.store.objects import Objects
 from pipebench.bench.store.pack import Archive
 from pipebench.bench.store.stored_rows import StoredRow
+from pipebench.documents.decoding import collector_paused
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -77,9 +78,10 @@ def open_results(path: str | Path) -> Results:
 
 
 def _from_lines(source: str, lines: list[StoredRow], behind: ObjectSource, notices: list[str]) -> Results:
-    latest = {stored.key: stored for stored in lines}
-    counted = {_question_key(stored): stored for stored in latest.values()}.values()
-    newest = tuple(sorted(counted, key=lambda stored: stored.position))
+    with collector_paused():
+        latest = {stored.key: stored for stored in lines}
+        counted = {_question_key(stored): stored for stored in latest.values()}.values()
+        newest = tuple(sorted(counted, key=lambda stored: stored.position))
     older = len(latest) - len(newest)
     told = (f"{source}: {older} rows of older code are left out",) if older else ()
     return Results(source, tuple(stored.row for stored in newest), behind, newest, (*notices, *told))

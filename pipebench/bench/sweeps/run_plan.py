@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
 from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
+from pipebench.bench.store.sweep_parts import SweepPart
+from pipebench.bench.sweeps.shards import Shard, shards_of
 from pipebench.bench.trials.comparison import running_order
 from pipebench.bench.trials.trial import Outcome, Trial
 from pipebench.domain.row import FAILED, Row
@@ -30,6 +32,7 @@ class RunPlan:
 
     again: trials of the rest whose row in the store will be replaced.
     scripts: the texts of planners that are files.
+    places: of a shard's trials in the list of the whole sweep; empty where it is whole.
     """
 
     trials: Sequence[Trial]
@@ -40,6 +43,7 @@ class RunPlan:
     scripts: Mapping[int, bytes | None] = field(default_factory=dict)
     store: Store | None = None
     host: Host | None = None
+    places: Sequence[int] = ()
 
     @property
     def cached_failures(self) -> int:
@@ -58,7 +62,8 @@ class RunPlan:
         trial = self.trials[position]
         if trial_key(inputs_of(self.host, trial)) != trial_key(self.inputs[position]):
             return _with_change_notice(outcome)
-        stored = stored_row(trial, self.inputs[position], outcome.row, position)
+        place = self.places[position] if self.places else position
+        stored = stored_row(trial, self.inputs[position], outcome.row, place)
         text, again = self.scripts.get(position), position in self.again
         self.store.append(stored, outcome.problem, outcome.plan, outcome.schedule, script=text, replace=again)
         return replace_fields(outcome, row=stored.row)
@@ -76,16 +81,29 @@ def make_run_plan(
     store: Store | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
+    shard: Shard | None = None,
 ) -> RunPlan:
     """Split the trials into those that the store holds and those to run.
 
     A stored row stands for its trial unless `fresh`; a stored failure unless `retry_failed`. A row that ran beside
     other trials also stands. It keeps its tag, so that its search times are never compared.
+    shard: only its trials, in the order that they have in the whole sweep; the store is told which shard it is.
+    Raises PipebenchError where the store is another shard's.
     """
     order = running_order(trials, trials[0].seed) if trials else []
     if store is None:
         return RunPlan(trials, order)
     inputs = [inputs_of(host, trial) for trial in trials]
+    places: Sequence[int] = ()
+    if shard is not None:
+        numbers = shards_of(trials, shard.count)
+        keys = [trial_key(inputs[position]) for position in order]
+        part = SweepPart.of(keys, [numbers[position] for position in order], shard.number, shard.count)
+        store.enter_shard(part)
+        places = [place for place, number in enumerate(numbers) if number == shard.number]
+        moved = {place: position for position, place in enumerate(places)}
+        order = [moved[place] for place in order if place in moved]
+        trials, inputs = [trials[place] for place in places], [inputs[place] for place in places]
 
     def stands(stored: StoredRow) -> bool:
         return not fresh and not (retry_failed and stored.row.status in FAILED)
@@ -98,7 +116,7 @@ def make_run_plan(
     )
     to_run = [position for position in order if position not in kept]
     scripts = {position: script_text(trials[position]) for position in to_run}
-    return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host)
+    return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host, places)
 
 
 def refresh(plan: RunPlan) -> RunPlan:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipebench.bench.store import Store
     from pipebench.bench.suites import Settings
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
+    from pipebench.bench.sweeps.shards import Shard
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.documents.document import PlannedProblem
     from pipebench.domain.row import Row
@@ -166,6 +167,8 @@ FAILURES = {
 @option(OUTPUT, "--out", type=click.Path(path_type=Path), help="A store: keeps each row at once, and resumes.")
 @option(HOW, "--fresh", is_flag=True, help="Run what the store holds already, too.")
 @option(HOW, "--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
+@option(HOW, "--shard", metavar="K/N", help="Only part K of N of the trials, such as 3/8; `merge` joins them.")
+@option(HOW, "--array", is_flag=True, help="The shard of this task of a Slurm job array, in a store below --out.")
 @option(HOW, "--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
 @option(HOW, "--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
 @option(HOW, "--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
@@ -187,6 +190,8 @@ def command(
     out: Path | None,
     fresh: bool,
     retry_failed: bool,
+    shard: str | None,
+    array: bool,
     jobs: int | None,
     backend: str | None,
     scheduler_address: str | None,
@@ -219,6 +224,7 @@ def command(
 
     if (fresh or retry_failed) and out is None:
         raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")
+    part, out = _shard(shard, array, out)
     page = checked_page_path(html)
     where = replace(one_backend(jobs, backend, scheduler_address), patience_s=patience_s(no_wait))
     said = _settings(choice)
@@ -236,7 +242,9 @@ def command(
         listed = trials(request)
         store = Store.open(out) if out is not None else None
         working(f"looking up {len(listed)} trials …")
-        plan = make_run_plan(host, listed, store, fresh, retry_failed)
+        plan = make_run_plan(host, listed, store, fresh, retry_failed, part)
+    if part is not None:
+        say(f"{part}: {len(plan.trials)} of {len(listed)} trials, kept in {out}", err=True)
     for notice in store.notices if store else ():
         say(f"warning: {notice}", err=True)
     show_new_warnings(host)
@@ -253,6 +261,22 @@ def command(
     if stopped is not None:
         raise stopped
     return _exit_code(rows, fail_on)
+
+
+def _shard(shard: str | None, array: bool, out: Path | None) -> "tuple[Shard | None, Path | None]":
+    """The part of the sweep that is run here, and its store. Raises PipebenchError."""
+    if shard is None and not array:
+        return None, out
+    from pipebench.bench.sweeps.shards import array_folder, parse_shard, shard_of_array
+
+    if shard is not None and array:
+        raise PipebenchError("--array says which shard it is, and so does --shard", "leave one of them out")
+    if out is None:
+        raise PipebenchError("a shard is kept in a store, to be merged with the others", "name it with --out")
+    if shard is not None:
+        return parse_shard(shard), out
+    part = shard_of_array(os.environ)
+    return part, array_folder(out, part)
 
 
 def _with_planners(settings: "Settings", plans: tuple[str, ...]) -> "Settings":

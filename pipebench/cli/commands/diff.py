@@ -21,6 +21,15 @@ def command(before: str, after: str, as_json: bool, exit_code: bool) -> int:
     a packed one, or what `compare --json` printed.
     Search times are shown for information; they never make two sets differ.
     """
+    from pipebench.documents.decoding import collector_paused
+
+    with collector_paused():  # of large stores nearly all that is made is kept
+        same = _print_difference(before, after, as_json)
+    return ExitCode.CONDITION_FAILED if exit_code and not same else ExitCode.OK
+
+
+def _print_difference(before: str, after: str, as_json: bool) -> bool:
+    """Whether the two are the same."""
     from pipebench.bench.difference.operands import PlanSide, ResultsSide, open_side
 
     first, second = open_side(before), open_side(after)
@@ -49,7 +58,7 @@ def command(before: str, after: str, as_json: bool, exit_code: bool) -> int:
         raise PipebenchError(
             f"{plan!r} holds a plan and {rows!r} results", "give two plans or two sets of results"
         )
-    return ExitCode.CONDITION_FAILED if exit_code and not same else ExitCode.OK
+    return same
 
 
 def _print_json(compared: str, same: bool, difference: Any) -> None:

@@ -44,6 +44,14 @@ def command(results: str, output: Path, title: str | None, columns: int | None, 
     picture has what `compare` prints of these rows. Absolute paths, command lines beyond a program's name and
     printed output are left out.
     """
+    from pipebench.documents.decoding import collector_paused
+
+    with collector_paused():  # of large stores nearly all that is made is kept
+        _write_report(results, output, title, columns, with_output)
+    return 0
+
+
+def _write_report(results: str, output: Path, title: str | None, columns: int | None, with_output: bool) -> None:
     import shlex
 
     from pipebench.bench.explanation import Explainer
@@ -93,7 +101,6 @@ def command(results: str, output: Path, title: str | None, columns: int | None, 
         text = rows_page(open_host(), rows, plan_of, repeat, heading, source=place)
     write_file(output, text.encode())
     say(f"{output} written ({len(rows)} rows)", err=True)
-    return 0
 
 
 def plan_behind(results: "Results", row: "Row") -> "PlannedProblem | None":

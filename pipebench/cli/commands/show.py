@@ -12,6 +12,8 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 MOST_ROWS = 16
 """Rows of devices, links and memory each that a terminal shows."""
+MOST_PROBLEMS = 20
+"""Problems whose tables are printed; of more the first."""
 
 
 @click.command()
@@ -23,6 +25,7 @@ MOST_ROWS = 16
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
 @click.option("--picture", type=click.Path(path_type=Path), help="A plan's timeline, a profile's bars … (.svg).")
 @click.option("--graph", type=click.Path(path_type=Path), help="A plan's stages as a graph (.svg).")
+@click.option("--all", "whole", is_flag=True, help="Of rows: the tables of all problems, however many.")
 @click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
 def command(
     file: str,
@@ -31,11 +34,13 @@ def command(
     output: Path | None,
     picture: Path | None,
     graph: Path | None,
+    whole: bool,
     as_json: bool,
 ) -> int:
     """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
     A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
+    Of rows of more than 20 problems the first 20 tables are printed, unless --all.
     --picture draws the timeline of a plan (.svg, or .json for Perfetto), the operators of a profile, or the
     quality of rows against their search time.
     """
@@ -57,7 +62,7 @@ def command(
         return 0
     if trace is not None:
         return _gap(kind, value, trace)
-    printers: dict[str, Any] = {"plan": _plan, "rows": _rows, "profile": _profile}
+    printers: dict[str, Any] = {"plan": _plan, "rows": _all_rows if whole else _rows, "profile": _profile}
     code: int | None = printers.get(kind, _other)(kind, value)
     return code or 0
 
@@ -168,6 +173,22 @@ def _timeline(out: Any, value: Any) -> None:
 
 
 def _rows(kind: str, value: Any) -> None:
+    """The tables; of many problems the first."""
+    from pipebench.report.problem_blocks import rows_by_problem
+    from pipebench.report.text.comparison import print_rows
+
+    problems = rows_by_problem(value.rows)
+    if len(problems) <= MOST_PROBLEMS:
+        _all_rows(kind, value)
+        return
+    shown = list(problems.values())[:MOST_PROBLEMS]
+    print_rows(console(), [row for same in shown for row in same])
+    say("")
+    count = f"the first {MOST_PROBLEMS} of {len(problems):,} problems"
+    say(f"{count}: --all prints all, pipebench report has standings")
+
+
+def _all_rows(kind: str, value: Any) -> None:
     from pipebench.report.text.comparison import print_rows
 
     del kind

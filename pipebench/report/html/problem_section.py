@@ -68,11 +68,19 @@ def table_section(block: ProblemBlock, notes: Notes, why: Sequence[str] = ()) ->
 class ProblemSections:
     """Sections of one page in order. services: simulate what is drawn.
 
-    The first MOST_EXPLAINED say why their rows differ and have pictures, timelines while there is room.
+    The first `explained` of them say why their rows differ and have pictures, timelines while there is room.
     A contender has one colour on the whole page.
     """
 
-    def __init__(self, plan_of: PlanOf, services: HostServices, explainer: Explainer, notes: Notes) -> None:
+    def __init__(
+        self,
+        plan_of: PlanOf,
+        services: HostServices,
+        explainer: Explainer,
+        notes: Notes,
+        explained: int = MOST_EXPLAINED,
+    ) -> None:
+        self._explained = explained
         self._plan_of = plan_of
         self._explainer = explainer
         self._notes = notes
@@ -84,7 +92,7 @@ class ProblemSections:
     def section(self, block: ProblemBlock) -> ProblemSection:
         """The section of the next problem."""
         self._ordered.clear()
-        explained = self._made < MOST_EXPLAINED
+        explained = self._made < self._explained
         self._made += 1
         if not explained:
             return table_section(block, self._notes)

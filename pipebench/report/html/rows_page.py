@@ -12,6 +12,7 @@ from pipebench.bench.services import HostServices
 from pipebench.bench.standings import RegimeStandings, standings
 from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curves
 from pipebench.check import require_ordered
+from pipebench.documents.decoding import collector_paused
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
@@ -28,7 +29,7 @@ from pipebench.report.html.row_table import row_table
 from pipebench.report.html.template import page, picture
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
-from pipebench.report.problem_blocks import problem_blocks
+from pipebench.report.problem_blocks import problem_blocks, rows_by_problem
 from pipebench.report.rows import STYLES, RowCell, cells, ladder, problem_of
 from pipebench.report.text.blocks import Legend
 from pipebench.report.text.comparison import merged_rounds
@@ -45,6 +46,10 @@ PICTURES_BYTES = 600_000
 SMALLEST_PICTURE = 4000
 SHOWN_PROBLEMS, SHOWN_LINES, SHOWN_ENTRIES = 20, 100, 40
 """Problems, lines of the table of all rows, and rows with their details that a page shows at once."""
+MOST_PAGE_ROWS, LARGE_PAGE_ROWS = 10_000, 1_000
+"""Rows of a page that has all of them; of more rows, those of the first problems up to so many."""
+LARGE_PAGE_EXPLAINED = 4
+"""Problems with pictures, of a page that leaves problems out."""
 LEFT_OUT = "its timeline is left out to keep the page small: pipebench show draws it, with --picture"
 STAGES_BYTES = 1_500_000
 """Of all tables of stages."""
@@ -70,18 +75,22 @@ class RowEntry:
 
 
 class Entries:
-    """Entries of a page, pictures while there is room. host services simulate what is drawn."""
+    """Entries of a page, pictures while there is room. host services simulate what is drawn.
 
-    def __init__(self, plans: PlanOf, services: HostServices) -> None:
+    drawn: whether plans are read at all; of a page that leaves problems out they are not.
+    """
+
+    def __init__(self, plans: PlanOf, services: HostServices, drawn: bool = True) -> None:
         self._plans = plans
         self._services = services
+        self._drawn = drawn
         self._room = PICTURES_BYTES
         self._stages_room = STAGES_BYTES
 
     def entry(self, number: int, row: Row, command: str) -> RowEntry:
         """The entry of a row; its anchor is its number."""
-        planned = self._plans(row) if row.status == "ok" else None
-        missing = _trouble(planned) if planned else ""
+        planned = self._plans(row) if row.status == "ok" and self._drawn else None
+        missing = _trouble(planned) if planned else "" if self._drawn or not row.plan_id else LEFT_OUT
         stages = self._stages(planned) if planned and not missing else []
         pictures, missing = self._pictures(planned) if planned and not missing else ([], missing)
         return RowEntry(
@@ -183,17 +192,22 @@ def rows_page(
 
     explainer: what it knows already is not simulated anew; without one there is a new one.
     """
-    shown = merged_rounds(rows)
+    everything = merged_rounds(rows)
+    shown = _of_first_problems(everything)
     services = HostServices(host)
-    made = Entries(plans, services)
+    large = len(shown) < len(everything)
+    made = Entries(plans, services, drawn=not large)
+    explained = LARGE_PAGE_EXPLAINED if large else MOST_EXPLAINED
     entries = [made.entry(number, row, repeat(row)) for number, row in enumerate(shown, 1)]
     blocks = problem_blocks(shown)
     notes = Notes(shown)
     grid = problem_grid(shown)
     table = row_table([(entry.id, entry.row) for entry in entries], grid)
     found = facets(grid, [line.filtered_by for line in table.lines])
-    standing = standings(shown).regimes
-    sections = ProblemSections(plans, services, explainer or Explainer(host), notes)
+    problems = len({row.workload_id for row in everything})
+    with collector_paused():
+        standing = standings(everything).regimes
+    sections = ProblemSections(plans, services, explainer or Explainer(host), notes, explained)
     return page(
         "rows.html",
         filters=filter_form(found),
@@ -205,17 +219,33 @@ def rows_page(
         shown_entries=SHOWN_ENTRIES,
         line_of={line.anchor: number for number, line in enumerate(table.lines) if not line.best},
         sections=[sections.section(block).markup() for block in blocks],
-        explained=MOST_EXPLAINED,
+        explained=explained,
         legend=[*notes.lines(), *Legend().lines(blocks)],
         title=title,
         source=source,
         command=command,
         table=table,
         entries=entries,
-        problems=len(blocks),
-        standings=list(_standings(standing, len(blocks))),
-        environment=_environment(shown),
+        problems=problems,
+        rows=len(everything),
+        left_out=problems - len(blocks),
+        standings=list(_standings(standing, problems)),
+        environment=_environment(everything),
     )
+
+
+def _of_first_problems(rows: Sequence[Row]) -> Sequence[Row]:
+    """All rows; of more than a page holds those of the first problems, in the order of the rows."""
+    if len(rows) <= MOST_PAGE_ROWS:
+        return rows
+    kept: set[str] = set()
+    room = LARGE_PAGE_ROWS
+    for name, same in rows_by_problem(rows).items():
+        if kept and len(same) > room:
+            break
+        kept.add(name)
+        room -= len(same)
+    return [row for row in rows if row.workload_id in kept]
 
 
 def _profiles(regimes: Iterable[RegimeStandings]) -> Iterator[str]:
@@ -255,8 +285,9 @@ def _no_profile(regime: RegimeStandings) -> list[str]:
 def _environment(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Each figure once; several values of one where rows differ."""
     found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for name, value in row.environment.items():
+    different = {id(row.environment): row.environment for row in rows}  # most rows of a store share theirs
+    for environment in different.values():
+        for name, value in environment.items():
             found.setdefault(name, {})[value] = None
     return [
         (name, ", ".join(values) if len(values) <= 4 else f"{len(values)} values")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +16,7 @@ from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import Contender, ProblemBlock, class_gap, cut_words, share_of_bound
 from pipebench.report.text.notes import Notes
-from pipebench.report.units import full_width, percent, rate, seconds
+from pipebench.report.units import percent, rate, seconds
 
 APART = "sync and async are not ranked against each other: without a flush, weights are one update old when used"
 ADAPTED = "* planned for the other regime; only the partition is the planner's"
@@ -66,27 +67,29 @@ class Legend:
 def fitting_table(console: Console, block: ProblemBlock, notes: Notes, legend: Legend) -> Table:
     """The block with as many columns as fit, those that matter most first; the legend names the others."""
     columns = columns_of(block, notes)
+    lines = [*block.contenders, *best_contender(block)]
+    cells = [[column.cell(contender) for contender in lines] for column in columns]
+    widths = [_width(console, column.title, found) for column, found in zip(columns, cells, strict=True)]
     for least in sorted({column.rank for column in columns}, reverse=True):
-        shown = [column for column in columns if column.rank <= least]
-        made = _table(block, shown)
-        made.collapse_padding = full_width(console, made) > console.width
-        if least == 0 or full_width(console, made) <= console.width:
+        shown = [number for number, column in enumerate(columns) if column.rank <= least]
+        width, gaps = sum(widths[number] for number in shown), len(shown) - 1
+        if least == 0 or width + gaps <= console.width:
             break
-    hidden = [column.title.partition("\n")[0] for column in columns if column not in shown and column.title]
-    legend.hidden.update(dict.fromkeys(hidden))
-    return made
-
-
-def _table(block: ProblemBlock, columns: Sequence[Column]) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
-    for contender in block.contenders:
+    hidden = [column.title.partition("\n")[0] for number, column in enumerate(columns) if number not in shown]
+    legend.hidden.update(dict.fromkeys(filter(None, hidden)))
+    made = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=width + 2 * gaps > console.width)
+    for number in shown:
+        made.add_column(columns[number].title, justify="right" if columns[number].right else "left", no_wrap=True)
+    for line, contender in enumerate(lines):
         style = "dim" if contender.yardstick else ""
-        made.add_row(*(column.cell(contender) for column in columns), style=style)
-    for best in best_contender(block):
-        made.add_row(*(column.cell(best) for column in columns))
+        made.add_row(*(cells[number][line] for number in shown), style=style)
     return made
+
+
+def _width(console: Console, title: str, cells: Iterable[str | Text]) -> int:
+    """The columns that a column takes when nothing in it is wrapped or cut."""
+    texts = (cell if isinstance(cell, Text) else console.render_str(cell) for cell in (title, *cells))
+    return max((cell_len(line) for text in texts for line in text.plain.splitlines()), default=0)
 
 
 def best_contender(block: ProblemBlock) -> list[Contender]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
+from pipebench.bench.environment import machine_difference
 from pipebench.bench.explanation import Explainer
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
@@ -103,7 +104,7 @@ def print_comparison(
 def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
     """What is said below the table of a problem: failures, what was measured, and why its rows differ."""
     compared = [row for row in block.rows if not row.yardstick]
-    return [*failures(block.rows), *agreement(compared), *replays(compared), *why]
+    return [*failures(block.rows), *machines(block.rows), *agreement(compared), *replays(compared), *why]
 
 
 def heading(block: ProblemBlock) -> str:
@@ -146,6 +147,12 @@ def failures(rows: Sequence[Row]) -> list[str]:
 
     said = who_by_text((who(row), reason) for row, reason in wrong)
     return [f"  {names}: {reason}" for reason, names in said.items()]
+
+
+def machines(rows: Sequence[Row]) -> list[str]:
+    """That search times must not be compared, where rows of one problem come from machines of different kinds."""
+    differ = machine_difference(row for row in rows if row.search_cpu_s is not None)
+    return [f"  search times are not compared: {differ}"] if differ else []
 
 
 def agreement(rows: Sequence[Row]) -> list[str]:

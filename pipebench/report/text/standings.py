@@ -29,7 +29,7 @@ def print_standings(console: Console, standings: Standings) -> None:
             if len(regime.duels) > MOST_DUELS:
                 _line(console, f"{len(regime.duels) - MOST_DUELS} more pairs are in the JSON")
             if any(duel.p is not None for duel in regime.duels):
-                _line(console, "p: exact signed-rank test over problems, corrected for all pairs (Holm)")
+                _line(console, "p: signed-rank test over problems, corrected for all pairs (Holm)")
         if any(each.counted >= FEWEST_AGREEING for each in regime.agreements):
             console.print()
             _line(console, agreement_line(regime.agreements))

@@ -1,12 +1,14 @@
 """The exact signed-rank test against enumeration of all signs, and against the published table."""
 
 import math
+import random
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipebench.bench.standings import statistics
 from pipebench.bench.standings.statistics import holm, signed_rank_p
 
 CRITICAL_5_PERCENT = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 29, 34, 40, 46, 52, 58, 65, 73, 81, 89]
@@ -84,3 +86,13 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(chances: list[float],
             break
         rejected.add(position)
     assert {i for i, p in enumerate(holm(chances)) if p <= alpha} == rejected
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.2])
+def test_beyond_the_exact_ones_p_is_nearly_that(monkeypatch: pytest.MonkeyPatch, shift: float) -> None:
+    draw = random.Random(1)
+    differences = [round(draw.gauss(shift, 1), 1) for _ in range(statistics.MOST_EXACT)]  # with ties and zeros
+    exact = signed_rank_p([*differences])
+    monkeypatch.setattr(statistics, "MOST_EXACT", 0)
+    assert signed_rank_p(differences) == pytest.approx(exact, rel=0.12, abs=1e-4)
+    assert signed_rank_p([-each for each in differences]) == signed_rank_p(differences)
