@@ -38,7 +38,7 @@ def whole_stages(problem: Problem, planner: str) -> Recompute:
     if layers := of_layers(pinned):
         raise UnsupportedProblem(
             f"{planner} recomputes whole stages or nothing, recompute={layers} is pinned",
-            "pin stage or none, or name a planner that chooses how layers run, such as uniform",
+            "pin stage or none, or name a planner that chooses how each operator runs",
         )
     return of_stages(pinned)
 
