@@ -183,7 +183,8 @@ def run(
     holder = np.empty(len(messages), np.int64)
     margin = len(lanes) + len(flows) + len(lines) + 4
     heap = np.empty((4 * margin, 2), np.int64)
-    size, ended, tickets = 0, 0, 0
+    # A plain 0 is of a type of its own, for which numba compiles what takes the size a second time.
+    size, ended, tickets = int(np.int64(0)), 0, 0
     for lane in lanes:
         if lane.at < lane.end and tasks[lane.at].waits == 0:
             size = _begin(tasks, lanes, lane.at, heap, size)

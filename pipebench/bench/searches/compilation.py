@@ -3,11 +3,12 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 import msgspec
 
@@ -46,19 +47,54 @@ def compile_side_by_side(
         return
     starting(names)
     isolation().prepare()
-    tasks = _tasks(host, new)
-    left = iter(tasks)
+    agenda = _Agenda(_tasks(host, new))
     with ThreadPoolExecutor(_cores()) as pool:
-        others = [pool.submit(_work_beside, left) for _ in range(min(_cores(), len(tasks)) - 1)]
-        _work(left)
+        others = [pool.submit(_work_beside, agenda) for _ in range(min(_cores(), agenda.count) - 1)]
+        agenda.work()
         for other in others:
             other.result()
 
 
-def _tasks(host: Host, new: dict[Path, Compilation]) -> list[Callable[[], None]]:
-    """Parts of kernels, and planners on toy problems: those with parts last, when their parts are done."""
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """needs: what has to be done before."""
+
+    run: Callable[[], None]
+    needs: tuple[Event, ...] = ()
+
+
+class _Agenda:
+    """Tasks that several threads take from: the first whose needs are done, else the first."""
+
+    def __init__(self, tasks: Sequence[_Task]) -> None:
+        self._left, self._lock = list(tasks), Lock()
+
+    @property
+    def count(self) -> int:
+        """How many tasks are left."""
+        return len(self._left)
+
+    def work(self) -> None:
+        """Do what is left, one after the other."""
+        while (task := self._next()) is not None:
+            for event in task.needs:
+                event.wait()
+            task.run()
+
+    def _next(self) -> _Task | None:
+        with self._lock:
+            ready = (task for task in self._left if all(event.is_set() for event in task.needs))
+            task = next(ready, self._left[0] if self._left else None)
+            if task is not None:
+                self._left.remove(task)
+            return task
+
+
+def _tasks(host: Host, new: dict[Path, Compilation]) -> list[_Task]:
+    """Parts of kernels, those of planners with many of them first, and planners on toy problems."""
     parts = {planner.component.name: _parts(host, planner) for planner, _ in new.values()}
-    done = {part: Event() for each in parts.values() for part in each}
+    longest = sorted(parts.values(), key=len, reverse=True)
+    done = {part: Event() for each in longest for part in each}
 
     def compile_one(name: str, function: str) -> None:
         try:
@@ -67,17 +103,17 @@ def _tasks(host: Host, new: dict[Path, Compilation]) -> list[Callable[[], None]]
             done[name, function].set()
 
     def compile_rest(mark: Path, planner: Ready, searcher: Searcher) -> None:
-        for part in parts[planner.component.name]:
-            done[part].wait()
         compile_kernels(host, planner, searcher)
         with contextlib.suppress(OSError):
             mark.touch()
 
-    rest = sorted(new.items(), key=lambda each: len(parts[each[1][0].component.name]))
-    return [
-        *(partial(compile_one, *part) for part in done),
-        *(partial(compile_rest, mark, planner, searcher) for mark, (planner, searcher) in rest),
+    rests = [
+        _Task(partial(compile_rest, mark, *each), tuple(done[part] for part in parts[each[0].component.name]))
+        for mark, each in new.items()
     ]
+    rests.sort(key=lambda task: len(task.needs))
+    # One that needs nothing compiles the suite's own kernels: others that begin with it would do so as well.
+    return [*rests[:1], *(_Task(partial(compile_one, *part)) for part in done), *rests[1:]]
 
 
 def _parts(host: Host, planner: Ready) -> list[tuple[str, str]]:
@@ -88,15 +124,9 @@ def _parts(host: Host, planner: Ready) -> list[tuple[str, str]]:
     return [(name, part) for name, one in components if isinstance(one, Planner) for part in one.kernel_parts]
 
 
-def _work_beside(left: Iterator[Callable[[], None]]) -> None:
+def _work_beside(agenda: _Agenda) -> None:
     with server_of_its_own():
-        _work(left)
-
-
-def _work(left: Iterator[Callable[[], None]]) -> None:
-    """What is left, one after the other; several threads take from it in turn."""
-    for task in left:
-        task()
+        agenda.work()
 
 
 def _compiles(planner: Ready) -> bool:
