@@ -82,7 +82,8 @@ def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> Non
     assert (found.exact["status"], found.exact["work.states"], found.exact["stages"]) == ("ok", 1, 2)
     assert found.paired is not None
     assert found.twin is not None
-    assert len(found.twin.rounds["interpreter"]) >= 5
+    twin = found.twin
+    assert len(twin.rounds["interpreter"]) + twin.discarded >= 5  # a busy machine costs rounds
     assert found.again is None
     assert found.information["search_wall_s"] > 0
     assert (night.revision, night.notices) == ("abc", ())
