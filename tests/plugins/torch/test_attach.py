@@ -89,7 +89,6 @@ def test_a_clock_that_is_ahead_is_found(pipebench: CommandLine, store: str, trac
 def test_mistakes(pipebench: CommandLine, store: str, traced: Path) -> None:
     first = str(traced / "rank0.json")
     for words, reason in (
-        ((store, first), "traces of ranks 0, the plan has ranks 0 to 1"),
         ((store, first, first), "traces of ranks 0, 0"),
         ((f"{store}:zzzz", first), "0 rows whose key starts with 'zzzz'"),
         ((store, "nothing.json", first), "nothing.json"),
@@ -100,6 +99,14 @@ def test_mistakes(pipebench: CommandLine, store: str, traced: Path) -> None:
         assert made.code == 2
         assert reason in made.err
         assert "Traceback" not in made.err
+
+
+def test_traces_of_some_ranks_are_enough(pipebench: CommandLine, store: str, traced: Path) -> None:
+    one = attach(pipebench, store, [str(traced / "rank1.json")])
+    both = attach(pipebench, store, [str(traced / f"rank{rank}.json") for rank in range(2)])
+    assert [each["rank"] for each in one["ranks"]] == [1]
+    (same,) = [each for each in both["ranks"] if each["rank"] == 1]
+    assert one["ranks"][0]["busy_s"] == same["busy_s"]
 
 
 def attach(pipebench: CommandLine, store: str, files: list[str]) -> dict[str, Any]:
