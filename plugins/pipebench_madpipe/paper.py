@@ -15,7 +15,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_madpipe.allocation import Allocation
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, ValueGrid, grid_dp, most_work
+from pipebench_madpipe.grid import DOWN, NEAREST, NO_LIMIT, UP, ValueGrid, least_value, most_work
 from pipebench_madpipe.pattern import periodic_schedule, plan_pattern
 from pipebench_madpipe.periodic_ilp import ilp_answer
 from pipebench_madpipe.plugin import MadPipeOptions
@@ -51,7 +51,9 @@ def algorithm_1(
     for _ in range(iterations):
         if stop():
             break
-        value, visited, bounds, special = grid_dp(table, memory, target, gpus, grid)
+        value, visited, bounds, special = least_value(
+            table, memory, target, gpus, grid, lower, best if best >= 0 else NO_LIMIT
+        )
         states += visited
         if value >= 0:
             reached = max(int(value), target)

@@ -1,7 +1,7 @@
 """MadPipe's class by enumeration, and its estimates in plain Python, as the notes state them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
@@ -126,10 +126,22 @@ def oplus(x: int, y: int, period: int) -> int:
     return x + y if x + y <= closed else closed + y
 
 
-def printed_dp(chain: Figures, target: int, gpus: int, memory: int, longest: float = math.inf) -> float:
+def exactly(axis: str, value: int) -> int:
+    """The value itself, whichever its axis."""
+    return value
+
+
+def printed_dp(
+    chain: Figures,
+    target: int,
+    gpus: int,
+    memory: int,
+    longest: float = math.inf,
+    rounded: Callable[[str, int], int] = exactly,
+) -> float:
     """MadPipe-DP(target) of section 4.2.2 with C(k-1) in V' (A1) and any number of special stages (A4).
 
-    longest: delays above it are left out.
+    longest: delays above it are left out. rounded: the value of the grid for one of `load`, `held` or `delay`.
     """
 
     @cache
@@ -140,14 +152,15 @@ def printed_dp(chain: Figures, target: int, gpus: int, memory: int, longest: flo
         for k in range(last, 0, -1):
             work, cut = chain.load(k, last), chain.cut[k - 1] if k > 1 else 0
             group = max(1, math.ceil((delay + work) / target))
-            behind = oplus(oplus(delay, work, target), cut, target)
+            behind = rounded("delay", oplus(oplus(delay, work, target), cut, target))
             if behind > longest:
                 continue
             if p and chain.memory(k, last, group) <= memory:
                 best = min(best, max(work, cut, shortest(k - 1, p - 1, load, held, behind)))
             then = held + chain.memory(k, last, group - 1)
             if then <= memory:
-                best = min(best, max(load + work, cut, shortest(k - 1, p, load + work, then, behind)))
+                after = shortest(k - 1, p, rounded("load", load + work), rounded("held", then), behind)
+                best = min(best, max(load + work, cut, after))
         return best
 
     return shortest(chain.length, gpus - 1, 0, 0, 0)

@@ -1,28 +1,46 @@
 """madpipe[variant=paper]: the grid converges to the exact DP, the allocation is scheduled by the ILP, honestly."""
 
+import math
+from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipebench.algorithms.contiguous import longest_period
 from pipebench.check import check_schedule
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
 from pipebench_madpipe.allocation import Estimate
-from pipebench_madpipe.grid import DOWN, NEAREST, UP, ValueGrid, grid_dp, most_work
+from pipebench_madpipe.grid import (
+    DOWN,
+    NEAREST,
+    UP,
+    ValueGrid,
+    grid_dp,
+    grid_values,
+    least_bytes,
+    least_value,
+    most_work,
+)
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum
 from pipebench_madpipe.paper import algorithm_1
 from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.stage_table import CUT_BACKWARD, CUT_FORWARD
+from tests.algorithms.enumeration import Figures, all_bounds
 from tests.algorithms.oracles import ORACLES
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
 from tests.plugins.contiguous import pinned
-from tests.plugins.madpipe.brute_force import chain_of, class_of, printed_dp
+from tests.plugins.madpipe.brute_force import chain_of, class_of, oplus, printed_dp
 from tests.plugins.madpipe.networks import network
 
 PAPER = MadPipeOptions(variant="paper", cuts="layers")
@@ -45,6 +63,80 @@ def test_a_grid_of_every_value_is_the_printed_recursion(problem: Problem) -> Non
         value = grid_dp(of.table, of.memory, target, of.most, fine(problem))[0]
         expected = printed_dp(figures, target, of.most, of.memory, longest)
         assert value == (-1 if expected == float("inf") else expected)
+
+
+def on_grid(grid: ValueGrid, ends: dict[str, int]) -> Callable[[str, int], int]:
+    """Rounds to values of the grid; 10^9 beyond its end."""
+    counts = {"load": grid.loads, "held": grid.memories, "delay": grid.delays}
+
+    def rounded(axis: str, value: int) -> int:
+        end, steps = ends[axis], counts[axis] - 1
+        exact = Fraction(value * steps, end) if end else Fraction(value * steps)
+        number = {UP: math.ceil(exact), DOWN: math.floor(exact), NEAREST: math.floor(exact + Fraction(1, 2))}
+        at = number[grid.rounding]
+        return math.ceil(Fraction(at * end, steps)) if at <= steps else 10**9
+
+    return rounded
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    chains(most_layers=6, most_devices=4, least_time=1),
+    st.builds(ValueGrid, *[st.integers(3, 12)] * 3, st.sampled_from((UP, NEAREST, DOWN))),
+    st.integers(1, 40),
+    st.integers(60, 300),
+)
+def test_a_coarse_grid_is_the_printed_recursion_however_it_is_searched(
+    problem: Problem, grid: ValueGrid, low: int, percent: int
+) -> None:
+    """percent: memory of all GPUs over what the network holds with one micro-batch in flight."""
+    of, figures = class_of(problem), figures_of(problem)
+    longest = longest_period(chain_of(problem))
+    memory = 1 + figures.memory(1, figures.length, 1) * percent // (100 * of.most)
+    ends = {"load": most_work(of.table), "held": memory, "delay": longest}
+    for target in (longest // 5 + 1, longest // 3 + 1, longest // 2 + 1, longest):
+        printed = printed_dp(figures, target, of.most, memory, longest, on_grid(grid, ends))
+        value = -1 if printed > longest else printed
+        assert grid_dp(of.table, memory, target, of.most, grid)[0] == value
+        for below in (low, int(value), int(value) + 1, int(value) + low):
+            expected = value if value < below else -1
+            assert grid_dp(of.table, memory, target, of.most, grid, below)[0] == expected
+            found, _, bounds, special = least_value(of.table, memory, target, of.most, grid, low, below)
+            assert found == expected
+            assert len(bounds) == len(special) + 1
+            assert found == -1 or (bounds[0], bounds[-1]) == (0, len(figures.work))
+
+
+@settings(max_examples=100, deadline=None)
+@given(chains(most_layers=6, least_time=1), st.integers(1, 60), st.sampled_from((UP, NEAREST, DOWN)))
+def test_no_stages_hold_less_than_what_is_known(problem: Problem, target: int, rounding: int) -> None:
+    """Every cut of the layers before l, each stage on a special GPU, which keeps one micro-batch less."""
+    of, figures = class_of(problem), figures_of(problem)
+    values = grid_values(of.table, of.memory, ValueGrid(5, 5, 5, rounding))
+    least = np.zeros((figures.length + 1, 5), np.int64)
+    least_bytes(of.table, values, target, least)
+    for before in range(1, figures.length + 1):
+        for number, delay in enumerate(values.delays.tolist()):
+            held = min(
+                sum(figures.memory(first + 1, end, group - 1) for first, end, group in stages)
+                for bounds in all_bounds(before, before)
+                for stages in [groups_of(figures, bounds, delay, target, values.delays, rounding)]
+            )
+            assert least[before, number] <= held
+
+
+def groups_of(
+    figures: Figures, bounds: tuple[int, ...], delay: int, target: int, delays: IntArray, rounding: int
+) -> list[tuple[int, int, int]]:
+    """First layer, end and group of each stage, from the last one on, on a grid of delays without end."""
+    stages = []
+    for first, end in reversed(list(pairwise(bounds))):
+        work = figures.load(first + 1, end)
+        stages.append((first, end, max(1, math.ceil((delay + work) / target))))
+        delay = oplus(oplus(delay, work, target), figures.cut[first], target)
+        if rounding != UP:
+            delay = int(delays[delays <= delay][-1])
+    return stages
 
 
 @settings(max_examples=60, deadline=None)
@@ -86,10 +178,10 @@ def test_rounding_up_never_promises_less_than_the_exact_dp(name: str) -> None:
     ("devices", "memory", "rounding", "period"),
     [
         (4, 4, DOWN, 271.4),
-        pytest.param(8, 8, UP, 154.5, marks=pytest.mark.nightly),
-        pytest.param(8, 8, NEAREST, 136.3, marks=pytest.mark.nightly),
+        (8, 8, UP, 154.5),
+        (8, 8, NEAREST, 136.3),
         (8, 8, DOWN, 123.0),
-        pytest.param(8, 12, DOWN, 87.7, marks=pytest.mark.nightly),
+        (8, 12, DOWN, 87.7),
     ],
 )
 def test_grid_values_of_the_study(devices: int, memory: int, rounding: int, period: float) -> None:
@@ -126,7 +218,7 @@ def test_an_allocation_without_schedule_is_infeasible() -> None:
 
 def test_a_solver_at_its_limit_says_so() -> None:
     problem = network("resnet50", 8, 8)
-    options = MadPipeOptions(variant="paper", cuts="layers", iterations=3, ilp_nodes=1)
+    options = MadPipeOptions(variant="paper", cuts="layers", ilp_nodes=1)
     result = plan(problem, Context(options=options))
     assert result.termination == "limit"
     assert any("stopped at a limit" in notice for notice in result.notices)
