@@ -99,8 +99,8 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(Path, paths):
-        inside = [] if (path / MANIFEST).exists() or not path.is_dir() else sorted(path.iterdir(), key=_by_number)
-        found += [each for each in inside if (each / MANIFEST).is_file()] or [path]
+        inside = [] if os.path.exists(path / MANIFEST) else _inside(path)
+        found += [each for each in inside if os.path.isfile(each / MANIFEST)] or [path]
     real = [os.path.realpath(each) for each in found]
     twice = next((each for each, name in zip(found, real, strict=True) if real.count(name) > 1), None)
     if twice is not None:
@@ -112,9 +112,18 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def _inside(folder: Path) -> list[Path]:
+    """What is in a folder, by name; nothing where it cannot be listed, which is said when it is opened."""
+    try:
+        return sorted(folder.iterdir(), key=_by_number)
+    except OSError:
+        return []
+
+
 def _by_number(path: Path) -> list[tuple[int, str]]:
-    """Names with numbers in the order of these: shard-2 before shard-10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]{1,9})", path.name)]
+    """Names with numbers in the order of these: shard-2 before shard-10. Every second part is a number."""
+    parts = re.split(r"([0-9]{1,9})", path.name)
+    return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
 
 
 def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | None = None) -> MergeSummary:
@@ -131,7 +140,8 @@ def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | 
     target = Path(target)
     if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
         raise PipebenchError(f"there is something at {str(target)!r} already", "give --out a new name")
-    if any(target.resolve().is_relative_to(place.resolve()) for place in places):
+    real = Path(os.path.realpath(target))
+    if any(real.is_relative_to(os.path.realpath(place)) for place in places):
         raise PipebenchError(f"{str(target)!r} is inside a store that is merged", "give --out a name outside it")
     notices: list[str] = []
     parts: list[tuple[Path, SweepPart]] = []

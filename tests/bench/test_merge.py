@@ -260,6 +260,19 @@ def test_a_folder_of_stores_stands_for_these_by_number(tmp_path: Path) -> None:
     assert [each.name for each in stores_at([tmp_path])] == [f"shard-{number}-of-10" for number in (1, 2, 10)]
 
 
+def test_odd_names_are_no_error_of_ours(tmp_path: Path) -> None:
+    """A digit that is no decimal, a name that is too long, a link to itself."""
+    one = store(tmp_path / "shards" / "²", stored(1))
+    assert stores_at([one.parent]) == [one]
+    with pytest.raises(PipebenchError, match="store"):
+        merge([tmp_path / ("x" * 300)], tmp_path / "all")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for places, target in (([loop], tmp_path / "all"), ([one], loop / "all"), ([one], loop)):
+        with pytest.raises(PipebenchError):
+            merge(places, target)
+
+
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = store(tmp_path / "one", stored(1))
 

@@ -27,11 +27,26 @@ def test_conflicts_and_missing_shards_have_their_exit_codes(pipebench: CommandLi
     assert pipebench("merge", one, "--out", str(tmp_path / "all")).code == 2
 
 
+def test_counts_of_three_stores_are_not_more_than_there_are(pipebench: CommandLine, tmp_path: Path) -> None:
+    """One trial in three stores: two conflicts, and two equal rows that are left out, of one trial."""
+    for name, times in (("conflict", (1.0, 2.0, 3.0)), ("equal", (1.0, 1.0, 1.0))):
+        for place, seconds in enumerate(times):
+            store(tmp_path / name / str(place), stored(0, simulated_s=seconds))
+    done = pipebench("merge", str(tmp_path / "conflict"), "--out", str(tmp_path / "all"))
+    assert done.code == 1
+    assert "2 conflicts between stores: nothing is written" in done.err
+    done = pipebench("merge", str(tmp_path / "equal"), "--out", str(tmp_path / "all"))
+    assert done.code == 0
+    assert "1 rows, 2 equal ones left out" in done.out
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--shard", "1/2"), "name it with --out"),
         (("--shard", "3/2", "--out", "s"), "there is no shard 3 of 2"),
+        (("--shard", "0/0", "--out", "s"), "write K/N"),
+        (("--shard", "1/99999", "--out", "s"), "write K/N"),
         (("--shard", "x", "--out", "s"), "write K/N"),
         (("--shard", "1/2", "--array", "--out", "s"), "leave one of them out"),
         (("--array", "--out", "s"), "this is no task of a Slurm job array"),

@@ -12,6 +12,8 @@ from pipebench.bench.trials.trial import Trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_SHARDS
 
+_FORM = "write K/N, such as 3/8: the third of eight"
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -22,7 +24,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_SHARDS:
-            raise PipebenchError(f"a sweep has 1 to {MOST_SHARDS:,} shards, not {self.count:,}")
+            raise PipebenchError(f"a sweep has 1 to {MOST_SHARDS:,} shards, not {self.count:,}", _FORM)
         if not 1 <= self.number <= self.count:
             raise PipebenchError(
                 f"there is no shard {self.number} of {self.count}", f"shards are numbered 1 to {self.count}"
@@ -39,7 +41,7 @@ def parse_shard(text: str) -> Shard:
     """The shard of K/N. Raises PipebenchError for another text, or a K that is not from 1 to N."""
     found = _SHARD.fullmatch(text.strip())
     if found is None:
-        raise PipebenchError(f"{text!r} is no shard", "write K/N, such as 3/8: the third of eight")
+        raise PipebenchError(f"{text!r} is no shard", _FORM)
     return Shard(int(found[1]), int(found[2]))
 
 
@@ -70,14 +72,16 @@ def shard_of_array(environment: Mapping[str, str]) -> Shard:
             f"--array: {count} tasks from {first} to {last} ({COUNT}, {MIN}, {MAX}): the array has gaps", _BY_HAND
         )
     if not first <= task <= last:
-        raise PipebenchError(f"--array: task {task} ({ID}) is not one of {first} to {last} ({MIN}, {COUNT})")
+        raise PipebenchError(
+            f"--array: task {task} ({ID}) is not one of {first} to {last} ({MIN}, {COUNT})", _BY_HAND
+        )
     return Shard(task - first + 1, count)
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment[name].strip()
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise PipebenchError(f"--array: {name} is {text[:40]!r}, not a number")
+        raise PipebenchError(f"--array: {name} is {text[:40]!r}, not a number", _BY_HAND)
     return int(text)
 
 

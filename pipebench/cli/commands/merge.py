@@ -41,11 +41,11 @@ def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
         say(line, err=True)
     if not done.written:
         raise PipebenchError(
-            f"{done.conflict_count} of {done.rows} trials have different results: nothing is written",
+            f"{done.conflict_count} conflict{'s' * (done.conflict_count > 1)} between stores: nothing is written",
             "--prefer first or --prefer newest says which of them count",
             ExitCode.CONDITION_FAILED,
         )
-    also = f", {done.equal} of them in several stores" if done.equal else ""
+    also = f", {done.equal} equal ones left out" if done.equal else ""
     say(f"{out}: {done.rows} rows{also}, {done.objects} objects")
     return ExitCode.SOME_FAILED if done.missing else ExitCode.OK
 
