@@ -160,12 +160,12 @@ def joined_way(
         collective_bytes=sum(way.collective_bytes for way in together),
         boundary_bytes=boundary,
         transient_bytes_per_sample=max(way.transient_bytes_per_sample for way in together),
-        forward_collective_s=_summed_where_said([way.forward_collective_s for way in together]),
-        backward_collective_s=_summed_where_said([way.backward_collective_s for way in together]),
+        forward_collective_s=summed_where_said([way.forward_collective_s for way in together]),
+        backward_collective_s=summed_where_said([way.backward_collective_s for way in together]),
     )
 
 
-def _summed_where_said(times_s: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+def summed_where_said(times_s: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     """The sum over those that say their seconds; empty where none does."""
     return summed_s([each for each in times_s if each])
 

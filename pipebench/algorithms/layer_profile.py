@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way, summed_s
+from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way, summed_s, summed_where_said
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
@@ -187,7 +187,7 @@ class _Layer:
 
     def _in_full(self, plain: Alternative) -> Alternative:
         """The same with all of the layer run again."""
-        return _again(plain, "full", self._entering(self.operators), plain.forward_s)
+        return _again(plain, [plain], "full", self._entering(self.operators))
 
     def _selective(
         self,
@@ -201,11 +201,11 @@ class _Layer:
         whole = sum(inside[place].saved_bytes_per_sample for place in core)
         entering = self._entering([self.operators[place] for place in core])
         kept = plain.saved_bytes_per_sample - of_core + entering * (of_core / whole if whole else 1.0)
-        return _again(plain, "selective", kept, summed_s([together[place].forward_s for place in core]))
+        return _again(plain, [together[place] for place in core], "selective", kept)
 
 
-def _again(plain: Alternative, what: LayerRecompute, kept: float, forward_s: tuple[float, ...]) -> Alternative:
-    """A way that keeps so many bytes for a sample and runs so much of the forward again."""
+def _again(plain: Alternative, parts: Sequence[Alternative], what: LayerRecompute, kept: float) -> Alternative:
+    """A way that keeps so many bytes for a sample and runs the forward of these parts again, collectives too."""
     saved = plain.saved_bytes_per_sample
     kept = min(saved, kept)
     return replace(
@@ -213,7 +213,10 @@ def _again(plain: Alternative, what: LayerRecompute, kept: float, forward_s: tup
         id=_IDS[what] if plain.tensor_parallel == 1 else f"{plain.id}-{_IDS[what]}",
         recompute=True,
         selective=what == "selective",
-        backward_s=summed_s([plain.backward_s, forward_s]),
+        backward_s=summed_s([plain.backward_s, *(part.forward_s for part in parts)]),
+        backward_collective_s=summed_where_said(
+            [plain.backward_collective_s, *(part.forward_collective_s for part in parts)]
+        ),
         saved_bytes_per_sample=kept,
         transient_bytes_per_sample=saved - kept,
     )

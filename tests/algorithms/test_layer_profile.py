@@ -111,6 +111,23 @@ def test_a_split_layer_keeps_whole_inputs_and_operators_that_cannot_be_split_run
     assert ns(again.backward_s) == [sum((2, 2, 3, 8)) + 10, sum((4, 2, 3, 16)) + 15]
 
 
+def test_collectives_of_the_forward_run_again_with_it() -> None:
+    """As the profiler of language models counts them: those of the backward, and again those of the forward."""
+    given = small()
+    operators = tuple(
+        replace(each, alternatives=tuple(map(with_collectives, each.alternatives)))
+        for each in given.costs[0].operators
+    )
+    layer = with_layers(replace(given, costs=(replace(given.costs[0], operators=operators),)), "full")
+    plain, again = (layer.costs[0].operators[0].alternative(name) for name in ("tp2", "tp2-recompute"))
+    assert (ns(plain.forward_collective_s), ns(plain.backward_collective_s)) == ([2, 4], [4, 2])
+    assert (ns(again.forward_collective_s), ns(again.backward_collective_s)) == ([2, 4], [6, 6])
+
+
+def with_collectives(way: Alternative) -> Alternative:
+    return replace(way, forward_collective_s=(1 * NS, 2 * NS), backward_collective_s=(2 * NS, 1 * NS))
+
+
 def test_no_core_no_selective_way() -> None:
     assert [each.id for each in with_layers(small(), "selective").costs[0].operators[0].alternatives] == ["tp2"]
 

@@ -89,6 +89,16 @@ def test_the_log_of_another_run(pipebench: CommandLine, store: str, tmp_path: Pa
     assert "2 logs, a row has one run" in twice.err
 
 
+def test_what_is_no_store_and_what_took_no_time(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "rank0.json", card_trace([(PRODUCT, 0.0, 0.0)], 0.0))
+    done = pipebench("attach", store, trace)
+    assert done.code == 2
+    assert "take no time" in done.err
+    done = pipebench("attach", str(tmp_path / "nowhere"), trace)
+    assert done.code == 2
+    assert f"there are no results at '{tmp_path / 'nowhere'}'" in done.err
+
+
 def test_a_trace_of_one_rank_settles_the_kernels(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
     """Kernels 1.3 and collectives twice as long: the trace shows the first, what is left is the second."""
     step = PartedStep(*logged_run()[:3])

@@ -132,6 +132,8 @@ def attach_ranks(
     offsets = clock_offsets(ordered)
     sums = [SpanSums(trace.busy) for trace in ordered]
     iteration = [median(end - start for start, end in steps) / NS_PER_S for steps in kept]
+    if not min(iteration):
+        raise PipebenchError("the iterations of a rank take no time", "write the trace in on_trace_ready")
     simulated_busy = _simulated_busy(plan, simulated, mini_batch)
     ranks = tuple(
         RankGap(

@@ -72,10 +72,11 @@ class Outcome(Value, frozen=True, kw_only=True):
     """A calibration and how good it is.
 
     before, after: errors with the usual and with the fitted constants, on the runs that were fitted. unseen: of
-    each run by a fit without it; None for one run. unseen_shapes: of each run by a fit without any of its shape;
-    None for fewer than three shapes. left: runs that are not fitted, by reason. groups: how many groups of runs
-    were left out in turn. left_out: for each shape, what is seen of its runs by a fit without it. interval_groups:
-    the same for each group of runs that `prediction_interval` tells apart.
+    each run by a fit without it; None for one run, and where shapes alone are left out. unseen_shapes: of each run
+    by a fit without any of its shape; None for fewer than three shapes, and where runs alone are left out. left:
+    runs that are not fitted, by reason. groups: how many groups of runs were left out in turn. left_out: for each
+    shape, what is seen of its runs by a fit without it. interval_groups: the same for each group of runs that
+    `prediction_interval` tells apart.
     """
 
     device: str

@@ -77,6 +77,11 @@ def with_traces(runs: Sequence[Run], given: Sequence[str]) -> tuple[tuple[Run, .
         if identifier in traced:
             raise PipebenchError(f"--trace {text}: the run has a trace", "give one rank of a run")
         trace = parse_chrome_trace(read_file(file), file, any_rank=True)
+        if len(trace.steps) <= TRACE_WARM_UP:
+            raise PipebenchError(
+                f"{file}: it has {len(trace.steps)} iterations, the first {TRACE_WARM_UP} of a trace do not count",
+                "trace more iterations",
+            )
         steps_s = [(end - start) / NS_PER_S for start, end in trace.steps[TRACE_WARM_UP:]]
         parts = median_iteration(trace, TRACE_WARM_UP)
         run = by_id[identifier]

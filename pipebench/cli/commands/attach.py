@@ -38,7 +38,7 @@ def command(row: str, runs: tuple[str, ...], warmup: int, output: Path | None, a
     from pipebench.formats.documents import write_document
     from pipebench.report.text.attachment import attachment_lines
 
-    source, _, key = (row, "", "") if os.path.exists(row) else row.rpartition(":")
+    source, _, key = (row, "", "") if os.path.exists(row) or ":" not in row else row.rpartition(":")
     results = open_results(source)
     named = [each for each in results.rows if each.key.startswith(key) and (key or not each.yardstick)]
     if len(named) != 1:

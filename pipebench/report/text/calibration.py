@@ -104,13 +104,17 @@ def remark_lines(made: Outcome) -> Iterator[str]:
         yield f"not fitted: {count} ({reason})"
     if len(made.runs) == 1:
         yield "warning: one run cannot be left out of a fit, so nothing says how good these constants are"
+    elif made.unseen is None and made.unseen_shapes is None:
+        yield (
+            f"warning: nothing says how good these constants are: the runs have {made.shapes} of the "
+            f"{FEWEST_SHAPES} shapes that --leave-out shapes takes; leave out runs, or both"
+        )
     elif not made.better:
         yield (
             "warning: runs that a fit did not see are not clearly better predicted than with the usual constants; "
             "these constants are not worth keeping"
         )
     if made.unseen is not None and made.unseen_shapes is None:
-        yield (
-            f"nothing says how good these constants are for other models: the runs have {made.shapes} of the "
-            f"{FEWEST_SHAPES} shapes that this takes"
-        )
+        few = f"the runs have {made.shapes} of the {FEWEST_SHAPES} shapes that this takes"
+        why = few if made.shapes < FEWEST_SHAPES else "no shape was left out of a fit"
+        yield f"nothing says how good these constants are for other models: {why}"

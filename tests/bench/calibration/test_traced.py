@@ -51,6 +51,7 @@ def test_a_trace_need_not_say_its_rank(tmp_path: Path) -> None:
         (["ID=nothing.json"], "there is no file"),
         (["ID=FAR"], "it is of rank 99"),
         (["ID=IDLE"], "have no kernels"),
+        (["ID=ONE"], r"one\.json: it has 1 iterations"),
     ],
 )
 def test_traces_that_are_refused(tmp_path: Path, given: list[str], reason: str) -> None:
@@ -58,6 +59,7 @@ def test_traces_that_are_refused(tmp_path: Path, given: list[str], reason: str) 
         "FILE": write_trace(tmp_path / "r.json", card_trace(KERNELS, 1000)),
         "FAR": write_trace(tmp_path / "far.json", card_trace(KERNELS, 1000, rank=99)),
         "IDLE": write_trace(tmp_path / "idle.json", card_trace([(ALL_REDUCE, 0, 1)], 1000)),
+        "ONE": write_trace(tmp_path / "one.json", card_trace(KERNELS, 1000, steps=1)),
         "ID": run().id,
     }
     texts = []

@@ -1,0 +1,40 @@
+"""What is said below the tables of a calibration."""
+
+import pytest
+
+from pipebench.bench.accuracy.metrics import Errors
+from pipebench.bench.calibration.outcome import FittedRun, Outcome
+from pipebench.report.text.calibration import remark_lines
+
+ERRORS = Errors(count=2, mean_absolute=0.1, mean_signed=0.1, median_absolute=0.1, largest_absolute=0.1)
+
+
+def outcome(shapes: int, unseen: Errors | None) -> Outcome:
+    """Two runs, none of whose shapes was left out."""
+    return Outcome(
+        device="A100",
+        framework="megatron",
+        constants=(),
+        runs=tuple(FittedRun(id=name, measured_s=1.0, before_s=1.1, after_s=1.0) for name in "ab"),
+        before=ERRORS,
+        after=ERRORS,
+        unseen=unseen,
+        unseen_shapes=None,
+        groups=2 if unseen else 0,
+        shapes=shapes,
+        left={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("shapes", "unseen", "words", "wrong"),
+    [
+        (1, None, "the runs have 1 of the 3 shapes that --leave-out shapes takes", "did not see"),
+        (2, ERRORS, "the runs have 2 of the 3 shapes", "no shape was left out"),
+        (5, ERRORS, "no shape was left out of a fit", "5 of the 3 shapes"),
+    ],
+)
+def test_what_nothing_says(shapes: int, unseen: Errors | None, words: str, wrong: str) -> None:
+    said = " ".join(remark_lines(outcome(shapes, unseen)))
+    assert words in said
+    assert wrong not in said
