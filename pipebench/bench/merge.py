@@ -99,6 +99,10 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(Path, paths):
+        if os.path.isfile(path):
+            raise PipebenchError(
+                f"{str(path)!r} is a file, and no store", "unpack a packed store, which is a zip, into a folder"
+            )
         inside = [] if os.path.exists(path / MANIFEST) else _inside(path)
         found += [each for each in inside if os.path.isfile(each / MANIFEST)] or [path]
     real = [os.path.realpath(each) for each in found]
@@ -131,8 +135,9 @@ def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | 
 
     A row that several stores have, equal apart from times, comes from the first. Where results differ nothing is
     written, unless `prefer` says whose row counts: that of the store named first, or the newest; the others stay
-    before it in the file. Rows that were replaced inside their own store come along. Rows of a sweep in shards
-    stand in the order in which one machine would have run them, others as they are named.
+    before it in the file. Rows that were replaced inside their own store come along, unless a store before it has
+    the trial. Rows of a sweep in shards stand in the order in which one machine would have run them, others as
+    they are named.
     The store is there as a whole or not at all. The others are only read.
     Raises PipebenchError: a store cannot be read, there is something at the target, or it cannot be written.
     """

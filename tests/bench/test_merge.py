@@ -109,6 +109,12 @@ def test_replaced_rows_come_along(tmp_path: Path) -> None:
         (1, "ok"),
         (3, "ok"),
     ]
+    merge([other, one], tmp_path / "turned")  # of a row that counts elsewhere nothing that it replaced is kept
+    assert [(each.row.repetition, each.row.status) for each in rows(tmp_path / "turned")] == [
+        (1, "ok"),
+        (3, "ok"),
+        (2, "ok"),
+    ]
 
 
 def test_shards_stand_in_the_order_of_the_sweep_and_missing_ones_are_named(tmp_path: Path) -> None:
@@ -165,6 +171,8 @@ def test_a_store_is_one_shard(tmp_path: Path) -> None:
     shard(place, keys, [1, 2], 1)
     with pytest.raises(PipebenchError, match="is shard 1 of 2, not shard 2 of 2"):
         shard(place, keys, [1, 2], 2)
+    with pytest.raises(PipebenchError, match="is shard 1 of 2, not shard 1 of 3"):
+        shard(place, keys, [1, 3], 1)
     (place / SHARDS).write_bytes(b"{")
     shard(place, keys, [1, 2], 1)  # a damaged file is written anew
     assert read_parts(place)[0].numbers == (1,)
@@ -262,6 +270,10 @@ def test_a_folder_of_stores_stands_for_these_by_number(tmp_path: Path) -> None:
 
 def test_odd_names_are_no_error_of_ours(tmp_path: Path) -> None:
     """A digit that is no decimal, a name that is too long, a link to itself."""
+    (tmp_path / "packed.zip").touch()
+    with pytest.raises(PipebenchError, match="is a file, and no store") as error:
+        merge([tmp_path / "packed.zip"], tmp_path / "all")
+    assert "unpack" in (error.value.hint or "")
     one = store(tmp_path / "shards" / "²", stored(1))
     assert stores_at([one.parent]) == [one]
     with pytest.raises(PipebenchError, match="store"):
@@ -271,6 +283,16 @@ def test_odd_names_are_no_error_of_ours(tmp_path: Path) -> None:
     for places, target in (([loop], tmp_path / "all"), ([one], loop / "all"), ([one], loop)):
         with pytest.raises(PipebenchError):
             merge(places, target)
+
+
+@pytest.mark.parametrize("limit", ["MOST_MERGED_BYTES", "MOST_ROWS_BYTES"])
+def test_more_bytes_than_a_store_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    one = store(tmp_path / "one", stored(1))
+    monkeypatch.setattr(f"pipebench.bench.merge.{limit}", 100)
+    with pytest.raises(PipebenchError, match="together") as error:
+        merge([one], tmp_path / "all")
+    assert error.value.hint == "merge fewer stores"
+    assert [each.name for each in tmp_path.iterdir()] == ["one"]
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,10 @@ def test_the_log_of_another_run(pipebench: CommandLine, store: str, tmp_path: Pa
         "stages of a device 2",
     ):
         assert words in done.err
+    log.write_text(megatron(tensor_model_parallel_size=4, data_parallel_size=1))
+    done = pipebench("attach", store, str(log))
+    for words in ("tensor parallelism 4, the plan has 2", "replicas 1, the plan has 2"):
+        assert words in done.err
     log.write_text(megatron())
     twice = pipebench("attach", store, str(log), str(log))
     assert twice.code == 2

@@ -44,6 +44,13 @@ def test_names_that_say_no_size_or_none_that_can_be_leave_the_usual_one(model: s
     assert vocabularies(replace(LARGE, model=model)) == [50257]
 
 
+def test_a_name_says_its_last_digit_rounded() -> None:
+    """20 layers of 5,120: 6.555 billion parameters with 50,257 entries, which is no 6.5B; 6.462 with 32,000."""
+    assert gpt_parameters(20, 5120, 50257, LARGE.seq or 0) == 6_555_356_160
+    assert vocabularies(replace(LARGE, layers=20, model="gpt-6.5B")) == [32000]
+    assert vocabularies(replace(LARGE, layers=20, model="gpt-6.6B")) == [50257]
+
+
 def test_a_vocabulary_that_is_said_is_no_evidence() -> None:
     assert vocabularies(replace(LARGE, vocab=51200), SMALL) == [50257, 50257]
 

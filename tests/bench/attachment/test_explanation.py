@@ -63,6 +63,18 @@ def test_of_each_part_the_factor_or_that_it_explains_nothing() -> None:
     assert (alone(slower, "bubble").factor, alone(slower, "bubble").reached_ns) == (None, 65 + 350)
 
 
+@pytest.mark.parametrize("factor", [0.8, 1.3])
+def test_the_least_change_is_named_first_whichever_way(factor: float) -> None:
+    """By the ratio: half as long is as far as twice as long."""
+    problem, plan, schedule, _ = logged_run()
+    measured_ns = PartedStep(problem, plan, schedule).scaled_ns({"kernels": round(factor * MILLION)})
+    made = explain_step(problem, plan, schedule, measured_ns / 1e9)
+    ratios = [max(each.factor, 1 / each.factor) for each in made.parts if each.factor]
+    assert len(ratios) > 1
+    assert ratios == sorted(ratios)
+    assert [each.factor is None for each in made.parts] == sorted(each.factor is None for each in made.parts)
+
+
 def test_nothing_is_to_be_explained_where_both_agree() -> None:
     problem, plan, schedule, simulated_s = logged_run()
     made = explain_step(problem, plan, schedule, simulated_s)

@@ -66,6 +66,17 @@ def test_groups_of_ranks_say_whose_a_collective_is(tmp_path: Path, group: str | 
     assert {name: took for name, took in median_iteration(trace, 1).work_ns.items() if took} == {kind: 100_000}
 
 
+def test_marks_of_the_host_beside_a_card_are_no_communication(tmp_path: Path) -> None:
+    """NCCL's calls on the host, and the spans of them that the profiler draws beside the card's kernels."""
+    data = card_trace([(PRODUCT, 10, 100)], 200)
+    for category in ("cpu_op", "user_annotation", "gpu_user_annotation"):
+        event = {"ph": "X", "cat": category, "name": "nccl:all_reduce", "ts": 560.0, "dur": 30.0}
+        data["traceEvents"].append(event)
+    found = median_iteration(read_chrome_trace(write_trace(tmp_path / "t.json", data)), 1)
+    assert found.communication_ns == 0
+    assert {name: took for name, took in found.work_ns.items() if took} == {"kernels": 100_000}
+
+
 @given(st.lists(st.tuples(st.sampled_from([*WORK]), st.integers(0, 90), st.integers(0, 30)), max_size=12))
 def test_no_time_counts_twice_and_none_is_lost(drawn: list[tuple[str, int, int]]) -> None:
     """Each us of an iteration belongs to the first kind of work that covers it, or is idle."""

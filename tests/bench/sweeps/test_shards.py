@@ -48,6 +48,17 @@ def test_the_largest_problems_are_in_different_shards() -> None:
     assert sorted(numbers[0::2]) == [1, 2, 3, 4]
 
 
+def test_large_problems_are_dealt_first() -> None:
+    """From small to large the last, largest one would come on top of another."""
+    numbers = shards_of(trials([1, 1, 9]), 2)[:: len(PLANNERS) * len(REGIMES)]
+    assert numbers[0] == numbers[1] != numbers[2]
+
+
+def test_the_deal_turns_round() -> None:
+    """Whoever got the largest of a round gets the smallest of the next one."""
+    assert shards_of(trials([4, 3, 2, 1]), 2)[:: len(PLANNERS) * len(REGIMES)] in ([1, 2, 2, 1], [2, 1, 1, 2])
+
+
 def test_an_axis_of_a_grid_does_not_fall_on_one_shard() -> None:
     """Equal sizes with an axis of four values, the last one fastest: dealt in turn, each shard would get one."""
     numbers = shards_of(trials([5] * 64), 4)[:: len(PLANNERS) * len(REGIMES)]

@@ -187,6 +187,7 @@ def test_as_many_as_it_says_are_about_enough() -> None:
     assert (pairs.enough, pairs.excludes_a_change) == (40, False)
     assert Pairs(answer="same", count=10, change=0.0, low=-0.05, high=0.09).enough is None
     assert Pairs(answer="too few pairs", count=3).enough == 8
+    assert Pairs(answer="same", count=20, change=0.08, low=0.05, high=0.12).enough == 21  # never what it has
     assert Pairs(answer="too few pairs", count=0).enough is None
 
 
