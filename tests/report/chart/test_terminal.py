@@ -53,6 +53,11 @@ def test_characters_that_a_terminal_obeys_are_seen() -> None:
     picture = terminal_svg(lambda console: console.print("a\x1b[1mb\x07c\u202ed", markup=False), 60, "odd")
     assert lines_of(picture, LETTER, LINE) == ["a\u241b[1mb\u2407c\ufffdd"]
     assert "font-weight" not in picture
+    picture = terminal_svg(
+        lambda console: console.print(Text("a\x1b[1mb\u202ed")), 60, "a text that is made before"
+    )
+    assert lines_of(picture, LETTER, LINE) == ["a\u241b[1mb\ufffdd"]
+    assert "font-weight" not in picture
 
 
 def test_a_picture_is_as_large_as_its_lines() -> None:
