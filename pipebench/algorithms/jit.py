@@ -80,7 +80,7 @@ def kernel(function: F) -> F:
         return function
     try:
         # Nobody calls a kernel from C. A wrapper for that takes a seventh of the time to compile.
-        compiled: Any = numba.njit(cache=True, no_cfunc_wrapper=True)(function)
+        compiled: Any = numba.njit(cache=True, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
         index = compiled._cache._cache_file
         # numba looks at the version before it reads the rest, which may name classes that are gone.
         index._version = f"{index._version} {stamp(function.__module__)}"

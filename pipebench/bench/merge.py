@@ -98,7 +98,10 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
     Raises PipebenchError where there is no store, one is named twice, or there are too many.
     """
     found: list[Path] = []
-    for path in map(Path, paths):
+    for given in paths:
+        path = Path(given)
+        if not str(given):
+            raise PipebenchError("a store has an empty name", "name its folder, or '.'")
         if os.path.isfile(path):
             raise PipebenchError(
                 f"{str(path)!r} is a file, and no store", "unpack a packed store, which is a zip, into a folder"

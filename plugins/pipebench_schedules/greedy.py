@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.messages import stage_edges
@@ -36,7 +37,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     options = context.options
     assert isinstance(options, GreedyOptions)
     tables = _tables(problem, plan, count)
-    most = max(1, int(options.live * len(tables.held))) if options.live else count
+    most = most_live(options.live, len(tables.held)) if options.live else count
     looks = 2 * len(plan.stages) ** 2 * count
     if looks > MOST_LOOKED_AT:
         raise UnsupportedProblem(
@@ -52,6 +53,11 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
             for lane, order in enumerate(best.orders)
         )
     )
+
+
+def most_live(live: float, devices: int) -> int:
+    """Whole micro-batches in `live` times the devices, at least 1; live: the decimal that it prints as."""
+    return max(1, int(Decimal(str(live)) * devices))
 
 
 @dataclass(frozen=True, slots=True)

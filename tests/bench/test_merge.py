@@ -246,15 +246,17 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     one = store(tmp_path / "one", stored(1))
     (tmp_path / "file").write_text("")
     full = store(tmp_path / "full")
-    for sources, target, words in (
+    cases: tuple[tuple[list[str | Path], str, str], ...] = (
         ([tmp_path / "none"], "all", "no store"),
         ([tmp_path / "file"], "all", "no store"),
+        (["", one], "all", "an empty name"),
         ([one, one], "all", "named twice"),
         ([one, tmp_path / "one" / ".." / "one"], "all", "named twice"),
         ([one], "full", "already"),
         ([one], "file", "already"),
         ([one], "one/all", "inside a store"),
-    ):
+    )
+    for sources, target, words in cases:
         with pytest.raises(PipebenchError, match=words):
             merge(sources, tmp_path / target)
     assert rows(full) == []

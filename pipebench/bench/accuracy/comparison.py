@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.errand import Prediction, Told, predict_all
-from pipebench.bench.accuracy.expression import ExpressedRun, express
+from pipebench.bench.accuracy.expression import LESS_MEMORY, RECOMPUTE, ExpressedRun, express
 from pipebench.bench.accuracy.metrics import errors_of
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
@@ -24,6 +24,7 @@ class _Attempt:
     """A run as it is expressed with some values replaced, or the reason why it is not."""
 
     run: Run
+    replaced: Mapping[str, str]
     expressed: ExpressedRun | None
     reason: str = ""
 
@@ -44,38 +45,67 @@ def held_against(
     """
     express_run = partial(_attempt, vocabularies=vocabulary_by_source(runs), tuning=tuning)
     tried = [express_run(run, {}) for run in runs]
+    predicted = _predictions(host, tried, jobs, told)
+    _recompute_until_it_fits(tried, predicted, express_run, lambda again: _predictions(host, again, jobs, told))
     others = _alternatives(tried, express_run) if alternatives else {}
-    everything = [*tried, *(attempt for listed in others.values() for attempt in listed)]
-    predicted = _predictions(host, everything, jobs, told)
-    rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=False)]
+    left = iter(_predictions(host, [each for listed in others.values() for each in listed], jobs, told))
+    rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=True)]
     usual = _usual(rows)
-    left = iter(predicted[len(tried) :])
     ran = [
         _variant(field, value, listed, [next(left) for _ in listed]) for (field, value), listed in others.items()
     ]
     return summary(runs, rows, sorted((*usual, *ran), key=lambda each: (each.field, not each.usual, each.value)))
 
 
+Expression = Callable[[Run, Mapping[str, str]], _Attempt]
+
+
 def _attempt(
     run: Run, replaced: Mapping[str, str], vocabularies: Mapping[str, int], tuning: Tuning | None
 ) -> _Attempt:
     try:
-        return _Attempt(run, replace(express(run, replaced, vocabularies[run.source]), tuning=tuning))
+        expressed = express(run, replaced, vocabularies[run.source])
+        return _Attempt(run, replaced, replace(expressed, tuning=tuning))
     except NotExpressed as error:
-        return _Attempt(run, None, error.reason)
+        return _Attempt(run, replaced, None, error.reason)
     except PipebenchError as error:
-        return _Attempt(run, None, error.message)
+        return _Attempt(run, replaced, None, error.message)
 
 
-def _alternatives(
-    tried: Sequence[_Attempt], express_run: Callable[[Run, Mapping[str, str]], _Attempt]
-) -> dict[tuple[str, str], list[_Attempt]]:
+def _recompute_until_it_fits(
+    tried: list[_Attempt],
+    predicted: list[Prediction],
+    express_run: Expression,
+    predict: Callable[[Sequence[_Attempt]], Sequence[Prediction]],
+) -> None:
+    """Replace attempts, and what is predicted, where the source does not say what is recomputed.
+
+    A run that was measured fitted its device. The first recomputation with which it does is taken; the usual
+    assumption stays where it does with none of them.
+    """
+    open_runs = [at for at, made in enumerate(predicted) if _is_refuted(tried[at], made)]
+    for words in LESS_MEMORY[1]:
+        again = [express_run(tried[at].run, {RECOMPUTE: words}) for at in open_runs]
+        made = predict(again)
+        for at, attempt, prediction in zip(open_runs, again, made, strict=True):
+            if prediction.simulated is not None and not prediction.simulated.too_large:
+                tried[at], predicted[at] = attempt, prediction
+        open_runs = [at for at in open_runs if _is_refuted(tried[at], predicted[at])]
+
+
+def _is_refuted(attempt: _Attempt, made: Prediction) -> bool:
+    """Whether the run, as it is assumed to recompute, is too large for the device that it ran on."""
+    open_fields = [each.field for each in attempt.expressed.assumptions] if attempt.expressed else []
+    return made.simulated is not None and made.simulated.too_large and RECOMPUTE in open_fields
+
+
+def _alternatives(tried: Sequence[_Attempt], express_run: Expression) -> dict[tuple[str, str], list[_Attempt]]:
     """By field and value, the runs where the field is assumed and could have that value."""
     found: dict[tuple[str, str], list[_Attempt]] = {}
     for attempt in tried:
         for assumption in attempt.expressed.assumptions if attempt.expressed else ():
             for value in assumption.alternatives:
-                again = express_run(attempt.run, {assumption.field: value})
+                again = express_run(attempt.run, {**attempt.replaced, assumption.field: value})
                 found.setdefault((assumption.field, value), []).append(again)
     return found
 

@@ -31,6 +31,8 @@ USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
 EIGHT_BIT = ("H100", "H200", "B200", "L40S")
 """Devices of the table that multiply in 8 bits."""
+RECOMPUTE, LESS_MEMORY = "recompute", ("none", ("selective", "full"))
+"""The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 _PRECISIONS = get_args(Precision)
 _NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
 """Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
@@ -82,7 +84,7 @@ def express(
         tp=tp,
     )
     model, layers = _model(run, setting, vocabulary, choices)
-    mini_batch, micro_batch = _batches(run, dp, choices)
+    mini_batch, micro_batch = _batches(run, dp, pp, choices)
     order = order_of(run, pp, layers, choices)
     if order.stages > layers:
         raise NotExpressed("more stages than layers")
@@ -189,12 +191,17 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
     return f"{LANGUAGE_MODEL}[{said}]", layers
 
 
-def _batches(run: Run, dp: int, choices: Choices) -> tuple[int, int]:
-    """Samples of the mini-batch and of a replica's micro-batch."""
+def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
+    """Samples of the mini-batch and of a replica's micro-batch.
+
+    A run without pipeline whose source names no micro-batch does not cut what a replica computes: one pass.
+    """
     if not run.gbs:
         raise NotExpressed("the mini-batch is not said")
     share, rest = divmod(run.gbs, dp)
     sizes = [size for size in (1, 2, 4, 8, 16) if not rest and share % size == 0]
+    if pp == 1 and share in sizes:
+        sizes = [share, *sizes[:-1]]
     each = run.mbs or (int(choices.take("mbs", sizes[0], sizes[1:])) if sizes else 0)
     if not each or rest or share % each:
         raise NotExpressed("micro-batches of all replicas do not divide the mini-batch")
@@ -204,7 +211,7 @@ def _batches(run: Run, dp: int, choices: Choices) -> tuple[int, int]:
 def _recompute(run: Run, choices: Choices) -> RecomputeKind:
     words = run.recompute.lower()
     if not words:
-        words = choices.take("recompute", "none", ("selective", "full"))
+        words = choices.take(RECOMPUTE, *LESS_MEMORY)
     kind = words.split()[0]
     if kind not in get_args(RecomputeKind):
         raise NotExpressed("a kind of recomputation that the suite does not know")

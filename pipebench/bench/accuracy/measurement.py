@@ -35,6 +35,8 @@ from pipebench.simulation.step_time import StepTime
 V = TypeVar("V")
 FIXED_ORDERS = (ONE_F_ONE_B, INTERLEAVED)
 """Schedulers whose order of tasks no cost changes."""
+FAR_BEYOND = 1.5
+"""Memory of measured runs is predicted up to 30 % off."""
 MOST_KEPT = 64
 """Profiles that are kept: rows of one model follow each other."""
 
@@ -44,6 +46,7 @@ class Simulated(Value, frozen=True, kw_only=True):
 
     simulated_s: seconds of one iteration. low_s, high_s: the ends of its interval, None where there is none.
     memory_bytes: peak of the fullest device. memory_high_bytes: the upper end of its interval.
+    too_large: whether tensors alone are far beyond what the device has, whatever the error of the prediction.
     """
 
     simulated_s: float
@@ -51,6 +54,7 @@ class Simulated(Value, frozen=True, kw_only=True):
     high_s: float | None = None
     memory_bytes: int
     memory_high_bytes: int | None = None
+    too_large: bool = False
 
 
 class Predictor:
@@ -81,6 +85,7 @@ class Predictor:
             high_s=None if interval is None else interval.high_s,
             memory_bytes=tensors_bytes,
             memory_high_bytes=_with_overhead(tensors_bytes, run.spec.framework),
+            too_large=tensors_bytes > FAR_BEYOND * min(device.memory_bytes for device in run.cluster.types),
         )
 
     def seconds(self, run: ExpressedRun) -> float:

@@ -85,6 +85,11 @@ def with_traces(runs: Sequence[Run], given: Sequence[str]) -> tuple[tuple[Run, .
         steps_s = [(end - start) / NS_PER_S for start, end in trace.steps[TRACE_WARM_UP:]]
         parts = median_iteration(trace, TRACE_WARM_UP)
         run = by_id[identifier]
+        if trace.rank < 0 and run.pp != 1:
+            raise PipebenchError(
+                f"{file}: it does not say its rank, and the stages of run {identifier!r} differ",
+                "trace with torch.distributed initialised, then the trace says it",
+            )
         rank = max(trace.rank, 0)
         if rank >= run.gpus:
             raise PipebenchError(f"{file}: it is of rank {rank}, run {identifier!r} has {run.gpus} devices")

@@ -122,6 +122,36 @@ def test_alternatives_are_predicted_and_the_usual_stays() -> None:
     assert by_value["full"].errors.mean_signed == pytest.approx(full.error)
 
 
+LARGE = {"layers": "20", "hidden": "2048", "seq": "2048", "device": "V100-16GB", "schedule": ""}
+
+
+def test_a_run_that_was_measured_fitted_its_device() -> None:
+    """Without recomputation it would not have. Other assumptions, and their alternatives, stay as they are."""
+    open_run = run(**LARGE, mbs="", recompute="", pp="1", dp="4")
+    (none,) = held_against(HOST, [replace(open_run, recompute="none")]).rows
+    (full,) = held_against(HOST, [replace(open_run, recompute="full")]).rows
+    assert (none.memory_bytes or 0) > 1.5 * 16 * 10**9 > 1.5 * (full.memory_bytes or 0)
+    made = held_against(HOST, [open_run, run()], alternatives=True)
+    row, other = made.rows
+    assert row.simulated_s == full.simulated_s
+    taken = {(each.field, each.value) for each in row.assumptions}
+    assert taken >= {("mbs", "8"), ("recompute", "full")}
+    assert other == held_against(HOST, [run()]).rows[0]
+    by_value = {(each.field, each.value): each for each in made.variants}
+    assert by_value["recompute", "full"].usual
+    assert not by_value["recompute", "none"].usual
+    (single,) = held_against(HOST, [replace(open_run, recompute="full", mbs=1)]).rows
+    assert by_value["mbs", "1"].errors is not None
+    assert by_value["mbs", "1"].errors.mean_signed == pytest.approx(single.error)
+
+
+def test_a_run_that_fits_with_nothing_keeps_the_usual_assumption() -> None:
+    huge = run(**LARGE | {"hidden": "8192", "gbs": "64"}, mbs="8", recompute="", tp="1", pp="1", dp="8")
+    (row,) = held_against(HOST, [huge]).rows
+    assert row.memory_bytes
+    assert {each.field: each.value for each in row.assumptions}["recompute"] == "none"
+
+
 def test_groups_hold_every_prediction_along_each_axis() -> None:
     made = held_against(HOST, [*LAYOUTS, run(id="other", layers="4", pp="1", dp="4")])
     for axis in ("model", "source", "gpus", "degrees"):

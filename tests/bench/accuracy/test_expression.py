@@ -112,6 +112,14 @@ def test_other_values_replace_what_is_assumed() -> None:
     assert {"1", "2", "8"} <= {value for each in full.assumptions for value in each.alternatives} | {first.value}
 
 
+@pytest.mark.parametrize(("gbs", "each"), [("32", "8"), ("64", "16"), ("128", "1"), ("12", "1")])
+def test_without_a_pipeline_what_a_replica_computes_is_one_pass(gbs: str, each: str) -> None:
+    """At most 16 samples, and a power of two: a source that cuts more than that says how."""
+    made = express(run(mbs="", pp="1", dp="4", gbs=gbs))
+    assert assumed(made) == {"mbs": each}
+    assert made.spec.micro_batch == 4 * int(each)
+
+
 def test_a_partition_is_taken_as_it_is() -> None:
     assert express(run(partition="5-3")).layers_by_stage == (5, 3)
 

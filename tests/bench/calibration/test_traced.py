@@ -38,7 +38,10 @@ def test_the_time_and_the_kernels_of_a_trace(tmp_path: Path) -> None:
 
 def test_a_trace_need_not_say_its_rank(tmp_path: Path) -> None:
     file = write_trace(tmp_path / "r.json", card_trace(KERNELS, 1000, rank=None))
-    assert with_traces([run()], [f"{run().id}={file}"])[1][run().id].rank == 0
+    alone = run(pp="1", dp="4")
+    assert with_traces([alone], [f"{alone.id}={file}"])[1][alone.id].rank == 0
+    with pytest.raises(PipebenchError, match="does not say its rank"):
+        with_traces([run()], [f"{run().id}={file}"])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
 from pipebench_schedules import greedy
-from pipebench_schedules.greedy import schedule
+from pipebench_schedules.greedy import most_live, schedule
 from pipebench_schedules.plugin import GreedyOptions
 from pipebench_schedules.shared_lanes import shared_lane
 from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan
@@ -77,6 +77,11 @@ def test_live_bounds_what_is_in_flight(stages: int) -> None:
         times[live] = simulate(problem, plan, made).total_ns
     assert count * 30 + (stages - 1) * 10 == times[2] <= times[1]
     assert stages == 2 or times[2] < times[1]
+
+
+@pytest.mark.parametrize(("live", "devices", "most"), [(1.15, 100, 115), (0.5, 3, 1), (0.1, 3, 1), (2.0, 8, 16)])
+def test_live_is_the_decimal_that_was_given(live: float, devices: int, most: int) -> None:
+    assert most_live(live, devices) == most
 
 
 @given(seed=st.integers(0, 10**6))
