@@ -16,6 +16,7 @@ from pipebench.bench.components import ready_planner
 from pipebench.bench.store import Store
 from pipebench.bench.suites import Settings, settle
 from pipebench.bench.suites.selection import Selection, SelectionKeywords, chosen_suites, select
+from pipebench.bench.suites.settings import require_figures
 from pipebench.bench.sweeps.run_plan import make_run_plan
 from pipebench.bench.sweeps.sweep import Where, run_trials
 from pipebench.bench.trials.comparison import comparison_request, home_regime, trials
@@ -65,6 +66,8 @@ def compare(
     Raises PipebenchError for names, options, types and files that are wrong. What goes wrong in a trial is in its
     row.
     """
+    require_figures(timeout_s=timeout_s, memory_bytes=memory_bytes, repeat=repeat, rounds=rounds)
+    require_figures(seed=seed, coarsen=coarsen, jobs=jobs)
     host, asked = installed_host(), Selection(**workload)
     said = Settings(
         planners=_texts(planners),
@@ -101,6 +104,7 @@ def plan(
 
     coarsen: the planner sees at most so many blocks of operators (0: the operators).
     """
+    require_figures(timeout_s=timeout_s, seed=seed, coarsen=coarsen)
     host = installed_host()
     workloads = select(host, Selection(**workload))
     if len(workloads) != 1:

@@ -8,6 +8,7 @@ import click
 
 from pipebench.cli.option_groups import HOW, option
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
@@ -39,14 +40,13 @@ WHOLE, REAL = _Whole(), _Real()
 """Numbers of any size."""
 NUMBERS: dict[type, Any] = {int: WHOLE, float: REAL}
 
-LONGEST_S = 1e8
-"""Three years: what the system's timers all take."""
-
 
 def finite_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """A finite time above zero. Raises click's usage error for other values, NaN included."""
-    if value is not None and not 0 < value <= LONGEST_S:
-        raise click.BadParameter(f"{value:g} is not a number of seconds above 0, up to {LONGEST_S:g}", ctx, param)
+    if value is not None and not 0 < value <= LONGEST_WAIT_S:
+        raise click.BadParameter(
+            f"{value:g} is not a number of seconds above 0, up to {LONGEST_WAIT_S:g}", ctx, param
+        )
     return value
 
 

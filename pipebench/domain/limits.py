@@ -94,6 +94,8 @@ MOST_MEMORY_BYTES = 2**62
 MOST_NS, MOST_SHIFT = 2**53, 2**31
 """Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
 MOST_SEED = 2**63 - 1
+LONGEST_WAIT_S = 1e8
+"""Three years: what the system's timers all take."""
 LONGEST_S = 1e15
 """Thirty million years: no time of a row is longer."""
 MOST_FIGURE = 2.0**63

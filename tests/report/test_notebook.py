@@ -152,3 +152,25 @@ def test_without_pandas_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(PipebenchError, match="pandas"):
         Comparison([row("a")]).to_frame()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jobs", 0),
+        ("rounds", 0),
+        ("repeat", -1),
+        ("timeout_s", 0.0),
+        ("timeout_s", float("nan")),
+        ("memory_bytes", -1),
+        ("coarsen", -1),
+        ("seed", -1),
+    ],
+)
+def test_a_figure_out_of_range_is_refused(name: str, value: float) -> None:
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(PipebenchError, match=f"{name} is .* it must be from"):
+        compare("data-parallel", models="mlp", **given)
+    if name in ("timeout_s", "seed", "coarsen"):
+        with pytest.raises(PipebenchError, match=name):
+            plan("data-parallel", models="mlp", **given)

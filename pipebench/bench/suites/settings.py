@@ -7,6 +7,7 @@ from typing import Any
 
 from pipebench.bench.suites.files import ChosenSuite
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import LONGEST_WAIT_S, MOST_COUNT, MOST_MEMORY_BYTES, MOST_SEED
 from pipebench.domain.problem import RegimeMode
 from pipebench.formats.quantities import parse_bytes
 from pipebench.hooks.syntax import parse_reference, parse_references, split_list
@@ -37,6 +38,24 @@ class Settings:
 
 
 COMPONENTS = ("planners", "schedulers", "executors")
+RANGES: dict[str, tuple[float, float]] = {
+    "timeout_s": (1e-9, LONGEST_WAIT_S),
+    "memory_bytes": (1, MOST_MEMORY_BYTES),
+    "repeat": (0, MOST_COUNT),
+    "rounds": (1, MOST_COUNT),
+    "jobs": (1, MOST_COUNT),
+    "seed": (0, MOST_SEED),
+    "coarsen": (0, MOST_COUNT),
+}
+"""Least and most of each figure of a comparison."""
+
+
+def require_figures(**figures: float | None) -> None:
+    """Raises PipebenchError for a figure that is out of its range or NaN. None: not said."""
+    for name, value in figures.items():
+        least, most = RANGES[name]
+        if value is not None and not least <= value <= most:
+            raise PipebenchError(f"{name} is {value:g}, it must be from {least:g} to {most:g}")
 
 
 def settle(suites: Sequence[ChosenSuite], said: Settings, trust: Trust | None = None) -> Settings:

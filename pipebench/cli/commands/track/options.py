@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.option_groups import HOW, OUTPUT, option
-from pipebench.cli.parameters import LONGEST_S
 from pipebench.cli.terminal import console, say
+from pipebench.domain.limits import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     from pipebench.report.tracking.blocks import TrackingReport
@@ -41,7 +41,7 @@ def duration_s(ctx: click.Context, param: click.Parameter, value: str) -> float:
     """A duration such as 90s, 20m or 1.5h, above zero. Raises click's usage error for others."""
     found = DURATION.fullmatch(value.strip())
     seconds = float(found[1]) * SECONDS[found[2]] if found else 0.0
-    if not 0 < seconds <= LONGEST_S:
+    if not 0 < seconds <= LONGEST_WAIT_S:
         raise click.BadParameter(f"{value!r} is not a duration such as 90s, 20m or 1.5h", ctx, param)
     return seconds
 
