@@ -19,6 +19,8 @@ ALLOWANCE, LIMIT = 0.6, 3.9
 MOST_OF_A_NIGHT = 2.0
 """Deviations that one night can count: no two nights together reach the limit."""
 LEAST_SPREAD = 0.02
+QUIETEST = 1e-3
+"""Less is not believed to be the spread of a night, where a change is dated."""
 HIDDEN = 2.0
 """Deviations: no more than this, or LEAST_CHANGE, over a level that was told becomes the next level unseen."""
 LEAST_CHANGE = math.log(1.03)
@@ -119,7 +121,8 @@ class DriftTest:
 
     def onset(self) -> Onset:
         """When the change began that is told in the last night."""
-        return find_onset(self._values[self._start :], self.spread, self._start)
+        spread = max(QUIETEST, self._noise.spread * self._noise.wander)
+        return find_onset(self._values[self._start :], spread, self._start)
 
     def restart(self, since: int, told: float) -> None:
         """A change was told: the test goes on when 30 nights since it show the new level.

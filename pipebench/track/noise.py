@@ -14,7 +14,7 @@ BLOCK, BLOCKS = 30, 4
 """Nights of a block; how many of the last blocks count."""
 SIGMA_OF_PAIRS = 1 / (math.sqrt(2) * NormalDist().inv_cdf(5 / 8))
 """Standard deviation over the first quartile of pairwise distances, of a normal distribution."""
-SPREAD_ERROR = 0.145
+SPREAD_ERROR = 0.155
 """Relative standard error of the spread of one block of normal values."""
 FAR = 2.0
 """Deviations beyond which a night counts as one so far off, where resemblance is measured."""

@@ -12,8 +12,8 @@ LONGEST = 120
 """Nights that are looked at, at most."""
 WILD = 3.0
 """Deviations."""
-LIKELY = 3.84
-"""The 95 % quantile of χ² with one degree of freedom: dates whose fit is not worse by more are possible."""
+LIKELY = 5.99
+"""The 95 % quantile of χ² with two degrees of freedom, night and height: no worse fits are possible, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Onset:
     """The best fit to a series that ends in the night that told the change.
 
     shape: `step` where that is clearly the better fit. began: the first night that is off the old level; earliest,
-    latest: where it may lie by either shape (95 %). level: of the last night; slope: what a drift grows in a
+    latest: where it may lie by either shape (in nine of ten). level: of the last night; slope: what a drift grows in a
     night, 0 for a step; both as logarithms.
     """
 
