@@ -20,7 +20,7 @@ MOST_OF_A_NIGHT = 2.0
 """Deviations that one night can count: no two nights together reach the limit."""
 LEAST_SPREAD = 0.02
 QUIETEST = 1e-3
-"""Less is not believed to be the spread of a night, where a change is dated."""
+"""Of a night: less is not believed where a change is dated."""
 HIDDEN = 2.0
 """Deviations: no more than this, or LEAST_CHANGE, over a level that was told becomes the next level unseen."""
 LEAST_CHANGE = math.log(1.03)

@@ -21,8 +21,8 @@ class Onset:
     """The best fit to a series that ends in the night that told the change.
 
     shape: `step` where that is clearly the better fit. began: the first night that is off the old level; earliest,
-    latest: where it may lie by either shape (in nine of ten). level: of the last night; slope: what a drift grows in a
-    night, 0 for a step; both as logarithms.
+    latest: where it may lie by either shape (in nine of ten). level: of the last night; slope: what a drift grows
+    in a night, 0 for a step; both as logarithms.
     """
 
     shape: Shape
