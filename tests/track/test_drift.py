@@ -138,7 +138,7 @@ def test_young_histories_have_no_more_false_alarms() -> None:
 
 
 def test_nights_that_resemble_the_night_before_are_no_reason_for_many_more() -> None:
-    """An autoregression of 0.3: without what `Noise.wander` does the rate is above 0.5 %."""
+    """An autoregression of 0.3: without what `Noise.wander` does the rate is near 0.4 %."""
     draw = random.Random(22)
     alarms = 0
     for _ in range(60):
