@@ -208,6 +208,14 @@ def test_it_says_when_it_began_by_how_much_in_all_and_how_much_a_night() -> None
     assert 0.03 < found.change < 0.06
 
 
+def test_once_it_was_told_nights_are_compared_with_the_level_that_was_reached() -> None:
+    points = [RatioPoint(1.003 ** min(20, max(0, night - 59))) for night in range(100)]
+    found = readings(points)
+    told = next(night for night, reading in enumerate(found) if reading.alarm)
+    assert found[told + 1].change < 0.03
+    assert found[told + 1].change < found[told - 1].change - 0.01
+
+
 def test_a_small_step_is_told_as_a_step() -> None:
     points = [RatioPoint(1.0 if night < 60 else 1.045) for night in range(90)]
     found = grown(points)

@@ -33,6 +33,12 @@ def test_what_may_be_either_is_a_drift_and_the_dates_of_both_are_possible() -> N
     assert wide.earliest < narrow.earliest <= narrow.latest < wide.latest
 
 
+def test_it_is_a_step_only_where_that_is_clearly_the_better_fit() -> None:
+    series = [0.0] * 40 + [0.03] * 6
+    assert find_onset(series, spread=1e-4).shape == "step"
+    assert find_onset(series, spread=0.025).shape == "drift"
+
+
 def test_a_wild_night_does_not_date() -> None:
     series = ramp(40, 20, 0.003)
     series[20] += 1.0

@@ -102,6 +102,8 @@ def test_a_drift_is_an_open_event_that_names_the_revisions_between_which_it_bega
     assert 0.03 < event.over_best < 0.08
     first, last = int(event.before.removeprefix("r")), int(event.after.removeprefix("r"))
     assert first < 60 <= last
+    began = round_of(event.began)
+    assert first < began - 1 or last > began
     assert speeds(drifting(20))[0].steps == (round_of(event.began),)
 
 
