@@ -67,8 +67,9 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     journal = history.journals[last.machine]
     changes = exact_changes(kept)
     events = list(changes.events)
+    accepted = {each.event for each in known}
     for name, each in history.journals.items():
-        events += time_events(each.nights, name)
+        events += time_events(each.nights, name, accepted)
     events = with_acknowledgements(sorted(events, key=lambda event: event.told), known)
     new_machine = len(journal.nights) == 1 and len(kept) > 1
     notices = [*history.notices, *strangers(events, known), *last.night.notices, *_not_measured(journal.nights)]

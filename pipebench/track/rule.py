@@ -6,6 +6,9 @@ rerun in new processes does too; or when it is the third in a row that lies more
 the same side. Nights before an alarm are moved to the new level and stay in the window, so that a change of speed
 is told once and the baseline neither freezes nor starts anew. Missing nights are skipped when three in a row
 are counted, and the report names them.
+
+What grows too slowly for that is told by the test of track/drift.py, which stands beside: what one tells, the
+other starts from.
 """
 
 import math
@@ -14,6 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pipebench.track.drift import LIMIT, RECENT, DriftTest
+from pipebench.track.noise import Noise
+from pipebench.track.onset import Onset
 from pipebench.track.statistics import spread
 
 WINDOW = 30
@@ -23,12 +29,13 @@ ONCE_DEVIATIONS, ONCE_CHANGE = 3.0, math.log(1.10)
 LEAST_SPREAD = 1e-4
 DOUBT = 1.2
 """The deviation of 30 values by their median absolute deviation has a standard error of about a fifth: it is taken
-one standard error larger, because what is judged by it is judged every night.
+one standard error larger, because what is judged by it is judged every night. Nor is it taken smaller than that of
+the last blocks of nights (track/noise.py).
 """
 LEVEL_NIGHTS = 15
 """So many nights after a change say where the new level is."""
 
-State = Literal["not enough history", "steady", "suspicious", "slower", "faster"]
+State = Literal["not enough history", "steady", "suspicious", "slower", "faster", "slower night by night"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,8 @@ class Reading:
 
     known: nights in its window. change: relative to the window's median; deviations: of the window. since:
     position of the night in which a change that is told here began. `suspicious`: one night far off that was not
-    confirmed, or a run that is not long enough yet.
+    confirmed, or a run that is not long enough yet. before: logarithm of the level that the night is compared
+    with. A change that the test for drifts tells has an onset; its change is that of the whole level.
     """
 
     state: State
@@ -53,36 +61,65 @@ class Reading:
     change: float = 0.0
     deviations: float = 0.0
     since: int | None = None
+    onset: Onset | None = None
+    before: float = 0.0
 
     @property
     def alarm(self) -> bool:
         """Whether a change of speed is told in this night."""
         return self.since is not None
 
+    @property
+    def level(self) -> float:
+        """Logarithm of where the night lies, by a fit where there is one."""
+        return self.before + math.log1p(self.change)
 
-def readings(points: Sequence[RatioPoint]) -> list[Reading]:
-    """The rule for each night of one segment, in order; each is judged by what was known that night."""
+
+def readings(points: Sequence[RatioPoint], caution: float = 1.0) -> list[Reading]:
+    """The rule for each night of one segment, in order; each is judged by what was known that night.
+
+    caution: by which all limits in deviations are multiplied.
+    """
     found: list[Reading] = []
     logs = [math.log(point.ratio) for point in points]
-    levels = _Levels(logs)
+    levels, noise = _Levels(logs), Noise()
+    drift = DriftTest(noise, LIMIT * caution)
     run = 0
     for position, point in enumerate(points):
         window = levels.window(position)
+        reference = drift.reference
+        grown = drift.add(logs[position])
+        floor = max(LEAST_SPREAD, noise.spread)
+        noise.add(logs[position])
         if len(window) < WINDOW:
             found.append(Reading("not enough history", len(window)))
             continue
-        middle, sigma = statistics.median(window), max(DOUBT * spread(window), LEAST_SPREAD)
+        middle, sigma = statistics.median(window), max(DOUBT * spread(window), floor)
         off = logs[position] - middle
-        run = _run(run, off, sigma)
-        confirmed = point.again is not None and _far(math.log(point.again) - middle, sigma, off)
-        if abs(run) >= RUNNING or (_far(off, sigma, off) and confirmed):
+        limit = caution * sigma
+        run = _run(run, off, limit)
+        confirmed = point.again is not None and _far(math.log(point.again) - middle, limit, off)
+        if abs(run) >= RUNNING or (_far(off, limit, off) and confirmed):
             since = position - (RUNNING - 1 if abs(run) >= RUNNING else 0)
             levels.add_change(since, position, middle)
-            found.append(_reading("slower" if off > 0 else "faster", window, off, sigma, since))
+            if off > 0:
+                drift.restart(since, statistics.fmean(logs[since : position + 1]))
+            state: State = "slower" if off > 0 else "faster"
+            found.append(Reading(state, len(window), math.expm1(off), off / sigma, since, before=middle))
+            run = 0
+        elif grown and reference is not None:
+            onset = drift.onset()
+            levels.add_change(position - RECENT + 1, position, middle)
+            drift.restart(position + 1, onset.level)
+            found.append(_grown_reading(len(window), onset, reference, sigma))
             run = 0
         else:
-            waiting = run != 0 or _far(off, sigma, off)
-            found.append(_reading("suspicious" if waiting else "steady", window, off, sigma))
+            waiting = run != 0 or _far(off, limit, off)
+            found.append(
+                Reading(
+                    "suspicious" if waiting else "steady", len(window), math.expm1(off), off / sigma, before=middle
+                )
+            )
     return found
 
 
@@ -129,5 +166,7 @@ def _far(off: float, sigma: float, like: float) -> bool:
     return abs(off) > max(ONCE_DEVIATIONS * sigma, ONCE_CHANGE) and off * like > 0
 
 
-def _reading(state: State, window: Sequence[float], off: float, sigma: float, since: int | None = None) -> Reading:
-    return Reading(state, len(window), math.expm1(off), off / sigma, since)
+def _grown_reading(known: int, onset: Onset, reference: float, sigma: float) -> Reading:
+    state: State = "slower night by night" if onset.shape == "drift" else "slower"
+    off = onset.level - reference
+    return Reading(state, known, math.expm1(off), off / sigma, onset.began, onset, reference)

@@ -2,21 +2,25 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
+from pipebench.track.drift import Anchor
 from pipebench.track.events import Event, identity
 from pipebench.track.night import Night, SubjectNight
+from pipebench.track.noise import level
 from pipebench.track.ratios import point_of
 from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
 from pipebench.track.statistics import date_of
 
 FEWEST = 5
 """Earlier nights without which nothing is noted."""
+OVER = 1 / 3
+"""Of a slow change: what may be left of it when it is over."""
 FAR = {"search_wall_s": 1.5, "search_peak_bytes": 1.1}
 
 
@@ -123,13 +127,13 @@ def speeds(nights: Sequence[Night]) -> list[Speed]:
     return [_speed(measured, segments) for measured in nights[-1].measured]
 
 
-def time_events(nights: Sequence[Night], machine: str) -> list[Event]:
-    """The changes of speed that the rule told on one class of machine."""
+def time_events(nights: Sequence[Night], machine: str, acknowledged: Collection[str] = ()) -> list[Event]:
+    """The changes of speed that the rule told on one class of machine. acknowledged: identities of events."""
     found: list[Event] = []
     latest = {each.subject.label: _segment_of(each) for night in nights for each in night.measured if each.paired}
     planners = {each.subject.label: each.subject.planner for night in nights for each in night.measured}
     for (label, segment), dated in segments_of(nights).items():
-        made = _events(dated, label, planners[label], machine)
+        made = _events(dated, label, planners[label], machine, acknowledged)
         if latest[label] != segment:
             made = [_closed_event(event) for event in made]
         found += made
@@ -182,43 +186,67 @@ def _speed(measured: SubjectNight, segments: dict[tuple[str, str], list[DatedRat
 
 def _first_night(series: Sequence[RatioPoint], reading: Reading, told: int) -> int:
     assert reading.since is not None
+    if reading.onset is not None:
+        return reading.since
     logs = [math.log(each.ratio) for each in series]
     return date_of(logs, reading.since, told, up=reading.change > 0)
 
 
-def _events(dated: Sequence[DatedRatio], label: str, planner: str, machine: str) -> list[Event]:
+def _events(
+    dated: Sequence[DatedRatio], label: str, planner: str, machine: str, acknowledged: Collection[str]
+) -> list[Event]:
     series = [each.point for each in dated]
+    logs = [math.log(each.ratio) for each in series]
     alarms = [(told, reading) for told, reading in enumerate(readings(series)) if reading.alarm]
     made = []
+    held_since = 0
     for told, reading in alarms:
+        name = identity("time", label, machine, dated[told].night.recorded_at)
         began = _first_night(series, reading, told)
+        first, last = (reading.onset.earliest, reading.onset.latest) if reading.onset else (began, began)
+        drifts = reading.onset is not None and reading.onset.shape == "drift"
         worse = reading.change > 0
-        over = worse and _is_back(series, reading, [each for each, _ in alarms if each > told])
+        over = worse and _is_back(logs, told, reading, [each for each, _ in alarms if each > told])
         made.append(
             Event(
-                identity=identity("time", label, machine, dated[told].night.recorded_at),
+                identity=name,
                 kind="time",
                 planner=planner,
                 subject=label,
                 outcome="worse" if worse else "better",
                 began=dated[began].night.recorded_at,
                 told=dated[told].night.recorded_at,
-                before=dated[max(0, began - 1)].night.revision,
-                after=dated[began].night.revision,
+                before=dated[max(0, first - 1)].night.revision,
+                after=dated[last].night.revision,
                 machine=machine,
                 change=reading.change,
+                a_night=math.expm1(reading.onset.slope) if reading.onset and drifts else None,
+                over_best=_over_best(logs[held_since:told], reading.level),
                 state="told" if not worse else "over" if over else "open",
                 reason="as fast as before again" if over else "",
             )
         )
+        if name in acknowledged:
+            held_since = told + 1 if drifts else began
     return made
 
 
-def _is_back(series: Sequence[RatioPoint], reading: Reading, later: Sequence[int]) -> bool:
-    """Whether a later change took the speed back to where it was before."""
-    if not later or reading.since is None:
+def _over_best(logs: Sequence[float], now: float) -> float | None:
+    """A level over the anchor of the nights before it."""
+    anchor = Anchor()
+    for value in logs:
+        anchor.add(value)
+    return None if anchor.level is None else math.expm1(now - anchor.level)
+
+
+def _is_back(logs: Sequence[float], told: int, reading: Reading, later: Sequence[int]) -> bool:
+    """Whether the speed is again where it was before: by a later change, or, of a slow one, little by little."""
+    assert reading.since is not None
+    if reading.onset is not None:
+        after = sorted(logs[max(told + 1, len(logs) - LEVEL_NIGHTS) :])
+        return len(after) >= LEVEL_NIGHTS and level(after) < reading.before + OVER * math.log1p(reading.change)
+    if not later:
         return False
-    logs = [math.log(each.ratio) for each in series]
     before = statistics.median(logs[max(0, reading.since - WINDOW) : reading.since])
     now = statistics.median(logs[max(later[-1], len(logs) - LEVEL_NIGHTS) :])
     return now - before < RUN_CHANGE

@@ -210,3 +210,49 @@ def test_both_sides_are_asked_what_the_user_asked(pipebench: CommandLine, monkey
 
 def test_main_knows_the_command() -> None:
     assert run(["track", "--help"]) == 0
+
+
+def test_a_drift_is_told_with_its_revisions_until_it_is_acknowledged(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = tmp_path / "history"
+    for number in range(80):
+        wobble = 1 + 0.01 * ((number * 7) % 5 - 2) / 2
+        append(folder, MACHINE, night(number, measured(5.0 * wobble * 1.003 ** max(0, number - 59))))
+    check = ("track", "check", "--history", str(folder))
+    done = pipebench(*check)
+    assert done.code == 1, done.out
+    assert re.search(r"mine: slower night by night since 2026-0\d-\d\d, between r\d+ and r\d+", done.out), done.out
+    assert re.search(
+        r"mine on tiny.*: \+[3-6][.\d]* %, \+0\.\d+ % a night, \+[3-7][.\d]* % over its best", done.out
+    )
+    assert "track check --against r" in done.out
+    event = json.loads(pipebench(*check, "--json").out)["judgement"]["events"][0]
+    assert (event["kind"], event["state"]) == ("time", "open")
+    assert 0.001 < event["a_night"] < 0.005
+    page = tmp_path / "night.html"
+    assert pipebench("track", "report", "--history", str(folder), "--html", str(page)).code == 0
+    assert "slower night by night" in page.read_text()
+    assert pipebench("track", "ack", event["identity"], "--reason", "meant", "--history", str(folder)).code == 0
+    assert pipebench(*check).code == 0
+
+
+def test_what_the_rule_finds_is_shown_and_the_same_again(pipebench: CommandLine, tmp_path: Path) -> None:
+    page = tmp_path / "roc.md"
+    roc = ("track", "roc", "--histories", "1", "--seed", "3")
+    done = pipebench(*roc, "--markdown", str(page))
+    assert done.code == 0, done.err
+    assert "pipebench, limits x 1 *" in done.out
+    assert "drift 0.3 %" in done.out
+    assert "Found at CV 20 %" in page.read_text()
+    first, second = (json.loads(pipebench(*roc, "--json").out) for _ in range(2))
+    assert first == second
+    assert {each["cv"] for each in first["found"]} == {0.025, 0.06, 0.2}
+
+
+def test_a_python_without_the_other_tool_is_said(pipebench: CommandLine) -> None:
+    done = pipebench("track", "roc", "--histories", "1", "--asv", sys.executable)
+    assert done.code == 2, done.err
+    assert "does not run asv" in done.err
+    assert "pip install asv" in done.err

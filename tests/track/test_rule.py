@@ -17,16 +17,15 @@ def series(draw: random.Random, levels: list[float], noise: float) -> list[Ratio
     return [RatioPoint(measure(level), measure(level)) for level in levels]
 
 
-@pytest.mark.parametrize("noise", [0.026, 0.062, 0.2])
-def test_false_alarms_are_at_most_one_in_a_thousand_series_nights(noise: float) -> None:
-    draw = random.Random(8)
-    judged = alarms = 0
-    for _ in range(300):
-        for reading in readings(series(draw, [1.0] * 90, noise)):
-            judged += reading.known >= WINDOW
-            alarms += reading.alarm
-    assert judged == 300 * 60
-    assert alarms <= 0.001 * judged
+def most_alarms(nights: int) -> int:
+    """So many, at a rate of 0.1 %, are exceeded with a chance of at most 5 % (binomial)."""
+    chance = total = 0.999**nights
+    count = 0
+    while total < 0.95:
+        chance *= (nights - count) / (count + 1) * 0.001 / 0.999
+        count += 1
+        total += chance
+    return count
 
 
 @pytest.mark.parametrize(("step", "state"), [(1.2, "slower"), (1 / 1.2, "faster")])
@@ -50,12 +49,14 @@ def test_a_fifth_is_found_within_three_nights_where_no_rerun_was_possible() -> N
 
 def test_a_change_is_told_once_and_the_baseline_moves_with_it() -> None:
     draw = random.Random(11)
-    told = []
+    soon, later = [], 0
     for _ in range(100):
         found = readings(series(draw, [1.0] * WINDOW + [1.2] * 60, 0.026))
-        told.append(sum(reading.alarm for reading in found))
+        soon.append(sum(reading.alarm for reading in found[: WINDOW + 30]))
+        later += sum(reading.alarm for reading in found[WINDOW + 30 :])
         assert found[-1].known == WINDOW
-    assert sum(count == 1 for count in told) >= 97
+    assert sum(count == 1 for count in soon) >= 97
+    assert later <= most_alarms(100 * 30)
 
 
 def test_a_quiet_history_says_how_much_is_missing_and_then_nothing() -> None:
@@ -88,12 +89,15 @@ def test_the_third_night_in_a_row_tells_since_when() -> None:
 
 
 @pytest.mark.parametrize("between", [1.0, 1 / 1.07])
-def test_nights_that_are_not_in_a_row_or_not_on_one_side_do_not_count(between: float) -> None:
-    assert not any(reading.alarm for reading in steady_then(1.07, 1.07, between, 1.07, 1.07))
+def test_nights_that_are_not_in_a_row_or_not_on_one_side_are_no_run(between: float) -> None:
+    found = steady_then(1.07, 1.07, between, 1.07)
+    assert not any(reading.alarm for reading in found)
 
 
-def test_less_than_five_percent_is_never_told_however_quiet_the_machine_is() -> None:
-    assert not any(reading.alarm for reading in readings([RatioPoint(5.0)] * WINDOW + [RatioPoint(5.2, 5.2)] * 10))
+def test_less_than_three_percent_is_never_told_however_quiet_the_machine_is() -> None:
+    assert not any(
+        reading.alarm for reading in readings([RatioPoint(5.0)] * WINDOW + [RatioPoint(5.14, 5.14)] * 200)
+    )
 
 
 @pytest.mark.parametrize(("ratio", "wanted"), [(1.0, False), (1.09, False), (1.12, True), (1 / 1.12, True)])

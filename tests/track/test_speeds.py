@@ -82,3 +82,49 @@ def test_a_night_on_a_machine_too_busy_is_said_and_leaves_the_series_alone() -> 
     assert (found.state, found.imprecise, found.discarded) == (NO_PAIR, True, 45)
     assert time_events(nights, "m") == []
     assert not suspicious(nights, measured(paired=busy))
+
+
+def drifting(
+    nights: int, slope: float = 0.003, steady: int = 60, after: int = 0, level: float = 1.0
+) -> list[Night]:
+    """Steady nights, a drift, and nights at `level`."""
+    return history(*[1.0] * steady, *[(1 + slope) ** (n + 1) for n in range(nights)], *[level] * after)
+
+
+def test_a_drift_is_an_open_event_that_names_the_revisions_between_which_it_began() -> None:
+    event = time_events(drifting(20), "m")[0]
+    assert (event.outcome, event.state, event.subject) == ("worse", "open", "mine on tiny, 4 x flat, sync")
+    assert event.a_night is not None
+    assert 0.001 < event.a_night < 0.005
+    assert event.change is not None
+    assert 0.03 < event.change < 0.06
+    assert event.over_best is not None
+    assert 0.03 < event.over_best < 0.08
+    first, last = int(event.before.removeprefix("r")), int(event.after.removeprefix("r"))
+    assert first < 60 <= last
+    began = round_of(event.began)
+    assert first < began - 1 or last > began
+    assert speeds(drifting(20))[0].steps == (round_of(event.began),)
+
+
+def round_of(moment: str) -> int:
+    return next(i for i, each in enumerate(drifting(20)) if each.recorded_at == moment)
+
+
+def test_a_drift_that_was_mended_is_over() -> None:
+    assert time_events(drifting(20, after=8), "m")[0].state == "open"
+    event = time_events(drifting(20, after=30), "m")[0]
+    assert (event.state, event.reason) == ("over", "as fast as before again")
+    assert time_events(drifting(20, after=30, level=1.06), "m")[0].state == "open"
+
+
+def test_an_acknowledged_change_starts_the_anchor_anew_and_no_other_does() -> None:
+    nights = drifting(70)
+    first, second, *_ = (event for event in time_events(nights, "m"))
+    assert first.over_best is not None
+    assert second.over_best is not None
+    assert second.over_best > first.over_best + 0.05
+    again = time_events(nights, "m", {first.identity})
+    assert [event.identity for event in again] == [event.identity for event in time_events(nights, "m")]
+    assert again[0].over_best == first.over_best
+    assert again[1].over_best is None or again[1].over_best < second.over_best - 0.03

@@ -134,7 +134,8 @@ def _events(heading: str, events: Sequence[Event], judgement: Judgement) -> Iter
 
 def _kind(event: Event) -> str:
     if event.kind == "time":
-        return "slower" if event.outcome == "worse" else "faster"
+        how = "slower night by night" if event.a_night is not None else "slower"
+        return how if event.outcome == "worse" else "faster"
     return event.outcome
 
 
@@ -142,7 +143,9 @@ def _event_lines(event: Event, judgement: Judgement) -> Iterator[str]:
     state = f"{event.state}: {event.reason}" if event.reason else event.state
     head = f"{event.identity} {event.subject} ({state})"
     if event.change is not None:
-        yield f"{head}: {percent(event.change)}, told {event.told[:10]} on {event.machine}"
+        slope = f", {percent(event.a_night)} a night" if event.a_night is not None else ""
+        best = f", {percent(event.over_best)} over its best" if event.over_best is not None else ""
+        yield f"{head}: {percent(event.change)}{slope}{best}, told {event.told[:10]} on {event.machine}"
         return
     yield f"{head}: {'; '.join(map(column_words, event.columns))}"
     yield from (f"{event.identity} plan: {line}" for line in _plan_lines(event, judgement))

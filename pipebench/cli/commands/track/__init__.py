@@ -9,6 +9,7 @@ COMMANDS = {
     "check": "judge the history, or two revisions side by side",
     "report": "the history as HTML and Markdown",
     "ack": "acknowledge changes, with a reason",
+    "roc": "what the rule finds, and its false alarms, on made-up histories",
     "init": "write the nightly workflow of a repository",
 }
 
