@@ -54,12 +54,15 @@ def linked_downsets(successors: Sequence[Sequence[int]], limit: int) -> tuple[li
     for node, after in enumerate(successors):
         for successor in after:
             before[successor] |= 1 << node
+    behind = {
+        1 << node: [(1 << each, before[each]) for each in set(after)] for node, after in enumerate(successors)
+    }
     level = {0: sum(1 << node for node, needed in enumerate(before) if not needed)}
     listed: list[int] = []
     links: Links = []
     grown_from: list[tuple[int, int]] = []
     while level:
-        place = {downset: len(listed) + position for position, downset in enumerate(sorted(level))}
+        place = {downset: position for position, downset in enumerate(sorted(level), len(listed))}
         links += [(smaller, place[grown]) for smaller, grown in grown_from]
         listed += place
         if len(listed) > limit:
@@ -67,12 +70,18 @@ def linked_downsets(successors: Sequence[Sequence[int]], limit: int) -> tuple[li
         larger: dict[int, int] = {}
         grown_from = []
         for downset, ready in level.items():
-            for node in members(ready):
-                grown = downset | 1 << node
-                grown_from.append((place[downset], grown))
+            smaller, left = place[downset], ready
+            while left:
+                unit = left & -left
+                left ^= unit
+                grown = downset | unit
+                grown_from.append((smaller, grown))
                 if grown not in larger:
-                    fresh = sum(1 << after for after in set(successors[node]) if not before[after] & ~grown)
-                    larger[grown] = ready & ~(1 << node) | fresh
+                    fresh = ready ^ unit
+                    for each, needed in behind[unit]:
+                        if not needed & ~grown:
+                            fresh |= each
+                    larger[grown] = fresh
             if len(listed) + len(larger) > limit:
                 raise UnsupportedProblem(f"the graph has more than {limit} downsets")
         level = larger

@@ -56,8 +56,8 @@ def solve_level(  # pragma: no cover - compiled
 
     starts: how many values of i. All machines are used unless `idle`. limit: bytes, inf for none. Bottlenecks
     outside of the window are left out. Returns best, the state before the last stage (-1: one stage, -2: as with
-    a machine less) and its replicas, each (starts, states, machines+1), states reached, transitions tried. Of equal
-    bottlenecks the one with the first state before the last stage, then with the fewest replicas.
+    a machine less) and its replicas, each (starts, states, machines+1), states reached, transitions tried. Of
+    equal bottlenecks the one with the first state before the last stage, then with the fewest replicas.
     Source: SOSP 2019 section 3.1; `released`: optimizer_graph_hierarchical of the published code.
     """
     base, before, counts = tables.base, tables.before, tables.counts
@@ -88,6 +88,7 @@ def solve_level(  # pragma: no cover - compiled
                         best[i, j, m] = best[i, j, m - 1]
                         split[i, j, m] = -2
             leaving = sent[j] if j < n - 1 else 0.0
+            from_least, to_most, until = fewest[j], widest[j], base[0, j]
             for word in range(j // 64 + 1):
                 bits = before[j, word]
                 k = word * 64 - 1
@@ -98,17 +99,18 @@ def solve_level(  # pragma: no cover - compiled
                     k += 1
                     here = bits & np.uint64(1)
                     bits >>= np.uint64(1)
-                    least, room = fewest[j] - widest[k], widest[j] - fewest[k]
-                    if not here or room < 1:
+                    if not here:
                         continue
-                    if parts and base[k + 1, j] == np.inf:
+                    room = to_most - fewest[k]
+                    compute = base[k + 1, j] if parts else until - base[0, k]
+                    if room < 1 or compute > most * room * (1 + SLACK) or compute == np.inf:
                         continue
                     if i > 0:
                         if k < i or leads(before, k, i - 1):
                             continue
                         if not released and not leads(before, i - 1, k):
                             continue
-                    compute = base[k + 1, j] if parts else base[0, j] - base[0, k]
+                    least = from_least - widest[k]
                     stage_parameters = parameters[j] - parameters[k]
                     held = activations[j] - activations[k] + stage_parameters
                     for d in counts:
@@ -121,7 +123,7 @@ def solve_level(  # pragma: no cover - compiled
                             stage = slower_of_cuts(stage, sent[k], leaving, d, bandwidth, released)
                         if stage > most:
                             continue
-                        for m in range(max(d + fewest[k], fewest[j]), min(d + widest[k], widest[j]) + 1):
+                        for m in range(max(d + fewest[k], from_least), min(d + widest[k], to_most) + 1):
                             if stage >= best[i, j, m]:
                                 continue
                             if limit < np.inf and not fits(held, machines - m, d, released, limit):

@@ -67,15 +67,14 @@ class LevelSolution:
 
 def solve(states: States, levels: Sequence[Level], rules: ModelRules) -> LevelSolution | None:
     """The smallest bottleneck; None where nothing fits. levels: the innermost first."""
-    if len(levels) == 1:
-        window, base = _narrow_window(states, levels[0], rules), states.compute_s[None, :]
-    else:
-        window, base = _whole_window(states, levels), _differences(states)
+    alone = len(levels) == 1
+    base = states.compute_s[None, :] if alone else _differences(states)
     tables: list[LevelTable] = []
     reached = transitions = 0
     inside = 1
     for position, level in enumerate(levels):
         outermost = position == len(levels) - 1
+        window = _narrow_window(states, level, rules) if alone else _whole_window(states, level)
         table, found, tried = _solve_level(states, base, window, level, rules, outermost, inside)
         tables.append(table)
         reached, transitions = reached + found, transitions + tried
@@ -125,9 +124,8 @@ def _solve_level(
     return (best, split, last), reached, transitions
 
 
-def _whole_window(states: States, levels: Sequence[Level]) -> Window:
-    most = max(level.machines for level in levels)
-    return Window(inf, np.ones(states.count, np.int64), np.full(states.count, most, np.int64))
+def _whole_window(states: States, level: Level) -> Window:
+    return Window(inf, np.ones(states.count, np.int64), np.full(states.count, level.machines, np.int64))
 
 
 FEW_STATES = 64
@@ -136,7 +134,7 @@ FEW_STATES = 64
 
 def _narrow_window(states: States, level: Level, rules: ModelRules) -> Window:
     """Bottlenecks up to one that is reached along a line of states, first of a few of them, then of all."""
-    window = _whole_window(states, [level])
+    window = _whole_window(states, level)
     line = line_of_states(states)
     few = line[np.linspace(0, len(line) - 1, min(len(line), FEW_STATES)).astype(np.int64)]
     for positions in (few, line):

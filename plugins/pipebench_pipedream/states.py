@@ -22,7 +22,7 @@ Words = NDArray[np.uint64]
 
 @kernel
 def close_over(before: Words, links: IntArray) -> None:  # pragma: no cover - compiled
-    """Bit k of row j of `before` is set where links lead from k to j; links to a state come before those from it."""
+    """Set bit k of row j where links lead from state k to j. Links to a state come before those from it."""
     for link in range(links.shape[0]):
         first, second = links[link]
         for word in range(first // 64 + 1):

@@ -78,7 +78,7 @@ class DownsetTables(NamedTuple):
 
 
 class StageTimeCache(NamedTuple):
-    """Stage times that are known, by key, which says its place modulo their odd number. A new one replaces that there.
+    """Stage times that are known. Their place is the key modulo their odd number; a new one replaces that there.
 
     key: -1 where nothing is known. least: a bound, which is `known` where that is the best. known: seconds.
     """

@@ -14,7 +14,7 @@ from pipebench_piper.knapsack import choose
 from pipebench_piper.released_costs import crossing_s_for_a_byte
 
 MOST_REMEMBERED = 1_000_000
-"""Stage times kept between targets (24 bytes each), at most. Not near a power of two, which names are made with."""
+"""Stage times kept between targets (24 bytes each), at most. Not near a power of two, of which keys are made."""
 
 
 def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
@@ -105,7 +105,7 @@ def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
 def empty_cache(tables: DownsetTables, most_in_flight: int) -> StageTimeCache:
     """A cache without any stage time, with room for a fourth of those that there may be.
 
-    Most pairs of sets fit in every way, or in none, and ask for no time. An odd number of places: names that
+    Most pairs of sets fit in every way, or in none, and ask for no time. An odd number of places: keys that
     differ in their upper bits only go to different ones.
     """
     sets = len(tables.work)
