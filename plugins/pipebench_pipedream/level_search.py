@@ -39,35 +39,49 @@ class Window(NamedTuple):
     widest: IntArray
 
 
+class LevelTable(NamedTuple):
+    """What is found of each part [i, j] on m machines; the shape is (starts, states, machines+1).
+
+    best: smallest bottleneck in s of state j without state i - 1 (i = 0: all of it), inf where there is none.
+    split: the state before the last stage; -1: one stage, -2: as with a machine less. last: its replicas.
+    """
+
+    best: FloatArray
+    split: IntArray
+    last: IntArray
+
+
+def empty_table(starts: int, states: int, machines: int) -> LevelTable:
+    """Made here, not in the kernel: numba takes a second to compile what makes arrays."""
+    shape = starts, states, machines + 1
+    return LevelTable(np.full(shape, np.inf), np.full(shape, -1), np.zeros(shape, np.int64))
+
+
 @kernel
 def solve_level(  # pragma: no cover - compiled
     tables: LevelTables,
     window: Window,
-    starts: int,
-    machines: int,
+    found: LevelTable,
     bandwidth: float,
     machines_inside: int,
     released: bool,
     charged: bool,
     idle: bool,
     limit: float,
-) -> tuple[FloatArray, IntArray, IntArray, int, int]:
-    """best[i, j, m]: smallest bottleneck in s of state j without state i - 1 (i = 0: all of it) on m machines.
+) -> tuple[int, int]:
+    """Fill `found`, which is empty. All machines are used unless `idle`. limit: bytes, inf for none.
 
-    starts: how many values of i. All machines are used unless `idle`. limit: bytes, inf for none. Bottlenecks
-    outside of the window are left out. Returns best, the state before the last stage (-1: one stage, -2: as with
-    a machine less) and its replicas, each (starts, states, machines+1), states reached, transitions tried. Of
-    equal bottlenecks the one with the first state before the last stage, then with the fewest replicas.
+    Bottlenecks outside of the window are left out. Of equal ones that with the first state before the last stage,
+    then with the fewest replicas. Returns states reached, transitions tried.
     Source: SOSP 2019 section 3.1; `released`: optimizer_graph_hierarchical of the published code.
     """
+    best, split, last = found.best, found.split, found.last
+    starts, machines = best.shape[0], best.shape[2] - 1
     base, before, counts = tables.base, tables.before, tables.counts
     activations, parameters, sent = tables.activations, tables.parameters, tables.sent
     most, fewest, widest = window.most, window.fewest, window.widest
     n = before.shape[0]
     parts = base.shape[0] > 1
-    best = np.full((starts, n, machines + 1), np.inf)
-    split = np.full((starts, n, machines + 1), -1, dtype=np.int64)
-    last = np.zeros((starts, n, machines + 1), dtype=np.int64)
     reached = 0
     transitions = 0
     for i in range(starts):
@@ -137,4 +151,4 @@ def solve_level(  # pragma: no cover - compiled
             for m in range(machines + 1):
                 if best[i, j, m] < np.inf:
                     reached += 1
-    return best, split, last, reached, transitions
+    return reached, transitions

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_pipedream.level_search import SLACK, LevelTables, Window, solve_level
+from pipebench_pipedream.level_search import SLACK, LevelTable, LevelTables, Window, empty_table, solve_level
 from pipebench_pipedream.paper_costs import fits, slower_of_cuts, stage_s
 from pipebench_pipedream.states import States, Words, leads, line_of_states, states_along
 
@@ -80,16 +80,12 @@ def solve(states: States, levels: Sequence[Level], rules: ModelRules) -> LevelSo
         reached, transitions = reached + found, transitions + tried
         inside = level.machines
         if not outermost:
-            base = np.ascontiguousarray(table[0][:, :, level.machines])
-    bottleneck = float(tables[-1][0][0, -1, levels[-1].machines])
+            base = np.ascontiguousarray(table.best[:, :, level.machines])
+    bottleneck = float(tables[-1].best[0, -1, levels[-1].machines])
     if not np.isfinite(bottleneck):
         return None
     parts = _walk_levels(tables, levels, len(levels) - 1, 0, states.count - 1)
     return LevelSolution(bottleneck, tuple(parts), reached, transitions)
-
-
-LevelTable = tuple[FloatArray, IntArray, IntArray]
-"""What `solve_level` finds: bottlenecks, the states before the last stages, their replicas."""
 
 
 def _solve_level(
@@ -109,11 +105,11 @@ def _solve_level(
         before=states.before,
         counts=np.array([count for count in rules.counts if count <= level.machines], dtype=np.int64),
     )
-    best, split, last, reached, transitions = solve_level(
+    table = empty_table(1 if outermost else states.count + 1, states.count, level.machines)
+    reached, transitions = solve_level(
         tables,
         window,
-        1 if outermost else states.count + 1,
-        level.machines,
+        table,
         level.bandwidth_bytes_s,
         inside,
         rules.released,
@@ -121,7 +117,7 @@ def _solve_level(
         rules.idle,
         rules.limit_bytes,
     )
-    return (best, split, last), reached, transitions
+    return table, reached, transitions
 
 
 def _whole_window(states: States, level: Level) -> Window:
@@ -141,7 +137,7 @@ def _narrow_window(states: States, level: Level, rules: ModelRules) -> Window:
         along = states_along(states, positions)
         here = Window(window.most, window.fewest[positions], window.widest[positions])
         table, _, _ = _solve_level(along, along.compute_s[None, :], here, level, rules, True, 1)
-        most = float(table[0][0, -1, level.machines])
+        most = float(table.best[0, -1, level.machines])
         if most < window.most:
             window = _window_below(states, level, most)
     return window
@@ -175,7 +171,7 @@ def _walk_levels(
     end: int,
 ) -> list[LevelPart]:
     """The stages of [start, end] on all machines of a level, in order."""
-    _, split, last = tables[level]
+    split, last = tables[level].split, tables[level].last
     machines = levels[level].machines
     pieces: list[tuple[int, int, int]] = []
     j, m = end, machines
