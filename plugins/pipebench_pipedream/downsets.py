@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pipebench.algorithms.graph_orders import descendants, members
+from pipebench.algorithms.graph_orders import bit_set, descendants, members
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.topology import topological_order
+
+Links = list[tuple[int, int]]
+"""Positions of downsets, one in front of the other; those from any one after all those to it."""
 
 
 def count_downsets(successors: Sequence[Sequence[int]], limit: int | None = None) -> int:
@@ -44,27 +45,47 @@ def list_downsets(successors: Sequence[Sequence[int]], limit: int) -> list[int]:
 
     Raises UnsupportedProblem when there are more than `limit`.
     """
+    return linked_downsets(successors, limit)[0]
+
+
+def linked_downsets(successors: Sequence[Sequence[int]], limit: int) -> tuple[list[int], Links]:
+    """`list_downsets`, and the pairs of positions in it where the second holds one unit more than the first."""
     before = [0] * len(successors)
     for node, after in enumerate(successors):
         for successor in after:
             before[successor] |= 1 << node
+    behind = {
+        1 << node: [(1 << each, before[each]) for each in set(after)] for node, after in enumerate(successors)
+    }
     level = {0: sum(1 << node for node, needed in enumerate(before) if not needed)}
     listed: list[int] = []
+    links: Links = []
+    grown_from: list[tuple[int, int]] = []
     while level:
-        listed += sorted(level)
+        place = {downset: position for position, downset in enumerate(sorted(level), len(listed))}
+        links += [(smaller, place[grown]) for smaller, grown in grown_from]
+        listed += place
         if len(listed) > limit:
             raise UnsupportedProblem(f"the graph has more than {limit} downsets")
         larger: dict[int, int] = {}
+        grown_from = []
         for downset, ready in level.items():
-            for node in members(ready):
-                grown = downset | 1 << node
+            smaller, left = place[downset], ready
+            while left:
+                unit = left & -left
+                left ^= unit
+                grown = downset | unit
+                grown_from.append((smaller, grown))
                 if grown not in larger:
-                    fresh = sum(1 << after for after in set(successors[node]) if not before[after] & ~grown)
-                    larger[grown] = ready & ~(1 << node) | fresh
+                    fresh = ready ^ unit
+                    for each, needed in behind[unit]:
+                        if not needed & ~grown:
+                            fresh |= each
+                    larger[grown] = fresh
             if len(listed) + len(larger) > limit:
                 raise UnsupportedProblem(f"the graph has more than {limit} downsets")
         level = larger
-    return listed
+    return listed, links
 
 
 def _balance(part: int, after: int, before: int) -> tuple[int, int]:
@@ -93,70 +114,60 @@ def _predecessors(after: Sequence[int]) -> list[int]:
     return before
 
 
-def reached_downsets(successors: Sequence[Sequence[int]], limit: int) -> tuple[list[int], NDArray[np.bool_]]:
-    """The downsets as bit sets, ascending by size, and which of them leads to which, shape (states, states).
+def reached_downsets(successors: Sequence[Sequence[int]], limit: int) -> tuple[list[int], Links]:
+    """Downsets as bit sets, by size and then by value, and the pairs of positions in it that follow one another.
+
+    An antichain moves on by one member, or by one ancestor of a member that feeds something else, to a successor s
+    with nothing of these behind it. All that s depends on falls out of it, so it closes over s and that besides.
 
     Raises UnsupportedProblem when there are more than `limit`.
     """
-    walk = _Walk(successors)
-    start = 1 << next(unit for unit in range(len(successors)) if not walk.ancestors[unit])
-    leads: dict[int, set[int]] = {start: set()}
+    after = descendants(successors)
+    before, moving, reached = _antichain_moves(successors)
+    start = 1 << next(unit for unit in range(len(successors)) if not before[unit])
+    antichains = {start: start}
+    leads: dict[int, list[int]] = {}
     waiting = deque([start])
     while waiting:
-        antichain = waiting.popleft()
-        for following in walk.following(antichain):
-            leads[antichain].add(following)
-            if following not in leads:
-                if len(leads) >= limit:
+        closed = waiting.popleft()
+        antichain = antichains[closed]
+        movers = next_units = 0
+        for unit in members(antichain):
+            movers |= moving[unit]
+            next_units |= reached[unit]
+        leads[closed] = []
+        for unit in members(next_units & ~antichain):
+            if after[unit] & movers:
+                continue
+            following = closed | before[unit] | 1 << unit
+            leads[closed].append(following)
+            if following not in antichains:
+                if len(antichains) >= limit:
                     raise UnsupportedProblem(f"the graph has more than {limit} antichains", "use branches=joined")
-                leads[following] = set()
+                antichains[following] = antichain & ~before[unit] | 1 << unit
                 waiting.append(following)
-    ordered = sorted(leads, key=lambda antichain: (walk.closure(antichain).bit_count(), walk.closure(antichain)))
-    place = {antichain: position for position, antichain in enumerate(ordered)}
-    before = np.zeros((len(ordered), len(ordered)), dtype=np.bool_)
-    for antichain in ordered:
-        own = place[antichain]
-        for following in leads[antichain]:
-            before[:, place[following]] |= before[:, own]
-            before[own, place[following]] = True
-    return [walk.closure(antichain) for antichain in ordered], before
+    ordered = sorted(leads, key=lambda closed: (closed.bit_count(), closed))
+    place = {closed: position for position, closed in enumerate(ordered)}
+    return ordered, [(place[closed], place[following]) for closed in ordered for following in leads[closed]]
 
 
-class _Walk:
-    def __init__(self, successors: Sequence[Sequence[int]]) -> None:
-        self._successors = successors
-        self._descendants = descendants(successors)
-        self.ancestors = [0] * len(successors)
-        for unit, after in enumerate(self._descendants):
-            for other in members(after):
-                self.ancestors[other] |= 1 << unit
-        self._extra = [self._feeding_others(unit) for unit in range(len(successors))]
+def _antichain_moves(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[int]]:
+    """For each unit its ancestors; itself and those of them that feed others; and what all these feed outside.
 
-    def _feeding_others(self, unit: int) -> int:
-        """Ancestors with a successor that is neither the unit nor an ancestor of it."""
-        inside = self.ancestors[unit] | 1 << unit
-        return sum(
-            1 << ancestor
-            for ancestor in members(self.ancestors[unit])
-            if any(not inside >> successor & 1 for successor in self._successors[ancestor])
-        )
-
-    def closure(self, antichain: int) -> int:
-        closed = antichain
-        for unit in members(antichain):
-            closed |= self.ancestors[unit]
-        return closed
-
-    def following(self, antichain: int) -> set[int]:
-        """Antichains after one member, or one ancestor that feeds others, is replaced by one of its successors."""
-        augmented = antichain
-        for unit in members(antichain):
-            augmented |= self._extra[unit]
-        found: set[int] = set()
-        for unit in members(augmented):
-            for successor in self._successors[unit]:
-                if antichain >> successor & 1 or self._descendants[successor] & augmented:
-                    continue
-                moved = augmented & ~(1 << unit) | 1 << successor
-                found.add(sum(1 << kept for kept in members(moved) if not self._descendants[kept] & moved))
-        return found
+    Others are neither the unit nor an ancestor of it. Who feeds none for a predecessor feeds none for the unit.
+    """
+    units = range(len(successors))
+    readers = [bit_set(each) for each in successors]
+    before, moving, reached = [0] * len(units), [0] * len(units), [0] * len(units)
+    for unit in topological_order(successors, [f"unit {unit}" for unit in units]):
+        inside = before[unit] | 1 << unit
+        feeding, moving[unit] = moving[unit], 1 << unit
+        for ancestor in members(feeding):
+            if outside := readers[ancestor] & ~inside:
+                moving[unit] |= 1 << ancestor
+                reached[unit] |= outside
+        reached[unit] |= readers[unit]
+        for successor in successors[unit]:
+            before[successor] |= inside
+            moving[successor] |= moving[unit]
+    return before, moving, reached

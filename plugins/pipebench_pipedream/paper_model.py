@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
-from pipebench_pipedream.level_search import solve_level
+from pipebench_pipedream.level_search import SLACK, LevelTable, LevelTables, Window, empty_table, solve_level
 from pipebench_pipedream.paper_costs import fits, slower_of_cuts, stage_s
-from pipebench_pipedream.states import States
+from pipebench_pipedream.states import States, Words, leads, line_of_states, states_along
 
 WHOLE, FEWER = -1, -2
 
@@ -67,38 +67,91 @@ class LevelSolution:
 
 def solve(states: States, levels: Sequence[Level], rules: ModelRules) -> LevelSolution | None:
     """The smallest bottleneck; None where nothing fits. levels: the innermost first."""
-    base = _differences(states)
-    tables: list[tuple[FloatArray, IntArray, IntArray]] = []
+    alone = len(levels) == 1
+    base = states.compute_s[None, :] if alone else _differences(states)
+    tables: list[LevelTable] = []
     reached = transitions = 0
     inside = 1
     for position, level in enumerate(levels):
         outermost = position == len(levels) - 1
-        best, split, last, found, tried = solve_level(
-            base,
-            states.activation_bytes,
-            states.parameter_bytes,
-            states.sent_bytes,
-            states.before,
-            1 if outermost else states.count + 1,
-            np.array([count for count in rules.counts if count <= level.machines], dtype=np.int64),
-            level.machines,
-            level.bandwidth_bytes_s,
-            inside,
-            rules.released,
-            rules.charged,
-            rules.idle,
-            rules.limit_bytes,
-        )
-        tables.append((best, split, last))
+        window = _narrow_window(states, level, rules) if alone else _whole_window(states, level)
+        table, found, tried = _solve_level(states, base, window, level, rules, outermost, inside)
+        tables.append(table)
         reached, transitions = reached + found, transitions + tried
         inside = level.machines
         if not outermost:
-            base = best[:, :, level.machines]
-    bottleneck = float(tables[-1][0][0, -1, levels[-1].machines])
+            base = np.ascontiguousarray(table.best[:, :, level.machines])
+    bottleneck = float(tables[-1].best[0, -1, levels[-1].machines])
     if not np.isfinite(bottleneck):
         return None
     parts = _walk_levels(tables, levels, len(levels) - 1, 0, states.count - 1)
     return LevelSolution(bottleneck, tuple(parts), reached, transitions)
+
+
+def _solve_level(
+    states: States,
+    base: FloatArray,
+    window: Window,
+    level: Level,
+    rules: ModelRules,
+    outermost: bool,
+    inside: int,
+) -> tuple[LevelTable, int, int]:
+    tables = LevelTables(
+        base=base,
+        activations=states.activation_bytes,
+        parameters=states.parameter_bytes,
+        sent=states.sent_bytes,
+        before=states.before,
+        counts=np.array([count for count in rules.counts if count <= level.machines], dtype=np.int64),
+    )
+    table = empty_table(1 if outermost else states.count + 1, states.count, level.machines)
+    reached, transitions = solve_level(
+        tables,
+        window,
+        table,
+        level.bandwidth_bytes_s,
+        inside,
+        rules.released,
+        rules.charged,
+        rules.idle,
+        rules.limit_bytes,
+    )
+    return table, reached, transitions
+
+
+def _whole_window(states: States, level: Level) -> Window:
+    return Window(inf, np.ones(states.count, np.int64), np.full(states.count, level.machines, np.int64))
+
+
+FEW_STATES = 64
+"""Of a line of states, for the first bound: as many take a moment on any number of machines."""
+
+
+def _narrow_window(states: States, level: Level, rules: ModelRules) -> Window:
+    """Bottlenecks up to one that is reached along a line of states, first of a few of them, then of all."""
+    window = _whole_window(states, level)
+    line = line_of_states(states)
+    few = line[np.linspace(0, len(line) - 1, min(len(line), FEW_STATES)).astype(np.int64)]
+    for positions in (few, line):
+        along = states_along(states, positions)
+        here = Window(window.most, window.fewest[positions], window.widest[positions])
+        table, _, _ = _solve_level(along, along.compute_s[None, :], here, level, rules, True, 1)
+        most = float(table.best[0, -1, level.machines])
+        if most < window.most:
+            window = _window_below(states, level, most)
+    return window
+
+
+def _window_below(states: States, level: Level, most: float) -> Window:
+    """On how many machines a state and what is behind it can both keep to `most`, by their compute alone."""
+    compute = states.compute_s * (1 - SLACK)
+    behind = states.compute_s[-1] * (1 - SLACK) - states.compute_s
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fewest, rest = (np.nan_to_num(np.ceil(seconds / most)) for seconds in (compute, behind))
+    widest = np.minimum(level.machines - rest, level.machines).astype(np.int64)
+    fewest = np.maximum(fewest, 1).astype(np.int64)
+    return Window(most, np.where(fewest > widest, level.machines + 1, fewest), widest)
 
 
 def _differences(states: States) -> FloatArray:
@@ -111,14 +164,14 @@ def _differences(states: States) -> FloatArray:
 
 
 def _walk_levels(
-    tables: Sequence[tuple[FloatArray, IntArray, IntArray]],
+    tables: Sequence[LevelTable],
     levels: Sequence[Level],
     level: int,
     start: int,
     end: int,
 ) -> list[LevelPart]:
     """The stages of [start, end] on all machines of a level, in order."""
-    _, split, last = tables[level]
+    split, last = tables[level].split, tables[level].last
     machines = levels[level].machines
     pieces: list[tuple[int, int, int]] = []
     j, m = end, machines
@@ -158,7 +211,7 @@ def within(  # pragma: no cover - compiled
     activations: FloatArray,
     parameters: FloatArray,
     sent: FloatArray,
-    before: NDArray[np.bool_],
+    before: Words,
     counts: IntArray,
     machines: int,
     bandwidth: float,
@@ -168,7 +221,7 @@ def within(  # pragma: no cover - compiled
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray, int, int]:
     """fewest[j, m]: least number of stages for state j on exactly m machines, none slower than `target`.
 
-    Arrays of shape (states,), before (states, states), counts ascending. Returns fewest, the state before the last
+    Arrays of shape (states,), before (states, words), counts ascending. Returns fewest, the state before the last
     stage (-1: one stage), its replicas, its time (each (states, machines+1)), states reached, transitions tried.
     """
     n = before.shape[0]
@@ -180,7 +233,7 @@ def within(  # pragma: no cover - compiled
     transitions = 0
     for j in range(n):
         for k in range(-1, j):
-            if k >= 0 and not before[k, j]:
+            if k >= 0 and not leads(before, k, j):
                 continue
             stage_parameters = parameters[j] - (parameters[k] if k >= 0 else 0.0)
             stage_compute = compute[j] - (compute[k] if k >= 0 else 0.0)

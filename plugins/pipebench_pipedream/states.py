@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -12,26 +13,27 @@ from pipebench.algorithms.graph_orders import descendants
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.errors import UnsupportedProblem
-from pipebench_pipedream.downsets import list_downsets, reached_downsets
+from pipebench_pipedream.downsets import Links, linked_downsets, reached_downsets
 from pipebench_pipedream.paper_costs import Units
 
 BoolArray = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 
 @kernel
-def inside(words: NDArray[np.uint64]) -> BoolArray:  # pragma: no cover - compiled
-    """For bit sets as rows of words, ascending by size: whether the first is a proper part of the second."""
-    n, width = words.shape
-    made = np.zeros((n, n), dtype=np.bool_)
-    for j in range(n):
-        for k in range(j):
-            part = True
-            for word in range(width):
-                if words[k, word] & ~words[j, word]:
-                    part = False
-                    break
-            made[k, j] = part
-    return made
+def close_over(before: Words, links: IntArray) -> None:  # pragma: no cover - compiled
+    """Set bit k of row j where links lead from state k to j. Links to a state come before those from it."""
+    for link in range(links.shape[0]):
+        first, second = links[link]
+        for word in range(first // 64 + 1):
+            before[second, word] |= before[first, word]
+        before[second, first // 64] |= np.uint64(1) << np.uint64(first % 64)
+
+
+@kernel
+def leads(before: Words, first: int, second: int) -> bool:  # pragma: no cover - compiled
+    """Whether the first state may be cut off in front of the second. before: of `States`."""
+    return bool((before[second, first // 64] >> np.uint64(first % 64)) & np.uint64(1))
 
 
 @kernel
@@ -93,13 +95,13 @@ class States:
     first two.
 
     holds: shape (states, units).
-    before: shape (states, states), whether the first may be cut off in front of the second.
+    before: shape (states, words), bit k of row j: whether state k may be cut off in front of state j.
     compute_s, activation_bytes, parameter_bytes: sums over the units of a state.
     sent_bytes: what a state sends to the units outside.
     """
 
     holds: BoolArray
-    before: BoolArray
+    before: Words
     compute_s: FloatArray
     activation_bytes: FloatArray
     parameter_bytes: FloatArray
@@ -125,21 +127,22 @@ def states_of(
 
     Raises UnsupportedProblem for more than MOST_STATES states, or when the first source does not reach all units.
     """
-    related: BoolArray | None = None
     if kind == "chain":
         downsets, held = [], 0
         for unit in order:
             held |= 1 << unit
             downsets.append(held)
+        links = list(pairwise(range(len(downsets))))
     elif kind == "antichain":
         try:
-            downsets = list_downsets(units.successors, MOST_STATES)[1:]
+            (_, *downsets), linked = linked_downsets(units.successors, MOST_STATES)
         except UnsupportedProblem as error:
             raise UnsupportedProblem(
                 error.message, f"use states=chain, or branches=joined; or {COARSER}"
             ) from None
+        links = [(first - 1, second - 1) for first, second in linked if first]
     else:
-        downsets, related = reached_downsets(units.successors, MOST_STATES)
+        downsets, links = reached_downsets(units.successors, MOST_STATES)
     holds = _matrix(downsets, units.count)
     if not holds[-1].all():
         raise UnsupportedProblem(
@@ -148,13 +151,35 @@ def states_of(
         )
     return States(
         holds=holds,
-        before=inside(_words(downsets, units.count)) if related is None else related,
+        before=_before(links, len(downsets)),
         compute_s=holds @ units.compute_s,
         activation_bytes=holds @ units.activation_bytes,
         parameter_bytes=holds @ units.parameter_bytes,
         sent_bytes=np.zeros(len(holds))
         if sent == "free"
         else _senders(units, holds, sent) @ units.activation_bytes,
+    )
+
+
+def line_of_states(states: States) -> IntArray:
+    """Positions of states from the smallest to the whole, each of which leads to the next."""
+    at = states.count - 1
+    line = [at]
+    while len(words := np.flatnonzero(states.before[at])):
+        at = 64 * int(words[-1]) + int(states.before[at, words[-1]]).bit_length() - 1
+        line.append(at)
+    return np.array(line[::-1], np.int64)
+
+
+def states_along(states: States, positions: IntArray) -> States:
+    """The states at these positions, each of which leads to the next."""
+    return States(
+        holds=states.holds[positions],
+        before=_before(list(pairwise(range(len(positions)))), len(positions)),
+        compute_s=states.compute_s[positions],
+        activation_bytes=states.activation_bytes[positions],
+        parameter_bytes=states.parameter_bytes[positions],
+        sent_bytes=states.sent_bytes[positions],
     )
 
 
@@ -166,9 +191,10 @@ def _matrix(sets: Sequence[int], width: int) -> BoolArray:
     return unpacked.astype(np.bool_)
 
 
-def _words(sets: Sequence[int], width: int) -> NDArray[np.uint64]:
-    size = 8 * -(-width // 64)
-    return np.frombuffer(b"".join(each.to_bytes(size, "little") for each in sets), "<u8").reshape(len(sets), -1)
+def _before(links: Links, states: int) -> Words:
+    before = np.zeros((states, -(-states // 64)), np.uint64)
+    close_over(before, np.array(links, np.int64).reshape(-1, 2))
+    return before
 
 
 def _senders(units: Units, holds: BoolArray, sent: Sent) -> BoolArray:

@@ -78,7 +78,10 @@ class DownsetTables(NamedTuple):
 
 
 class StageTimeCache(NamedTuple):
-    """Stage times that are known, by key. A new one replaces the one in its place."""
+    """Stage times that are known. Their place is the key modulo their odd number; a new one replaces that there.
+
+    key: -1 where nothing is known. least: a bound, which is `known` where that is the best. known: seconds.
+    """
 
     key: IntArray
     least: FloatArray
@@ -159,7 +162,7 @@ def stage_time(
     sets, ways = tables.work.shape[0], tables.devices.shape[0]
     # Units in flight never exceed the number of devices, which is far below 2^14 (cost_tables.MOST_DEVICES).
     name = ((large * sets + small) * ways + way) * 16384 + live
-    slot = (name * 2654435761) % memory.key.shape[0]
+    slot = name % memory.key.shape[0]
     if memory.key[slot] == name:
         if memory.known[slot] <= target or memory.known[slot] == memory.least[slot]:
             return float(memory.known[slot])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipebench.algorithms.bottleneck import narrow_bottleneck
 from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
 from pipebench.costs.quantise import IntArray
 from pipebench_piper.cost_tables import CostTables, StageWay
@@ -12,8 +13,8 @@ from pipebench_piper.kernel import DownsetTables, StageTimeCache, crossing_bytes
 from pipebench_piper.knapsack import choose
 from pipebench_piper.released_costs import crossing_s_for_a_byte
 
-REMEMBERED = 1 << 18
-"""Stage times kept between targets (24 bytes each)."""
+MOST_REMEMBERED = 1_000_000
+"""Stage times kept between targets (24 bytes each), at most. Not near a power of two, of which keys are made."""
 
 
 def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
@@ -101,9 +102,16 @@ def tables_of(figures: CostTables, rows: Words, buffers: bool) -> DownsetTables:
     )
 
 
-def empty_cache() -> StageTimeCache:
-    """A cache without any stage time."""
-    return StageTimeCache(np.full(REMEMBERED, -1, np.int64), np.zeros(REMEMBERED), np.zeros(REMEMBERED))
+def empty_cache(tables: DownsetTables, most_in_flight: int) -> StageTimeCache:
+    """A cache without any stage time, with room for a fourth of those that there may be.
+
+    Most pairs of sets fit in every way, or in none, and ask for no time. An odd number of places: keys that
+    differ in their upper bits only go to different ones.
+    """
+    sets = len(tables.work)
+    each = int((most_in_flight // tables.turns + 1).sum())
+    places = min(MOST_REMEMBERED, sets * sets * each // 8) | 1
+    return StageTimeCache(np.full(places, -1, np.int64), np.zeros(places), np.zeros(places))
 
 
 def _pad_columns(values: np.ndarray, widest: int) -> np.ndarray:
@@ -127,8 +135,6 @@ def _cut_sums(cut: Words, values: np.ndarray) -> np.ndarray:
     return np.asarray(downset_sums(cut, np.ascontiguousarray(values)))
 
 
-PRECISION = 1e-9
-"""Relative distance of the target that was proven out of reach from the time that was reached."""
 ANY = 1e200
 """A target in seconds that every stage meets which fits."""
 COUNTERS = ("pairs", "transitions", "knapsacks", "exact_knapsacks", "unproven_knapsacks")
@@ -181,10 +187,9 @@ class DownsetSearch:
     ) -> DownsetPartition | None:
         """The partition of the smallest stage time whose stages fit; None where none does.
 
-        The lower end of the bisection is refused, the upper one reached by a partition; it ends when they
-        are PRECISION apart. Out of time: the best so far, not proven.
+        Out of time: the best so far, not proven.
         """
-        memory = empty_cache()
+        memory = empty_cache(self.tables, self.figures.most_in_flight)
 
         def below(target: float) -> tuple[DownsetStage, ...] | None:
             found = reach(
@@ -202,24 +207,12 @@ class DownsetSearch:
             return self._stages(limit_bytes) if found else None
 
         low = self._floor()
-        parts = self._first(low, below)
-        if parts is None:
+        first = self._first(low, below)
+        if first is None:
             return None
-        high = _slowest(parts)
-        descend = False
-        while low < high * (1 - PRECISION):
-            if out_of_time():
-                return DownsetPartition(parts, _slowest(parts), low, False, True)
-            # Close to the end most targets are refused: first ask for anything better at all.
-            target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
-            better = below(target)
-            if better is None:
-                low, descend = target, False
-            else:
-                parts, high = better, min(target, _slowest(better))
-                descend = high - low < high / 50
-        proven = not self.counters[COUNTERS.index("unproven_knapsacks")]
-        return DownsetPartition(parts, _slowest(parts), low, bool(proven), False)
+        found = narrow_bottleneck(first, low, below, _slowest, out_of_time)
+        proven = not found.stopped and not self.counters[COUNTERS.index("unproven_knapsacks")]
+        return DownsetPartition(found.best, _slowest(found.best), found.refused, bool(proven), found.stopped)
 
     def _floor(self) -> float:
         """No stage time is smaller: all device-seconds shared out, and the slowest operator."""

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipebench.algorithms.bottleneck import narrow_bottleneck
 from pipebench.algorithms.downset_table import cut_edges, downset_sums, downset_table, node_sets
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench_tarnawski.kernel import ON_ACCELERATOR, ON_CPU, LoadTables, MemoryTables, load_between, reach
 from pipebench_tarnawski.node_costs import NodeCosts
 
-PRECISION = 1e-9
 ANY = 1e200
 COUNTERS = ("pairs", "transitions")
 
@@ -107,19 +107,8 @@ class LoadSearch:
         loads = loads or below(ANY)
         if loads is None:
             return None
-        high = _largest(loads)
-        descend = False
-        while low < high * (1 - PRECISION):
-            if out_of_time():
-                return LoadSplit(loads, _largest(loads), True)
-            target = high * (1 - PRECISION) if descend else max(low, (low + high) / 2)
-            better = below(target)
-            if better is None:
-                low, descend = target, False
-            else:
-                loads, high = better, min(target, _largest(better))
-                descend = high - low < high / 50
-        return LoadSplit(loads, _largest(loads), False)
+        found = narrow_bottleneck(loads, low, below, _largest, out_of_time)
+        return LoadSplit(found.best, _largest(found.best), found.stopped)
 
     def _loads(self, link: IntArray, here: int) -> tuple[Load, ...]:
         at = self.downsets - 1

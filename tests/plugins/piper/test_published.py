@@ -8,6 +8,7 @@ import pytest
 from pipebench.check import check_plan
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.formats.profiles.piper import PiperOptions, read
+from pipebench_piper import search
 from pipebench_piper.planner import plan as piper
 from pipebench_piper.plugin import PiperPlannerOptions
 from tests.plugins.piper.problems import BANDWIDTH, GIB, on_cluster, published
@@ -41,6 +42,20 @@ def test_bert(
     assert f"{found.claimed_native:.6g}" == printed
     assert found.claimed_s == pytest.approx(found.claimed_native * batch)
     assert check_plan(problem, found.plan).status == "valid"
+
+
+@pytest.mark.parametrize("choice", ["greedy", "exact"])
+def test_stage_times_are_remembered(choice: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under tight memory most stages need a knapsack, at every target of the bisection the same ones."""
+    problem = on_cluster(published("bert32a100"), 32, 2 * GIB, 1920)
+    plans, knapsacks = [], []
+    for places in (search.MOST_REMEMBERED, 1):
+        monkeypatch.setattr(search, "MOST_REMEMBERED", places)
+        ctx = context(PiperPlannerOptions(memory="piper", choice=choice))
+        plans.append(piper(problem, ctx))
+        knapsacks.append(ctx.counters["knapsacks"])
+    assert plans[0] == plans[1]
+    assert 3 * knapsacks[0] < knapsacks[1]
 
 
 def test_bert_does_not_fit() -> None:
