@@ -159,7 +159,7 @@ def test_a_clock_behind_the_last_night_is_said_before_anything_is_measured(tmp_p
 
 def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     imported = BenchmarkFile(
-        (Benchmark(name="b", seconds={"median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
+        (Benchmark(name="b", seconds={"min": 1.0, "median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
     assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
