@@ -242,7 +242,7 @@ def _benchmark(read: _Benchmark, fingerprint: dict[str, str], source: str) -> Be
     seconds = {name: float(getattr(read.stats, name)) for name in SECONDS}
     paired = _paired(read, source)
     if paired is not None:
-        fingerprint = fingerprint | {"reference": ",".join(paired.rounds)}
+        fingerprint = fingerprint | {"reference": str(read.extra_info[INFO]["flavour"])}
     return Benchmark(
         name=read.fullname, seconds=seconds, counters=counters, fingerprint=fingerprint, paired=paired
     )

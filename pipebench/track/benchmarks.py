@@ -32,7 +32,7 @@ FEWEST = 5
 class BenchmarkSpeed(Value, frozen=True, kw_only=True):
     """One benchmark tonight. seconds: medians of this class of machine, oldest first, the last is tonight's.
 
-    speed: by its ratios; None where it ran without a reference.
+    speed: by its ratios; None where it has none: it ran without a reference, or waits most of the time.
     """
 
     name: str
@@ -49,14 +49,20 @@ def benchmark_speeds(nights: Sequence[Night]) -> list[BenchmarkSpeed]:
         for each in night.benchmarks:
             seconds.setdefault(each.name, []).append(each.seconds["median"])
     segments = segments_of(nights)
+    known = with_ratios(nights)
     return [
         BenchmarkSpeed(
             name=each.name,
             seconds=tuple(seconds[each.name]),
-            speed=speed_of(each, segments) if judged_ratios(each.paired) else None,
+            speed=speed_of(each, segments) if each.name in known and each.paired else None,
         )
         for each in nights[-1].benchmarks
     ]
+
+
+def with_ratios(nights: Sequence[Night]) -> set[str]:
+    """The benchmarks that had a ratio in some night. A night without one was too busy to tell anything."""
+    return {each.name for night in nights for each in night.benchmarks if judged_ratios(each.paired)}
 
 
 def benchmark_notes(nights: Sequence[Night]) -> list[str]:
@@ -90,13 +96,16 @@ def doubled_events(nights: Sequence[RecordedNight]) -> list[Event]:
     Seconds are compared on one class of machine. The ratios of a class that is new are compared with those of the
     others: a reference of the same kind of work leaves less than a factor of two between models of a CPU.
     """
-    found_of: dict[tuple[str, bool], list[_Sighting]] = {}
+    found_of: dict[str, list[_Sighting]] = {}
+    known = with_ratios([kept.night for kept in nights])
     for kept in nights:
         for benchmark in kept.night.benchmarks:
             sighting = _sighting(kept, benchmark)
-            found_of.setdefault((benchmark.name, sighting.has_rule), []).append(sighting)
+            if sighting.has_rule or benchmark.name not in known:
+                found_of.setdefault(benchmark.name, []).append(sighting)
     found: list[Event] = []
-    for (name, has_rule), sightings in found_of.items():
+    for name, sightings in found_of.items():
+        has_rule = name in known
         for machine in dict.fromkeys(each.machine for each in sightings):
             series = [each for each in sightings if each.machine == machine]
             elsewhere = [each for each in sightings if each.machine != machine] if has_rule else []

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pipebench.track.benchmarks import with_ratios
 from pipebench.track.events import Event
 from pipebench.track.exact import BYTES, VALUES, WORK
 from pipebench.track.history import History, RecordedNight
@@ -61,13 +62,14 @@ def history_series(history: History, events: Sequence[Event]) -> list[Series]:
 def _times(nights: Sequence[RecordedNight], words: str, events: Sequence[Event]) -> Iterator[Series]:
     """Ratios, and the seconds of benchmarks that have none."""
     rows: dict[tuple[Group, str, Unit], list[tuple[SeriesPoint, str]]] = {}
+    known = with_ratios([kept.night for kept in nights])
     for kept in nights:
         for each in kept.night.timed:
             ratio = ratio_of(each.paired)
             group: Group = "benchmarks" if isinstance(each, Benchmark) else "search times"
             if ratio is not None:
                 unit, value = UNITS[0], ratio
-            elif isinstance(each, Benchmark):
+            elif isinstance(each, Benchmark) and each.name not in known:
                 unit, value = UNITS[1], each.seconds["median"]
             else:
                 continue

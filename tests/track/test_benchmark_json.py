@@ -109,6 +109,13 @@ def test_ratios_that_nobody_wrote_are_refused(tmp_path: Path, wrong: dict[str, A
         read_benchmarks(file(tmp_path, **entry(pipebench=RATIOS | wrong)), MACHINE, NOW)
 
 
+def test_a_benchmark_whose_pairs_were_all_discarded_keeps_its_segment(tmp_path: Path) -> None:
+    found = read_benchmarks(file(tmp_path, **entry(pipebench=RATIOS | {"ratios": []})), MACHINE, NOW).benchmarks[0]
+    assert found.fingerprint["reference"] == "numpy"
+    assert found.paired is not None
+    assert found.paired.rounds == {}
+
+
 def processes(folder: Path, *fields: dict[str, Any]) -> list[Path]:
     """Files of one night."""
     made = []

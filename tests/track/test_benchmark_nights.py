@@ -79,7 +79,7 @@ def test_a_kernel_fifteen_per_cent_slower_is_found_with_its_name_and_its_commit(
     told = capsys.readouterr().out
     assert NAME.format("fifteen") in told
     assert f"slower since {event.began[:10]}, between {last_good[:7]} and {slowed[:7]}" in told
-    assert "| no reference |" not in markdown_report(night_report(nights.judged()))
+    assert "| no ratio |" not in markdown_report(night_report(nights.judged()))
 
 
 @pytest.mark.parametrize("references", [True, False])

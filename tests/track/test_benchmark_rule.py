@@ -6,7 +6,7 @@ from pipebench.track.benchmarks import benchmark_speeds, doubled_events
 from pipebench.track.events import Event, exact_changes
 from pipebench.track.history import RecordedNight
 from pipebench.track.night import Benchmark, Night, PairedRatios
-from pipebench.track.speeds import time_events
+from pipebench.track.speeds import NO_PAIR, time_events
 from tests.track.made_nights import night
 
 
@@ -66,6 +66,26 @@ def test_from_thirty_nights_on_ratios_are_judged_by_the_rule_alone() -> None:
     assert told(*ratios) == []
     events = time_events([kept.night for kept in nights(*ratios)], "a")
     assert [(event.outcome, event.subject, event.after) for event in events] == [("worse", "b", "r31")]
+
+
+def test_a_night_too_busy_for_ratios_tells_nothing() -> None:
+    busy = Benchmark(
+        name="b",
+        seconds={"min": 9.0, "median": 9.0},
+        paired=PairedRatios(rounds={}, calibration="c", discarded=15),
+    )
+    assert told(benchmark(1.0, (2.0,)), busy, benchmark(1.0, (2.0,))) == []
+    tonight = benchmark_speeds([kept.night for kept in nights(benchmark(1.0, (2.0,)), busy)])[0].speed
+    assert tonight is not None
+    assert (tonight.state, tonight.ratio) == (NO_PAIR, None)
+
+
+def test_a_benchmark_that_always_waits_is_judged_by_its_seconds() -> None:
+    waiting = [
+        Benchmark(name="b", seconds={"min": t, "median": t}, paired=PairedRatios(rounds={}, calibration="c"))
+        for t in (1.0, 1.1, 3.0)
+    ]
+    assert told(*waiting) == [("worse", "open", "r2")]
 
 
 def test_other_versions_begin_a_segment() -> None:

@@ -219,7 +219,7 @@ def _benchmarks(judgement: Judgement) -> Iterator[Block]:
     yield Heading("Benchmarks")
     yield Paragraph(
         "Ratio: CPU time over that of the reference kernel around it, compared as search times are. What has no "
-        "reference, and every benchmark until it has 30 nights, is told where even its fastest round takes more "
+        "ratio, and every benchmark until it has 30 nights, is told where even its fastest round takes more "
         "than twice what is usual. Counters are exact."
     )
     yield BlockTable(
@@ -232,7 +232,7 @@ def _benchmarks(judgement: Judgement) -> Iterator[Block]:
 def _benchmark_row(each: BenchmarkSpeed) -> list[BlockCell]:
     median = readable_seconds(each.seconds[-1])
     if each.speed is None:
-        return [each.name, median, "-", "-", "no reference", Spark(each.seconds) if len(each.seconds) > 1 else ""]
+        return [each.name, median, "-", "-", "no ratio", Spark(each.seconds) if len(each.seconds) > 1 else ""]
     speed = each.speed
     return [
         each.name,
