@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.cli.main import run
+from pipebench.system.kernel_folder import VARIABLE, kernel_folder
 from pipebench.track.history import open_history
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
@@ -49,11 +50,12 @@ mini_batch = 4
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of a hosted machine, without a network: pip takes what is there already."""
-    home = folder / "home"
+    """Of a hosted machine, without a network: pip takes what is there already, and so do kernels."""
+    home, kernels = folder / "home", kernel_folder()
     home.mkdir()
-    kept = ("LANG", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR", "PIPEBENCH_CACHE")
+    kept = ("LANG", "TMPDIR")
     known = {name: os.environ[name] for name in kept if name in os.environ}
+    known |= {VARIABLE: str(kernels)} if kernels is not None else {}
     return known | {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
