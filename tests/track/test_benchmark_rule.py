@@ -69,12 +69,9 @@ def test_from_thirty_nights_on_ratios_are_judged_by_the_rule_alone() -> None:
 
 
 def test_a_night_too_busy_for_ratios_tells_nothing() -> None:
-    busy = Benchmark(
-        name="b",
-        seconds={"min": 9.0, "median": 9.0},
-        paired=PairedRatios(rounds={}, calibration="c", discarded=15),
-    )
-    assert told(benchmark(1.0, (2.0,)), busy, benchmark(1.0, (2.0,))) == []
+    nothing = PairedRatios(rounds={}, calibration="c", discarded=15)
+    quick, busy = (Benchmark(name="b", seconds={"min": t, "median": t}, paired=nothing) for t in (1.0, 9.0))
+    assert told(benchmark(1.0, (2.0,)), quick, busy, benchmark(1.0, (2.0,))) == []
     tonight = benchmark_speeds([kept.night for kept in nights(benchmark(1.0, (2.0,)), busy)])[0].speed
     assert tonight is not None
     assert (tonight.state, tonight.ratio) == (NO_PAIR, None)

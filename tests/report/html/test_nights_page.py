@@ -21,7 +21,7 @@ def kernel(ratio: float, states: int = 5) -> Benchmark:
     return Benchmark(
         name=f"t.py::{EVIL}",
         seconds={"min": 1.0, "median": 1.0},
-        counters={"states": states},
+        counters={"states": states, EVIL: states},
         paired=PairedRatios(rounds={"numpy": (ratio,)}, calibration="c"),
     )
 
