@@ -32,8 +32,8 @@ PAIRS, FEWEST_PAIRS = 15, 5
 """Pairs of a benchmark; as few where they take long."""
 FEWEST_RUNS, MOST_RUNS = 4, 8
 """Of the reference before and after each call, more for long calls: on a busy machine the ratios of a compiled
-kernel of 10 ms had a CV of 5.7 % between processes with one run, 4.0 % with four and 2.9 % with eight; its CPU time
-had one of 13 to 29 %.
+kernel of 10 ms had a CV of 5.7 % between processes with one run, 4.0 % with four and 2.9 % with eight; its CPU
+time had one of 13 to 29 %.
 """
 LONGEST_S = 1.0
 """Wall seconds after which the fewest pairs are enough."""
