@@ -103,7 +103,7 @@ def exact_changes(nights: Sequence[RecordedNight]) -> Changes:
                 found.segments.append(_segment(last[subject], seen))
             segments[key] = last[subject] = seen
     found.events = [_with_state(event, before, last[before.measured.subject]) for event, before in starts]
-    found.events += _benchmark_events(nights)
+    _add_benchmark_changes(nights, found)
     return found
 
 
@@ -158,18 +158,31 @@ def _columns(old: dict[str, Exact], new: dict[str, Exact], names: Sequence[str])
     return tuple(ColumnChange(name=name, before=old.get(name), after=new.get(name)) for name in names)
 
 
-def _benchmark_events(nights: Sequence[RecordedNight]) -> list[Event]:
+def _add_benchmark_changes(nights: Sequence[RecordedNight], found: Changes) -> None:
     """Counters of imported benchmarks; more work is worse. Over when the latest import is as good as before."""
     last: dict[str, tuple[Night, Benchmark]] = {}
-    found: list[tuple[Event, Benchmark]] = []
+    starts: list[tuple[Event, Benchmark]] = []
     for kept in nights:
         for benchmark in kept.night.benchmarks:
             if benchmark.name in last:
                 night, old = last[benchmark.name]
                 event = _benchmark_event(night, old, kept, benchmark)
-                found += [(event, old)] if event else []
+                if event and old.fingerprint and old.fingerprint != benchmark.fingerprint:
+                    found.segments.append(_benchmark_segment(old, benchmark, event))
+                elif event:
+                    starts.append((event, old))
             last[benchmark.name] = kept.night, benchmark
-    return [_benchmark_state(event, old, last[old.name][1]) for event, old in found]
+    found.events += [_benchmark_state(event, old, last[old.name][1]) for event, old in starts]
+
+
+def _benchmark_segment(old: Benchmark, new: Benchmark, event: Event) -> Segment:
+    """Other versions around it moved its counters."""
+    return Segment(
+        subject=new.name,
+        began=event.began,
+        differences=tuple(differences(old.fingerprint, new.fingerprint)),
+        columns=event.columns,
+    )
 
 
 def _benchmark_event(before: Night, old: Benchmark, kept: RecordedNight, new: Benchmark) -> Event | None:

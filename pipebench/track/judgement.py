@@ -9,12 +9,13 @@ from pipebench.bench.difference.plans import PlanDifference, compare_plans
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
 from pipebench.track.acknowledgements import Acknowledgement, strangers, with_acknowledgements
+from pipebench.track.benchmarks import BenchmarkSpeed, benchmark_notes, benchmark_speeds, doubled_events
 from pipebench.track.conditions import MachineClass
 from pipebench.track.events import Event, Segment, exact_changes
 from pipebench.track.history import GAP, History
 from pipebench.track.night import Night
 from pipebench.track.ratios import Control, control
-from pipebench.track.speeds import BenchmarkSeries, Speed, benchmark_series, information_notes, speeds, time_events
+from pipebench.track.speeds import Speed, information_notes, speeds, time_events
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 
@@ -38,7 +39,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     speeds: tuple[Speed, ...] = ()
     segments: tuple[Segment, ...] = ()
     control: Control = Control()
-    benchmarks: tuple[BenchmarkSeries, ...] = ()
+    benchmarks: tuple[BenchmarkSpeed, ...] = ()
     information: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -70,6 +71,7 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     accepted = {each.event for each in known}
     for name, each in history.journals.items():
         events += time_events(each.nights, name, accepted)
+    events += doubled_events(kept)
     events = with_acknowledgements(sorted(events, key=lambda event: event.told), known)
     new_machine = len(journal.nights) == 1 and len(kept) > 1
     notices = [*history.notices, *strangers(events, known), *last.night.notices, *_not_measured(journal.nights)]
@@ -94,8 +96,8 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
         speeds=tuple(speeds(journal.nights)),
         segments=tuple(each for each in changes.segments if each.began == last.night.recorded_at),
         control=control(journal.nights),
-        benchmarks=tuple(benchmark_series(journal.nights)),
-        information=tuple(information_notes(journal.nights)),
+        benchmarks=tuple(benchmark_speeds(journal.nights)),
+        information=(*information_notes(journal.nights), *benchmark_notes(journal.nights)),
         notices=tuple(notices),
     )
 
@@ -103,7 +105,7 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
 def _new_machine_notice(machine: MachineClass) -> str:
     return (
         f"a machine not seen before: {machine.words}; exact columns are compared with the last night elsewhere, "
-        "times start anew"
+        "times start anew: each class of machines has a level of its own"
     )
 
 

@@ -62,13 +62,45 @@ class SubjectNight(Value, frozen=True, kw_only=True):
     twin: PairedRatios | None = None
     information: dict[str, float] = {}
 
+    @property
+    def label(self) -> str:
+        """Its name in tables and events."""
+        return self.subject.label
+
+    @property
+    def cause(self) -> str:
+        """What may have become slower."""
+        return self.subject.planner
+
 
 class Benchmark(Value, frozen=True, kw_only=True):
-    """One benchmark of pytest-benchmark: seconds are information, counters are exact."""
+    """One benchmark of pytest-benchmark in one night.
+
+    name: file and function. seconds: of a call, by its own clock. counters: exact. fingerprint: what starts a new
+    segment when it changes. paired: CPU time over that of a reference kernel around it, one ratio a process; None
+    where it ran without one.
+    """
 
     name: str
     seconds: dict[str, float]
     counters: dict[str, int] = {}
+    fingerprint: dict[str, str] = {}
+    paired: PairedRatios | None = None
+
+    @property
+    def again(self) -> PairedRatios | None:
+        """Benchmarks are not run again in the same night."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """Its name in tables and events."""
+        return self.name
+
+    @property
+    def cause(self) -> str:
+        """What may have become slower."""
+        return self.name
 
 
 class Weather(Value, frozen=True, kw_only=True):
@@ -121,6 +153,11 @@ class Night(Value, frozen=True, kw_only=True):
     def date(self) -> str:
         """The day, as people say it."""
         return self.recorded_at[:10]
+
+    @property
+    def timed(self) -> "tuple[SubjectNight | Benchmark, ...]":
+        """Everything that may have ratios."""
+        return (*self.measured, *self.benchmarks)
 
     def of(self, subject: TrackedSubject) -> SubjectNight | None:
         """What was found of a subject."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pipebench.bench.searches.request import Sample
 from pipebench.domain.value import Value
 from pipebench.track.conditions import calibration_code
-from pipebench.track.night import Night, PairedRatios, SubjectNight
+from pipebench.track.night import Benchmark, Night, PairedRatios, SubjectNight
 from pipebench.track.rule import RatioPoint
 from pipebench.track.statistics import Pairs, compare_pairs, half_width
 
 FLAVOUR = "interpreter"
-"""The calibration whose ratio is judged; the others are kept."""
+"""The calibration whose ratio is judged; the others are kept. A benchmark has one, of its own choice."""
 PAIRS, FEWEST_ROUNDS, MOST_ROUNDS = 3, 5, 15
 """Pairs in one process; processes of a night. A process is as fast as its memory lies: they count, not pairs."""
 CONTROL_ROUNDS = 10
@@ -89,11 +89,18 @@ def relative_half_width(rounds: Mapping[str, Sequence[float]]) -> float:
 
 def ratio_of(paired: PairedRatios | None) -> float | None:
     """The figure of a night."""
-    ratios = paired.rounds.get(FLAVOUR, ()) if paired else ()
+    ratios = judged_ratios(paired)
     return statistics.median(ratios) if ratios else None
 
 
-def point_of(measured: SubjectNight) -> RatioPoint | None:
+def judged_ratios(paired: PairedRatios | None) -> tuple[float, ...]:
+    """The ratio of each process."""
+    if paired is None or not paired.rounds:
+        return ()
+    return paired.rounds.get(FLAVOUR) or next(iter(paired.rounds.values()))
+
+
+def point_of(measured: SubjectNight | Benchmark) -> RatioPoint | None:
     """The night as the rule sees it."""
     ratio = ratio_of(measured.paired)
     return None if ratio is None else RatioPoint(ratio, ratio_of(measured.again))

@@ -55,20 +55,21 @@ def record(
 ) -> AddedNight:
     """Measure a night (request None: import only) and add it to the history of this machine's class.
 
-    Raises PipebenchError when it cannot be written.
+    Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted raises too, but
+    only after the night was added with what there is: benchmarks, and the subjects that ran.
     """
     machine, began = this_machine(), load_counters()
     measured: tuple[SubjectNight, ...] = ()
     notices: list[str] = []
+    failure: PipebenchError | KeyboardInterrupt | None = None
     spent_s = 0.0
     if request is not None:
         measurement = Measurement(host, request, budget_s, watcher)
-        before = history.of_class(machine.name)
-        measurement.first_pass()
-        measurement.rounds()
-        measurement.confirm(lambda each: suspicious(before, each))
+        failure = _measure(measurement, history.of_class(machine.name))
         measured, spent_s = measurement.subject_nights(), measurement.spent_s
         notices = [*measurement.notices, *_unsteady(measured)]
+        if failure is not None:
+            notices.append(f"the measurement ended early: {str(failure) or 'interrupted'}")
         for plan in measurement.plans:
             keep_plan(history.folder, plan)
     night = Night(
@@ -82,9 +83,23 @@ def record(
         measured=measured,
         benchmarks=imported.benchmarks if imported else (),
         benchmarks_at=imported.at if imported else "",
-        notices=tuple(notices),
+        notices=(*notices, *(imported.notices if imported else ())),
     )
-    return AddedNight(night, journal.append(history.folder, machine, night).file)
+    added = AddedNight(night, journal.append(history.folder, machine, night).file)
+    if failure is not None:
+        raise failure
+    return added
+
+
+def _measure(measurement: Measurement, before: Sequence[Night]) -> PipebenchError | KeyboardInterrupt | None:
+    """All phases of a night; what ended them early, so that what was measured until then can be kept."""
+    try:
+        measurement.first_pass()
+        measurement.rounds()
+        measurement.confirm(lambda each: suspicious(before, each))
+    except (PipebenchError, KeyboardInterrupt) as error:
+        return error
+    return None
 
 
 def _unsteady(measured: Sequence[SubjectNight]) -> list[str]:

@@ -11,7 +11,7 @@ from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
 from pipebench.track.drift import Anchor
 from pipebench.track.events import Event, identity
-from pipebench.track.night import Night, SubjectNight
+from pipebench.track.night import Benchmark, Night, SubjectNight
 from pipebench.track.noise import level
 from pipebench.track.ratios import point_of
 from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
@@ -22,23 +22,6 @@ FEWEST = 5
 OVER = 1 / 3
 """Of a slow change: what may be left of it when it is over."""
 FAR = {"search_wall_s": 1.5, "search_peak_bytes": 1.1}
-
-
-class BenchmarkSeries(Value, frozen=True, kw_only=True):
-    """Median seconds of an imported benchmark, oldest first; the last is tonight's."""
-
-    name: str
-    series: tuple[float, ...]
-
-
-def benchmark_series(nights: Sequence[Night]) -> list[BenchmarkSeries]:
-    """The benchmarks of the last night with what they took before. nights: of one class, oldest first."""
-    series: dict[str, list[float]] = {}
-    for night in nights:
-        for each in night.benchmarks:
-            series.setdefault(each.name, []).append(each.seconds["median"])
-    tonight = nights[-1].benchmarks if nights else ()
-    return [BenchmarkSeries(name=each.name, series=tuple(series[each.name])) for each in tonight]
 
 
 def information_notes(nights: Sequence[Night]) -> list[str]:
@@ -60,15 +43,6 @@ def information_notes(nights: Sequence[Night]) -> list[str]:
             usual = statistics.median(known)
             if value > factor * usual > 0:
                 found.append(f"{measured.subject.label}: {_words(name, value)}, usually {_words(name, usual)}")
-    return found + _slow_benchmarks(nights)
-
-
-def _slow_benchmarks(nights: Sequence[Night]) -> list[str]:
-    found = []
-    for each in benchmark_series(nights):
-        before, median_s = each.series[-1 - WINDOW : -1], each.series[-1]
-        if len(before) >= FEWEST and median_s > FAR["search_wall_s"] * (usual := statistics.median(before)):
-            found.append(f"{each.name}: {readable_seconds(median_s)}, usually {readable_seconds(usual)}")
     return found
 
 
@@ -82,8 +56,9 @@ NO_PAIR = "no pair was of use: the machine was too busy"
 
 
 class Speed(Value, frozen=True, kw_only=True):
-    """One subject tonight. ratio: CPU time over that of the calibration; known: earlier nights of its segment.
+    """One subject, or one benchmark, tonight.
 
+    ratio: CPU time over that of the calibration; known: earlier nights of its segment.
     series: the ratios of the segment, oldest first; steps: positions at which a change of level began.
     """
 
@@ -110,12 +85,10 @@ def segments_of(nights: Sequence[Night]) -> dict[tuple[str, str], list[DatedRati
     """The ratios by subject and fingerprint, calibration included. The label of a subject is its name."""
     found: dict[tuple[str, str], list[DatedRatio]] = {}
     for night in nights:
-        for measured in night.measured:
+        for measured in night.timed:
             point = point_of(measured)
             if point is not None:
-                found.setdefault((measured.subject.label, _segment_of(measured)), []).append(
-                    DatedRatio(night, point)
-                )
+                found.setdefault((measured.label, segment_of(measured)), []).append(DatedRatio(night, point))
     return found
 
 
@@ -124,14 +97,14 @@ def speeds(nights: Sequence[Night]) -> list[Speed]:
     if not nights:
         return []
     segments = segments_of(nights)
-    return [_speed(measured, segments) for measured in nights[-1].measured]
+    return [speed_of(measured, segments) for measured in nights[-1].measured]
 
 
 def time_events(nights: Sequence[Night], machine: str, acknowledged: Collection[str] = ()) -> list[Event]:
     """The changes of speed that the rule told on one class of machine. acknowledged: identities of events."""
     found: list[Event] = []
-    latest = {each.subject.label: _segment_of(each) for night in nights for each in night.measured if each.paired}
-    planners = {each.subject.label: each.subject.planner for night in nights for each in night.measured}
+    latest = {each.label: segment_of(each) for night in nights for each in night.timed if each.paired}
+    planners = {each.label: each.cause for night in nights for each in night.timed}
     for (label, segment), dated in segments_of(nights).items():
         made = _events(dated, label, planners[label], machine, acknowledged)
         if latest[label] != segment:
@@ -145,23 +118,25 @@ def suspicious(nights: Sequence[Night], measured: SubjectNight) -> bool:
     point = point_of(measured)
     if point is None:
         return False
-    before = segments_of(nights).get((measured.subject.label, _segment_of(measured)), [])
+    before = segments_of(nights).get((measured.label, segment_of(measured)), [])
     return needs_rerun([*(each.point for each in before), point])
 
 
-def _segment_of(measured: SubjectNight) -> str:
+def segment_of(measured: SubjectNight | Benchmark) -> str:
+    """What must be equal for ratios to be compared: the fingerprint, and the code that is the unit."""
     return digest([measured.fingerprint, measured.paired.calibration if measured.paired else ""])
 
 
-def _speed(measured: SubjectNight, segments: dict[tuple[str, str], list[DatedRatio]]) -> Speed:
-    label = measured.subject.label
+def speed_of(measured: SubjectNight | Benchmark, segments: dict[tuple[str, str], list[DatedRatio]]) -> Speed:
+    """Where it stands tonight among the ratios of its segment."""
+    label = measured.label
     point = point_of(measured)
     if measured.paired is None:
         return Speed(subject=label, state="not timed")
     discarded = measured.paired.discarded
     if point is None:
         return Speed(subject=label, state=NO_PAIR, imprecise=True, discarded=discarded)
-    dated = segments[label, _segment_of(measured)]
+    dated = segments[label, segment_of(measured)]
     series = [each.point for each in dated]
     found = readings(series)
     last = found[-1]

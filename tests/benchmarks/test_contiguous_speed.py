@@ -6,12 +6,13 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous import Partition, StageRange, contiguous_optimum, least_memory
+from pipebench.algorithms.contiguous import Search, StageRange, contiguous_optimum, least_memory
 from pipebench.algorithms.contiguous_plan import contiguous_plan
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
+from tests.benchmarks.timed import keep_counters
 from tests.builders import chain_problem, cluster
 from tests.plugins.contiguous import resnet50
 from tests.shared_data import shared_data
@@ -30,9 +31,9 @@ def random_chain(layers: int, devices: int) -> Problem:
     )
 
 
-def solve(problem: Problem, memory: int) -> Partition | None:
+def solve(problem: Problem, memory: int) -> Search:
     chain = build_chain(CostModel(problem), linearise(problem.profile.graph), 1)
-    return contiguous_optimum(chain, StageRange(1, problem.cluster.size), memory).best
+    return contiguous_optimum(chain, StageRange(1, problem.cluster.size), memory)
 
 
 @pytest.mark.parametrize("tight", [1.1, 3.0])
@@ -41,13 +42,17 @@ def test_random_chains(benchmark: BenchmarkFixture, layers: int, devices: int, t
     problem = random_chain(layers, devices)
     chain = build_chain(CostModel(problem), linearise(problem.profile.graph), 1)
     memory = int(least_memory(chain, StageRange(1, devices)) * tight)
-    assert benchmark(solve, problem, memory) is not None
+    found = benchmark(solve, problem, memory)
+    assert found.best is not None
+    keep_counters(benchmark, {"probes": found.probes, "states": found.states})
 
 
 @pytest.mark.parametrize(("devices", "memory_gb"), [(4, 6), (8, 12)])
 def test_resnet50(benchmark: BenchmarkFixture, devices: int, memory_gb: int) -> None:
     problem = resnet50(shared_data("pipedream/resnet50.txt"), devices, memory_gb * 10**9)
-    assert benchmark(solve, problem, memory_gb * 10**9) is not None
+    found = benchmark(solve, problem, memory_gb * 10**9)
+    assert found.best is not None
+    keep_counters(benchmark, {"probes": found.probes, "states": found.states})
 
 
 def test_schedule_of_64_stages(benchmark: BenchmarkFixture) -> None:

@@ -18,7 +18,7 @@ from pipebench.hooks.manager import Host
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.series_parallel import decompose
-from tests.benchmarks.timed import only_when_measured
+from tests.benchmarks.timed import keep_counters, only_when_measured
 from tests.builders import cluster, dag_problem
 from tests.plugins.graphpipe.large_graphs import nasnet, problem_on
 from tests.plugins.running import context
@@ -101,6 +101,9 @@ def test_search(benchmark: BenchmarkFixture, name: str) -> None:
 
     search()
     assert benchmark(search) > 1
+    counted = Context(options=GraphPipeOptions(variant="paper", objective="tps"))
+    plan(problem, counted)
+    keep_counters(benchmark, counted.counters)
 
 
 def of_model(model: str, devices: int, samples: int) -> Problem:

@@ -16,7 +16,7 @@ from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.planner import replica_choices
 from pipebench_pipedream.plugin import PipeDreamPlannerOptions
-from tests.benchmarks.timed import only_when_measured
+from tests.benchmarks.timed import keep_counters, only_when_measured
 from tests.builders import cluster, dag_problem
 from tests.plugins.pipedream.plain import released_bottleneck
 from tests.plugins.pipedream.shared_problems import shared_problem
@@ -62,17 +62,22 @@ def random_costs(
 def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: RegimeMode) -> None:  # type: ignore[no-untyped-def]
     problem = build(mode, devices)
 
-    def sweep() -> list[int | None]:
+    def sweep() -> tuple[list[int | None], dict[str, int]]:
         order = linear_order(problem.profile.graph, "branch")
-        bottlenecks = []
+        bottlenecks: list[int | None] = []
+        work = {"states": 0, "transitions": 0}
         for size in SIZES:
             costs = IntervalCosts(problem, order, replica_choices(problem, size))
-            found, _, _ = IntervalSearch(costs, size, problem.cluster.memory_bytes, devices).run(form)
+            found, states, tried = IntervalSearch(costs, size, problem.cluster.memory_bytes, devices).run(form)
             bottlenecks.append(found.bottleneck_ns if found else None)
-        return bottlenecks
+            work["states"] += states
+            work["transitions"] += tried
+        return bottlenecks, work
 
     sweep()
-    assert any(benchmark(sweep))
+    bottlenecks, work = benchmark(sweep)
+    assert any(bottlenecks)
+    keep_counters(benchmark, work)
 
 
 @pytest.mark.parametrize(("model", "devices"), [("resnet50", 8), ("densenet121", 8)])

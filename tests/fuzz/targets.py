@@ -244,7 +244,11 @@ TARGETS: tuple[Target, ...] = (
     Target(
         "track",
         ("history", "acknowledged"),
-        (("track", "check", "--history", FILE), ("track", "report", "--history", FILE)),
+        (
+            ("track", "check", "--history", FILE),
+            ("track", "report", "--history", FILE),
+            ("track", "page", "--history", FILE),
+        ),
         weight=4,
         folder="baselines",
     ),

@@ -159,7 +159,7 @@ def test_a_clock_behind_the_last_night_is_said_before_anything_is_measured(tmp_p
 
 def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     imported = BenchmarkFile(
-        (Benchmark(name="b", seconds={"median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
+        (Benchmark(name="b", seconds={"min": 1.0, "median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
     assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
@@ -167,3 +167,22 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)
+
+
+@pytest.mark.parametrize("failure", [PipebenchError("the disk is full"), KeyboardInterrupt()])
+def test_a_measurement_that_ends_early_keeps_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    def rounds(self: Measurement) -> None:
+        raise failure
+
+    monkeypatch.setattr(Measurement, "rounds", rounds)
+    imported = BenchmarkFile(
+        (Benchmark(name="b", seconds={"min": 1.0, "median": 1.0}),), "2026-01-01T00:00:00+00:00"
+    )
+    with pytest.raises(type(failure)):
+        record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0, imported=imported)
+    night = open_history(tmp_path).nights[0].night
+    assert (len(night.measured), len(night.benchmarks)) == (1, 1)
+    assert night.measured[0].exact["status"] == "ok"
+    assert night.notices == (f"the measurement ended early: {str(failure) or 'interrupted'}",)

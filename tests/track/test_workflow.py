@@ -9,9 +9,11 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.workflow import Nightly
+from pipebench.track.constraints import installed_versions, unpinned
+from pipebench.track.workflow import ACTIONS, Nightly, action
 
-OURS = Path(__file__).parents[2] / ".github" / "workflows" / "nightly.yml"
+WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+OURS = WORKFLOWS / "nightly.yml"
 COMMAND = re.compile(r"# Made by `pipebench (.*)`: ")
 
 
@@ -25,6 +27,53 @@ def test_ours_is_what_its_first_line_makes(tmp_path: Path) -> None:
     file = tmp_path / "nightly.yml"
     assert run([*shlex.split(found[1]), "--output", str(file)]) == 0
     assert file.read_text() == OURS.read_text()
+
+
+def test_every_action_of_every_workflow_is_named_by_the_commit_that_is_known() -> None:
+    """The hashes are those of the tags in the actions' repositories; one table has them."""
+    used = [
+        line.partition("uses: ")[2]
+        for file in sorted(WORKFLOWS.glob("*.yml"))
+        for line in file.read_text().splitlines()
+        if "uses: " in line
+    ]
+    assert len(used) > 10
+    known = {action(name) for name in ACTIONS}
+    assert set(used) <= known
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each) for each in known)
+
+
+def test_our_night_runs_the_benchmarks_and_takes_versions_from_the_constraints() -> None:
+    text = OURS.read_text()
+    assert re.search(
+        r"pytest tests/benchmarks [^\n]*\\\n +-p pipebench.testing.benchmarks --benchmark-enable", text
+    )
+    assert "pip install -c constraints.txt" in text
+    assert unpinned((OURS.parents[2] / "constraints.txt").read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (installed_versions(), []),
+        ("numpy==2.0\nnumba >= 1\nnetworkx\npulp == 3.0  # \nHIGHSPY[x]===1.7\n", ["numba", "networkx"]),
+        ("numpy==2.*\n", ["numpy", "numba", "networkx", "PuLP", "highspy"]),
+    ],
+)
+def test_versions_that_are_left_open_are_said(text: str, left: list[str]) -> None:
+    assert unpinned(text) == left
+
+
+def test_an_installation_without_constraints_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["track", "init", "--install", "pip install ."]) == 0
+    assert "names no constraints" in capsys.readouterr().err
+    assert not (tmp_path / "constraints.txt").exists()
+    (tmp_path / "constraints.txt").write_text("numpy==2.0\n")
+    assert run(["track", "init", "--force"]) == 0
+    assert "leaves the versions of numba, networkx, PuLP, highspy open" in capsys.readouterr().err
 
 
 def test_who_runs_planners_may_not_write_and_who_writes_runs_none() -> None:
@@ -46,12 +95,12 @@ def test_options_reach_the_night_quoted() -> None:
     record = next(step["run"] for step in steps if step.get("id") == "record")
     words = subprocess.run(
         ["bash", "-c", "pipebench() { printf '%s\\n' \"$@\"; }\n" + record],
-        env={"RUNNER_TEMP": "/t", "GITHUB_OUTPUT": "/dev/null"},
+        env={"RUNNER_TEMP": "/t", "GITHUB_OUTPUT": "/dev/null", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout.splitlines()
-    assert words == [
+    assert [word for word in words if not word.startswith("diff: ")] == [
         *("track", "record", "--history", "/t/history", "--budget", "5m"),
         *("--planners", "mine[x=1],cmd:./it 'a b'"),
     ]
@@ -69,6 +118,8 @@ def test_options_reach_the_night_quoted() -> None:
         {"cron": '1 2 3 4 5"'},
         {"install": "pip install\nrm -rf ."},
         {"record": ("--planners", "${{ secrets.X }}")},
+        {"benchmarks": "tests -k 'a"},
+        {"benchmarks": "tests\nrm -rf ."},
     ],
 )
 def test_what_cannot_stand_in_a_workflow_is_refused(fields: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ from pipebench.documents.units import readable_seconds
 from pipebench.report.text.differences import structure_lines
 from pipebench.report.tracking.blocks import (
     Block,
+    BlockCell,
     BlockTable,
     Heading,
     Items,
@@ -16,6 +17,7 @@ from pipebench.report.tracking.blocks import (
     TrackingReport,
 )
 from pipebench.track.against.comparison import Against, ComparedSubject
+from pipebench.track.benchmarks import BenchmarkSpeed
 from pipebench.track.events import ColumnChange, Event
 from pipebench.track.exact import PLAN, SCHEDULE
 from pipebench.track.judgement import Judgement
@@ -218,12 +220,31 @@ def _benchmarks(judgement: Judgement) -> Iterator[Block]:
     if not judgement.benchmarks:
         return
     yield Heading("Benchmarks")
-    yield Paragraph("Median times as imported, for information; their counters are exact.")
-    rows = [
-        [each.name, readable_seconds(each.series[-1]), Spark(each.series) if len(each.series) > 1 else ""]
-        for each in judgement.benchmarks
+    yield Paragraph(
+        "Ratio: CPU time over that of the reference kernel around it, compared as search times are. What has no "
+        "ratio, and every benchmark until it has 30 nights, is told where even its fastest round takes more "
+        "than twice what is usual. Counters are exact."
+    )
+    yield BlockTable(
+        ("benchmark", "median", "ratio", "against its level", "state", "nights"),
+        [_benchmark_row(each) for each in judgement.benchmarks],
+        figures=(1, 2, 3),
+    )
+
+
+def _benchmark_row(each: BenchmarkSpeed) -> list[BlockCell]:
+    median = readable_seconds(each.seconds[-1])
+    if each.speed is None:
+        return [each.name, median, "-", "-", "no ratio", Spark(each.seconds) if len(each.seconds) > 1 else ""]
+    speed = each.speed
+    return [
+        each.name,
+        median,
+        "-" if speed.ratio is None else f"{speed.ratio:.4g}",
+        "-" if speed.change is None else percent(speed.change),
+        speed.state,
+        Spark(speed.series, speed.steps) if len(speed.series) > 1 else "",
     ]
-    yield BlockTable(("benchmark", "median", "nights"), rows, figures=(1,))
 
 
 def _information(judgement: Judgement) -> Iterator[Block]:

@@ -7,7 +7,8 @@ from pipebench.cli.groups import lazy_group
 COMMANDS = {
     "record": "measure a night and add it to the history",
     "check": "judge the history, or two revisions side by side",
-    "report": "the history as HTML and Markdown",
+    "report": "the last night as HTML and Markdown",
+    "page": "all nights on one page: a curve for each series",
     "ack": "acknowledge changes, with a reason",
     "roc": "what the rule finds, and its false alarms, on made-up histories",
     "init": "write the nightly workflow of a repository",
@@ -19,5 +20,6 @@ def command() -> None:
     """Tell next morning that a planner became slower or its plans worse, without false alarms.
 
     record adds a night to the history, check judges it. Plans and work counters are compared exactly, from the
-    second night; search times by their ratio to a calibration, after 30 nights of one class of machine.
+    second night; search times and benchmarks by their ratio to a calibration, after 30 nights of one class of
+    machine.
     """

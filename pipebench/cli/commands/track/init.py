@@ -1,5 +1,6 @@
 """pipebench track init: the nightly workflow of a repository."""
 
+import re
 from pathlib import Path
 
 import click
@@ -10,7 +11,9 @@ from pipebench.cli.parameters import REAL
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 
-INSTALL, BRANCH, CRON, PYTHON = "python -m pip install .", "pipebench-history", "23 2 * * *", "3.11"
+BRANCH, CRON, PYTHON = "pipebench-history", "23 2 * * *", "3.11"
+INSTALL, WITH_BENCHMARKS = "python -m pip install -c constraints.txt .", " pytest-benchmark"
+CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
 
 
 @click.command()
@@ -22,7 +25,15 @@ INSTALL, BRANCH, CRON, PYTHON = "python -m pip install .", "pipebench-history", 
 @click.option("--budget", default="20m", show_default=True, help="Time for a night.")
 @click.option("--branch", default=BRANCH, show_default=True, help="Where the history is kept.")
 @click.option("--cron", default=CRON, show_default=True, help="When, in UTC.")
-@click.option("--install", default=INSTALL, show_default=True, help="The command that installs the planner.")
+@click.option(
+    "--benchmarks",
+    default="",
+    help="Benchmarks of pytest-benchmark to run each night: what pytest is given, such as tests/benchmarks.",
+)
+@click.option(
+    "--install",
+    help=f"The command that installs the planner  [default: {INSTALL}; with --benchmarks{WITH_BENCHMARKS} too]",
+)
 @click.option("--python", default=PYTHON, show_default=True, help="The version of Python.")
 @click.option(
     "-o",
@@ -41,14 +52,17 @@ def command(
     budget: str,
     branch: str,
     cron: str,
-    install: str,
+    benchmarks: str,
+    install: str | None,
     python: str,
     output: Path,
     force: bool,
 ) -> int:
     """Write a GitHub workflow that records and checks a night, with the history on a branch of its own.
 
-    The job that runs planners may only read; the one that writes runs none, and only adds to the history.
+    The job that runs planners may only read; the one that writes runs none, and only adds to the history. Actions
+    are named by their commits. Solvers and numerical packages have the versions of constraints.txt, which is
+    written where there is none, with those that are installed here.
     """
     from pipebench.formats.files import read_file, write_file
     from pipebench.track.workflow import Nightly
@@ -58,8 +72,10 @@ def command(
     record = [word for name in planners for word in ("--planners", name)]
     record += [word for name in suites for word in ("--suite", name)]
     record += [] if timeout is None else ["--timeout", f"{timeout:g}"]
-    said = {"--branch": (branch, BRANCH), "--cron": (cron, CRON), "--install": (install, INSTALL)}
-    said["--python"] = (python, PYTHON)
+    usual = INSTALL + (WITH_BENCHMARKS if benchmarks else "")
+    install = install or usual
+    said = {"--branch": (branch, BRANCH), "--cron": (cron, CRON), "--benchmarks": (benchmarks, "")}
+    said |= {"--install": (install, usual), "--python": (python, PYTHON)}
     others = [word for option, (value, usual) in said.items() if value != usual for word in (option, value)]
     again = ["--budget", budget] if budget != "20m" else []
     nightly = Nightly(
@@ -71,10 +87,31 @@ def command(
         cron=cron,
         install=install,
         python=python,
+        benchmarks=benchmarks,
     )
     data = nightly.text.encode()
     if output.exists() and not force and read_file(output) != data:
         raise PipebenchError(f"{str(output)!r} is there and says something else", "replace it with --force")
     write_file(output, data)
     say(f"{output} written: commit it; the history goes to the branch {branch}", err=True)
+    if CONSTRAINTS.search(install):
+        _keep_versions()
+    else:
+        say(
+            "note: this --install names no constraints (-c FILE): versions of solvers may change overnight",
+            err=True,
+        )
     return 0
+
+
+def _keep_versions() -> None:
+    """The file of constraints of this folder: made, or looked through."""
+    from pipebench.formats.files import read_file, write_file
+    from pipebench.track.constraints import FILE, installed_versions, unpinned
+
+    file = Path(FILE)
+    if not file.exists():
+        write_file(file, installed_versions().encode())
+        say(f"{file} written with the versions that are installed here: commit it", err=True)
+    elif left := unpinned(read_file(file).decode("utf-8", "replace")):
+        say(f"note: {file} leaves the versions of {', '.join(left)} open", err=True)

@@ -35,26 +35,38 @@ if TYPE_CHECKING:
 @option(HOW, "--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
 @option(HOW, "--search-memory", callback=memory_bytes, help="Memory for one search, such as 4GB.")
 @option(HOW, "--seed", type=SEED, help="Seed of everything random  [default: 0]")
-@option(HOW, "--benchmark-json", type=click.Path(), help="Import what pytest --benchmark-json FILE wrote.")
+@option(
+    HOW,
+    "--benchmark-json",
+    type=click.Path(),
+    multiple=True,
+    help="Import what pytest --benchmark-json FILE wrote; several times for several runs of this night.",
+)
 @option(HOW, "--import-only", is_flag=True, help="Run nothing, only import.")
 @trust_option
 @workload_options
-def command(history: Path, budget: float, benchmark_json: str | None, import_only: bool, **choice: Any) -> int:
+def command(
+    history: Path, budget: float, benchmark_json: tuple[str, ...], import_only: bool, **choice: Any
+) -> int:
     """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
 
     The night is one line of a file for this class of machine. A time that is far off is measured again at once.
-    Without models, profiles or a suite: the default suite.
+    Without models, profiles or a suite: the default suite. A night that ends early is kept as far as it came.
     """
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.track.against.installation import describe_revision, repository
-    from pipebench.track.benchmark_json import read_benchmarks
+    from pipebench.track.benchmark_json import read_nightly_benchmarks
     from pipebench.track.conditions import this_machine
     from pipebench.track.record import prepare, record
 
-    if import_only and benchmark_json is None:
+    if import_only and not benchmark_json:
         raise PipebenchError("--import-only imports a file", "name it with --benchmark-json")
     now = datetime.now(UTC)
-    imported = read_benchmarks(benchmark_json, this_machine(), now) if benchmark_json else None
+    imported = read_nightly_benchmarks(benchmark_json, this_machine(), now) if benchmark_json else None
+    top = repository(Path.cwd())
+    revision = describe_revision(top) if top else ""
+    if imported is not None:
+        revision = revision_of(imported.commit, revision, top)
     opened = prepare(history, now, imported)
     for notice in opened.notices:
         say(f"note: {notice}", err=True)
@@ -66,10 +78,25 @@ def command(history: Path, budget: float, benchmark_json: str | None, import_onl
         isolation().warm_up()
         request = _request(host, choice)
     show_new_warnings(host)
-    top = repository(Path.cwd())
-    done = record(host, request, opened, budget, describe_revision(top) if top else "", imported, _Watcher())
+    done = record(host, request, opened, budget, revision, imported, _Watcher())
     say(about(done.night, done.file), err=True)
     return _exit_code(done.night)
+
+
+def revision_of(commit: str, revision: str, top: Path | None) -> str:
+    """The revision of a night with benchmarks. commit: that they ran at.
+
+    Raises PipebenchError: the working tree is at another one.
+    """
+    from pipebench.track.against.installation import commit_of
+
+    head = (commit_of(top, "HEAD") if top else None) or ""
+    if commit and head and commit != head:
+        raise PipebenchError(
+            f"the benchmarks ran at commit {commit[:9]}, the working tree is at {head[:9]}",
+            "run the benchmarks again",
+        )
+    return revision or commit[:9]
 
 
 def about(night: "Night", file: Path) -> str:

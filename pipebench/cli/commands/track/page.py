@@ -1,0 +1,39 @@
+"""pipebench track page: the whole history as one file for a browser."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pipebench.cli.commands.track.options import acknowledged_file, acknowledged_option, history_option
+from pipebench.cli.terminal import say
+
+
+@click.command()
+@history_option
+@acknowledged_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file  [default: index.html in the history]",
+)
+def command(history: Path, acknowledged: Path | None, output: Path | None) -> int:
+    """Every series as a small curve, night after night, changes marked with their commits.
+
+    One file, dark and light, that loads nothing from elsewhere.
+    """
+    from pipebench.formats.files import prepare_file, write_file
+    from pipebench.report.html.nights_page import nights_page
+    from pipebench.track.acknowledgements import read_acknowledged
+    from pipebench.track.history import open_history
+    from pipebench.track.judgement import judge, require_nights
+
+    target = output if output is not None else history / "index.html"
+    opened = open_history(history)
+    judgement = judge(opened, read_acknowledged(acknowledged_file(history, acknowledged)), datetime.now(UTC))
+    require_nights(judgement)
+    prepare_file(target)
+    write_file(target, nights_page(opened, judgement, "Nights").encode())
+    say(f"{target} written", err=True)
+    return 0
