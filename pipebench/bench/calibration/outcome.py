@@ -96,8 +96,8 @@ class Outcome(Value, frozen=True, kw_only=True):
     @property
     def better(self) -> bool:
         """Whether runs that a fit has not seen are predicted better than with the usual constants, by more than
-        chance: the mean gain is above its standard error. Runs of shapes that it has not seen are better on average;
-        where shapes alone were left out, that decides.
+        chance: the mean gain is above its standard error. Runs of shapes that it has not seen are better on
+        average; where shapes alone were left out, that decides.
         """
         if self.unseen is None and self.unseen_shapes is not None:
             return self.unseen_shapes.mean_absolute < self.before.mean_absolute
