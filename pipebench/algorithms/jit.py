@@ -79,14 +79,18 @@ def kernel(function: F) -> F:
     if not COMPILES:
         return function
     try:
-        # Nobody calls a kernel from C. A wrapper for that takes a seventh of the time to compile.
-        compiled: Any = numba.njit(cache=True, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+        compiled: Any = numba.njit(cache=True)(function)
         index = compiled._cache._cache_file
         # numba looks at the version before it reads the rest, which may name classes that are gone.
         index._version = f"{index._version} {stamp(function.__module__)}"
     except (RuntimeError, AttributeError):
         compiled = numba.njit(function)
     return cast(F, compiled)
+
+
+def in_python(function: F) -> F:
+    """The function that a kernel is compiled from, for code that Python runs."""
+    return cast(F, getattr(function, "py_func", function))
 
 
 def start_compiler() -> None:

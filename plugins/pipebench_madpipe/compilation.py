@@ -5,7 +5,7 @@ import numpy as np
 from pipebench.algorithms.one_f_one_b_star import groups
 from pipebench_madpipe.allocation import Estimate
 from pipebench_madpipe.labels import reach
-from pipebench_madpipe.moves import KINDS, allocation_pattern, next_move
+from pipebench_madpipe.moves import KINDS, next_move
 from pipebench_madpipe.pattern import PeriodicConstraints
 from pipebench_madpipe.pattern_search import shortest_pattern
 from pipebench_madpipe.stage_table import RunTable
@@ -30,6 +30,5 @@ def compile_allocations() -> None:
     Only long chains and tight memory reach the local search.
     """
     reach(SHORTEST, 1, 1, 1, 1, ESTIMATE, 1, 1)
-    allocation_pattern(SHORTEST, BOUNDS, SPECIAL, 1)
     next_move(SHORTEST, 0, 0, (0, 0), BOUNDS, SPECIAL, (KINDS, 0, 0), ESTIMATE)
     groups(BOUNDS, 1)

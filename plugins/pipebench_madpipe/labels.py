@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipebench.algorithms.jit import assign, kernel
+from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import FITS, STOP, BoolArray, Estimate, Front, add_stage, pass_cut
 from pipebench_madpipe.stage_table import EVERY_WORK, WORK, RunTable
@@ -37,7 +37,9 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
             for way in range(3):
                 if way == 1:
                     # A normal stage does not ask what stands behind it.
-                    assign(needs[end, 1, excess], needs[end, 0, excess])
+                    for left in range(normals + 1):
+                        for one in range(BOTH_NEEDS + 1):
+                            needs[end, 1, excess, left, one] = needs[end, 0, excess, left, one]
                 kind = min(way, 1)
                 together = way == 2
                 sent, behind = pass_cut(table, period, at, end, together and estimate.in_place, estimate.both_ways)
@@ -82,6 +84,7 @@ def cannot_end(
     )
 
 
+NOTHING_BEHIND = Front(0, 0, 0, 0, 0, 0)
 FREE, USED, BESIDE = 0, 1, 2
 """No stage is special yet; some stage is; the leftmost one is."""
 # Columns of a label; AFTER is the next one of the same layer, normals and state, -1 the last.
@@ -167,7 +170,11 @@ def reach(
     needs = np.full((length + 1, 2, steps, most, 3), FAR, np.int64)
     head = np.full((length + 1, most, 3), -1, np.int64)
     ends = np.empty(wanted, np.int64)
-    found, count, labels = reach_labels(table, memory, period, least, estimate, most_labels, needs, head, ends)
+    least_needs(table, memory, period, needs, estimate)
+    if cannot_end(table, memory, period, needs, NOTHING_BEHIND, length, 0, most - 1):
+        return 0, 1, np.full((0, length + 1), length, np.int64), np.zeros((0, length), np.bool_)
+    labels = np.empty((most_labels + 1, COLUMNS), np.int64)
+    found, count = reach_labels(table, memory, period, least, estimate, needs, head, ends, labels)
     bounds = np.full((max(0, found), length + 1), length, np.int64)
     on_special = np.zeros((max(0, found), length), np.bool_)
     trace(labels, ends, bounds, on_special)
@@ -193,22 +200,19 @@ def reach_labels(
     period: int,
     least: int,
     estimate: Estimate,
-    most_labels: int,
     needs: IntArray,
     head: IntArray,
     ends: IntArray,
-) -> tuple[int, int, IntArray]:
-    """The loops of reach. needs: as least_needs fills it. head: the first label of each layer, normals and state.
+    labels: IntArray,
+) -> tuple[int, int]:
+    """The loops of reach. needs: of least_needs. head: the first label of each layer, normals and state.
 
-    ends: room for the labels of complete allocations. Returns the number found or -1, the number of labels, and
-    the labels.
+    ends: room for the labels of complete allocations. labels: room for one more than the search may make. Returns
+    the number found or -1, and the number of labels.
     """
     length, most, wanted = head.shape[0] - 1, head.shape[1], len(ends)
     normals = most - 1
     work, every = table.layers[WORK], table.layers[EVERY_WORK, 0]
-    least_needs(table, memory, period, needs, estimate)
-    hopeless = cannot_end(table, memory, period, needs, Front(0, 0, 0, 0, 0, 0), length, 0, normals)
-    labels = np.empty((1024, COLUMNS), np.int64)
     labels[0] = 0
     labels[0, FIRST], labels[0, PARENT], labels[0, AFTER] = length, -1, -1
     labels[0, STATE] = FREE if least > 1 else USED
@@ -217,7 +221,7 @@ def reach_labels(
     found = 0
     complete = True
     for end in range(length, 0, -1):
-        if hopeless or found == wanted or not complete:
+        if found == wanted or not complete:
             break
         for used in range(most):
             for state in range(3):
@@ -253,10 +257,6 @@ def reach_labels(
                                 continue
                             if first == 0 and least > 1 and reached + (after != FREE) < least:
                                 continue
-                            if count == len(labels):
-                                larger = np.empty((2 * count, COLUMNS), np.int64)
-                                assign(larger, labels)
-                                labels = larger
                             fresh = labels[count]
                             fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
                             fresh[PEAK], fresh[CURRENT] = front.peak, front.current
@@ -273,10 +273,10 @@ def reach_labels(
                                 ends[found] = count
                                 found += 1
                             count += 1
-                            if count >= most_labels:
+                            if count == len(labels) - 1:
                                 complete = False
                                 break
                         if not complete:
                             break
                     label = labels[label, AFTER]
-    return (found if found > 0 or complete else -1), count, labels
+    return (found if found > 0 or complete else -1), count

@@ -1,8 +1,10 @@
 """Local search on allocations, each scheduled by its operations (MadPipe section 4.3)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.jit import in_python, kernel
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import BoolArray, Estimate, admits
 from pipebench_madpipe.pattern import PeriodicConstraints
@@ -22,7 +24,6 @@ from pipebench_madpipe.stage_table import (
 )
 
 
-@kernel
 def allocation_pattern(
     table: RunTable, bounds: IntArray, special: BoolArray, memory: int
 ) -> tuple[bool, PeriodicConstraints]:
@@ -37,111 +38,77 @@ def allocation_pattern(
     within a period of the one before it. That loses nothing, because earlier operations can move later by whole
     periods.
     """
-    stages = len(special)
-    inside = np.empty(stages, np.int64)
-    specials = 0
-    for stage in range(stages):
-        if special[stage]:
-            inside[specials] = stage
-            specials += 1
-    shared = specials > 1
-    inside = inside[: specials if shared else 0]
-    forward = np.empty(stages, np.int64)
-    backward = np.empty(stages, np.int64)
-    duration = np.empty(4 * stages, np.int64)
-    resource = np.empty(4 * stages, np.int64)
-    count = 0
-    for stage in range(stages):
-        if stage > 0 and not (special[stage - 1] and special[stage]):
-            duration[count] = table.layers[CUT_FORWARD, bounds[stage]]
-            resource[count] = _link(special, stage) if duration[count] > 0 else -1
-            count += 1
-        forward[stage] = count
-        duration[count] = stage_ns(table, FORWARD, bounds[stage], bounds[stage + 1])
-        resource[count] = stages if special[stage] else stage
-        count += 1
-    for stage in range(stages - 1, -1, -1):
-        backward[stage] = count
-        duration[count] = stage_ns(table, BACKWARD, bounds[stage], bounds[stage + 1])
-        resource[count] = stages if special[stage] else stage
-        count += 1
-        if stage > 0 and not (special[stage - 1] and special[stage]):
-            duration[count] = table.layers[CUT_BACKWARD, bounds[stage]]
-            resource[count] = _link(special, stage) if duration[count] > 0 else -1
-            count += 1
-    duration, resource = duration[:count], resource[:count]
-    arc_from = np.empty(4 * count, np.int64)
-    arc_to = np.empty(4 * count, np.int64)
-    arc_ns = np.empty(4 * count, np.int64)
-    arc_periods = np.zeros(4 * count, np.int64)
-    arcs = 0
-    fits = True
-    held = 0
-    for stage in range(stages):
-        first, end = bounds[stage], bounds[stage + 1]
-        own = table.stages[end, first, WEIGHTS] + table.stages[end, first, ONCE] + table.layers[CUT_HELD, first]
-        if not (special[stage] and stage + 1 < stages and special[stage + 1]):
-            own += table.layers[CUT_HELD, end]
-        if special[stage] and shared:
-            held += own
-            duration[forward[stage]] = max(1, duration[forward[stage]])
-            duration[backward[stage]] = max(1, duration[backward[stage]])
+    kinds, cuts = special.tolist(), bounds.tolist()
+    stages = list(range(len(kinds)))
+    inside = [stage for stage in stages if kinds[stage]]
+    shared = len(inside) > 1
+    time_ns = in_python(stage_ns)
+    held = table.stages[bounds[1:], bounds[:-1]].tolist()
+    layers = table.layers[:, bounds].tolist()
+    crossed = [stage > 0 and not (kinds[stage - 1] and kinds[stage]) for stage in stages]
+    least = 1 if shared else 0
+    operations: list[tuple[int, int]] = []
+    forward, backward = [0] * len(stages), [0] * len(stages)
+
+    def add_transfer(stage: int, part: int) -> None:
+        if crossed[stage]:
+            ns = layers[part][stage]
+            operations.append((ns, _link(kinds, stage) if ns > 0 else -1))
+
+    def add_pass(stage: int, part: int, places: list[int]) -> None:
+        places[stage] = len(operations)
+        ns = int(time_ns(table, part, cuts[stage], cuts[stage + 1]))
+        operations.append((max(least, ns), len(stages)) if kinds[stage] else (ns, stage))
+
+    for stage in stages:
+        add_transfer(stage, CUT_FORWARD)
+        add_pass(stage, FORWARD, forward)
+    for stage in reversed(stages):
+        add_pass(stage, BACKWARD, backward)
+        add_transfer(stage, CUT_BACKWARD)
+    arcs: list[tuple[int, int, int, int]] = []
+    fits, together = True, 0
+    for stage in stages:
+        own = held[stage][WEIGHTS] + held[stage][ONCE] + layers[CUT_HELD][stage]
+        if stage + 1 == len(stages) or crossed[stage + 1]:
+            own += layers[CUT_HELD][stage + 1]
+        if kinds[stage] and shared:
+            together += own
             continue
-        room = memory - own - table.stages[end, first, WORKSPACE]
-        each = table.stages[end, first, EACH]
-        if room < each:
-            fits = False
+        room, each = memory - own - held[stage][WORKSPACE], held[stage][EACH]
+        fits &= room >= each
         if each > 0:
-            arc_from[arcs], arc_to[arcs] = backward[stage], forward[stage]
             # Each operation takes at most one period and waits less than one: more lives limit nothing, and
             # times a period in ns they could leave 64 bits.
-            arc_ns[arcs], arc_periods[arcs] = duration[backward[stage]], -min(room // each, 2 * count)
-            arcs += 1
-    for operation in range(count - 1):
-        arc_from[arcs], arc_to[arcs], arc_ns[arcs] = operation, operation + 1, duration[operation]
-        arcs += 1
-        arc_from[arcs], arc_to[arcs] = operation + 1, operation
-        arc_ns[arcs], arc_periods[arcs] = 1 - duration[operation], -1
-        arcs += 1
-    lane_start = np.zeros(2 if shared else 1, np.int64)
-    if shared:
-        lane_start[1] = specials
-    lane_forward, lane_backward = np.empty(len(inside), np.int64), np.empty(len(inside), np.int64)
-    each = np.empty(len(inside), np.int64)
-    event_operation = np.empty(2 * len(inside), np.int64)
-    event_room = np.empty(2 * len(inside), np.int64)
-    events = 0
-    for i in range(len(inside)):
-        stage = inside[i]
-        workspace = table.stages[bounds[stage + 1], bounds[stage], WORKSPACE]
-        lane_forward[i], lane_backward[i] = forward[stage], backward[stage]
-        each[i] = table.stages[bounds[stage + 1], bounds[stage], EACH]
-        event_operation[events], event_room[events] = forward[stage], memory - held - workspace
-        events += 1
-        if workspace > 0:
-            event_operation[events], event_room[events] = backward[stage], memory - held - workspace
-            events += 1
-        if memory - held - workspace < each[i]:
-            fits = False
-    return fits, PeriodicConstraints(
-        duration,
-        resource,
-        arc_from[:arcs],
-        arc_to[:arcs],
-        arc_ns[:arcs],
-        arc_periods[:arcs],
-        lane_start,
-        lane_forward,
-        lane_backward,
-        each,
-        np.zeros(events, np.int64),
-        event_operation[:events],
-        event_room[:events],
+            lives = min(room // each, 2 * len(operations))
+            arcs.append((backward[stage], forward[stage], operations[backward[stage]][0], -lives))
+    for operation, (ns, _) in enumerate(operations[:-1]):
+        arcs += (operation, operation + 1, ns, 0), (operation + 1, operation, 1 - ns, -1)
+    lanes = [(forward[stage], backward[stage], held[stage][EACH]) for stage in inside] if shared else []
+    events: list[tuple[int, int]] = []
+    for stage in inside if shared else []:
+        room = memory - together - held[stage][WORKSPACE]
+        events.append((forward[stage], room))
+        if held[stage][WORKSPACE] > 0:
+            events.append((backward[stage], room))
+        fits &= room >= held[stage][EACH]
+    columns = (
+        *_columns(operations, 2),
+        *_columns(arcs, 4),
+        np.array([0, len(inside)] if shared else [0], np.int64),
+        *_columns(lanes, 3),
+        np.zeros(len(events), np.int64),
+        *_columns(events, 2),
     )
+    return fits, PeriodicConstraints._make(columns)
 
 
-@kernel
-def _link(special: BoolArray, stage: int) -> int:
+def _columns(rows: Sequence[tuple[int, ...]], width: int) -> tuple[IntArray, ...]:
+    """Columns of a table, each an array of its own."""
+    return tuple(np.array([row[column] for row in rows], np.int64) for column in range(width))
+
+
+def _link(special: Sequence[bool], stage: int) -> int:
     """The link of the cut in front of `stage`: one for each pair of GPUs.
 
     The cut must not lie between two special stages.
@@ -159,29 +126,27 @@ SHIFT = 3
 
 @kernel
 def _apply_move(
-    bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int
-) -> tuple[IntArray, BoolArray]:
-    """The allocation after a move; with no stages when there is no such move."""
+    bounds: IntArray, special: BoolArray, kind: int, stage: int, choice: int, at: IntArray, where: BoolArray
+) -> int:
+    """Fill the bounds `at` and special stages `where` after a move. Returns the stages; 0: no such move."""
     stages = len(special)
-    none = np.empty(0, np.int64), np.empty(0, np.bool_)
     more = 0
     if kind == SHIFT_CUT:
         by = choice - SHIFT if choice < SHIFT else choice - SHIFT + 1
         if stage == 0 or not bounds[stage - 1] < bounds[stage] + by < bounds[stage + 1]:
-            return none
+            return 0
     elif kind == CHANGE:
         if choice == 1 and stage + 1 >= stages:
-            return none
+            return 0
     elif kind == JOIN:
         if stage + 1 >= stages:
-            return none
+            return 0
         more = -1
     else:
         cut = bounds[stage] + 1 + choice // 4
         if cut >= bounds[stage + 1]:
-            return none
+            return 0
         more = 1
-    at, where = np.empty(stages + more + 1, np.int64), np.empty(stages + more, np.bool_)
     for i in range(stages + more):
         of = i if i <= stage else i - more
         at[i], where[i] = bounds[of], special[of]
@@ -197,7 +162,7 @@ def _apply_move(
     else:
         at[stage + 1] = cut
         where[stage], where[stage + 1] = choice % 2 == 1, choice // 2 % 2 == 1
-    return at, where
+    return stages + more
 
 
 @kernel
@@ -219,6 +184,35 @@ def _devices(special: BoolArray) -> int:
 
 
 @kernel
+def _next_move(
+    table: RunTable,
+    memory: int,
+    period: int,
+    gpus: tuple[int, int],
+    bounds: IntArray,
+    special: BoolArray,
+    place: IntArray,
+    estimate: Estimate,
+    at: IntArray,
+    where: BoolArray,
+) -> int:
+    """The loops of next_move: fills `at` and `where`, moves `place` on. Returns the stages; 0: no move."""
+    while place[0] < KINDS:
+        while place[1] < len(special):
+            while place[2] < _choices(bounds, place[0], place[1]):
+                stages = _apply_move(bounds, special, place[0], place[1], place[2], at, where)
+                place[2] += 1
+                if stages == 0 or not gpus[0] <= _devices(where[:stages]) <= gpus[1]:
+                    continue
+                if admits(table, at[: stages + 1], where[:stages], memory, period, estimate):
+                    return stages
+            place[1] += 1
+            place[2] = 0
+        place[0] += 1
+        place[1] = 0
+    return 0
+
+
 def next_move(
     table: RunTable,
     memory: int,
@@ -236,19 +230,12 @@ def next_move(
 
     No stages are returned where there is no such move.
     """
-    kind, stage, choice = place
-    while kind < KINDS:
-        while stage < len(special):
-            while choice < _choices(bounds, kind, stage):
-                at, where = _apply_move(bounds, special, kind, stage, choice)
-                choice += 1
-                if len(where) == 0 or not gpus[0] <= _devices(where) <= gpus[1]:
-                    continue
-                if admits(table, at, where, memory, period, estimate):
-                    return (kind, stage, choice), at, where
-            stage, choice = stage + 1, 0
-        kind, stage = kind + 1, 0
-    return (kind, stage, choice), np.empty(0, np.int64), np.empty(0, np.bool_)
+    # Arrays are made here: numba takes a second to compile what makes them.
+    after = np.array(place, np.int64)
+    at, where = np.empty(len(bounds) + 1, np.int64), np.empty(len(special) + 1, np.bool_)
+    stages = int(_next_move(table, memory, period, gpus, bounds, special, after, estimate, at, where))
+    kind, stage, choice = after.tolist()
+    return (kind, stage, choice), at[: stages + (stages > 0)], where[:stages]
 
 
 def schedule_below(

@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from pipebench.algorithms.jit import assign, kernel
+from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
-from pipebench_madpipe.pattern import PeriodicConstraints
+from pipebench_madpipe.pattern import PeriodicConstraints, busiest_ns
 
 UNKNOWN = -(2**60)
 
 
 @kernel
-def close(pattern: PeriodicConstraints, period: int) -> tuple[bool, IntArray]:
-    """All longest paths over the arcs at this period, shape (n, n); false when a cycle is positive."""
+def close(pattern: PeriodicConstraints, period: int, distance: IntArray) -> bool:
+    """Fill `distance`, shape (n, n), with all longest paths at this period; false when a cycle is positive."""
     count = len(pattern.duration)
-    distance = np.empty((count, count), np.int64)
     for a in range(count):
         for b in range(count):
             distance[a, b] = UNKNOWN if a != b else 0
@@ -29,10 +28,10 @@ def close(pattern: PeriodicConstraints, period: int) -> tuple[bool, IntArray]:
             for b in range(count):
                 if distance[middle, b] != UNKNOWN:
                     distance[a, b] = max(distance[a, b], there + distance[middle, b])
+    positive = False
     for a in range(count):
-        if distance[a, a] > 0:
-            return False, distance
-    return True, distance
+        positive |= distance[a, a] > 0
+    return not positive
 
 
 @kernel
@@ -79,47 +78,26 @@ def narrow(
     return require(distance, b, a, pattern.duration[b] - (most + 1) * period)
 
 
-FOUND, NONE, GAVE_UP = 1, 0, -1
+FOUND, NONE, GAVE_UP, DEEP = 1, 0, -1, 2
 PERIODS = 8
 """How many periods may take all their nodes in one search."""
+LEVELS = 8
+"""Levels of the tree of branches that a search has room for at first."""
 
 
-@kernel
 def pairs_of(pattern: PeriodicConstraints) -> IntArray:
     """Pairs of operations on one resource, shape (pairs, 3): a, b, and whether the device is shared.
 
     Pairs on shared devices come first. Two operations of no duration never overlap and make no pair.
     """
-    count = len(pattern.duration)
-    shared = np.zeros(count, np.int64)
-    for stage in range(len(pattern.lane_forward)):
-        shared[pattern.lane_forward[stage]] = 1
-        shared[pattern.lane_backward[stage]] = 1
-    pairs = np.empty((count * count // 2 + 1, 3), np.int64)
-    found = 0
-    for wanted in (1, 0):
-        for a in range(count):
-            if pattern.resource[a] < 0 or shared[a] != wanted:
-                continue
-            for b in range(a + 1, count):
-                busy = pattern.duration[a] + pattern.duration[b] > 0
-                if busy and pattern.resource[a] == pattern.resource[b]:
-                    pairs[found, 0], pairs[found, 1], pairs[found, 2] = a, b, wanted
-                    found += 1
-    return pairs[:found]
-
-
-@kernel
-def has_overload(pattern: PeriodicConstraints, period: int) -> bool:
-    """Whether some resource is occupied for longer than the period."""
-    load = np.zeros(len(pattern.duration) + 1, np.int64)
-    for operation in range(len(pattern.duration)):
-        resource = pattern.resource[operation]
-        if resource >= 0:
-            load[resource] += pattern.duration[operation]
-            if load[resource] > period:
-                return True
-    return False
+    shared = np.zeros(len(pattern.duration), np.int64)
+    shared[pattern.lane_forward] = shared[pattern.lane_backward] = 1
+    a, b = np.triu_indices(len(pattern.duration), 1)
+    meet = (pattern.resource[a] == pattern.resource[b]) & (pattern.resource[a] >= 0)
+    meet &= pattern.duration[a] + pattern.duration[b] > 0
+    a, b = a[meet], b[meet]
+    first = np.argsort(-shared[a], kind="stable")
+    return np.ascontiguousarray(np.stack((a, b, shared[a]), axis=1)[first])
 
 
 @kernel
@@ -217,63 +195,90 @@ def _choose(
 
 
 @kernel
-def schedule_at(pattern: PeriodicConstraints, period: int, most_nodes: int) -> tuple[int, int, IntArray]:
-    """Search for a schedule at one period. Returns a status, the instants and the nodes visited.
+def _copy(target: IntArray, source: IntArray) -> None:
+    """`target[:] = source` of square matrices; numba takes longer to compile numpy's."""
+    for a in range(len(source)):
+        for b in range(len(source)):
+            target[a, b] = source[a, b]
 
-    The status is FOUND with the instants (n,), NONE when none is proven to exist, or GAVE_UP after `most_nodes`
-    nodes.
+
+@kernel
+def _branch(
+    pattern: PeriodicConstraints,
+    pairs: IntArray,
+    period: int,
+    most_nodes: int,
+    distance: IntArray,
+    stack: IntArray,
+    chosen: IntArray,
+    reached: IntArray,
+) -> int:
+    """Search on from where it is; a status, DEEP where the stack has no room for another level.
+
+    stack, shape (levels, n, n): the distances before each pair that was branched on; chosen, shape (pairs + 1, 3):
+    that pair, its next k and its last. reached: levels in use and nodes visited, 0 at the start.
     """
-    count = len(pattern.duration)
-    nothing = np.zeros(0, np.int64)
-    if has_overload(pattern, period):
-        return NONE, 0, nothing
-    consistent, distance = close(pattern, period)
-    pairs = pairs_of(pattern)
-    if not consistent or not _propagate(pattern, pairs, distance, period):
-        return NONE, 1, nothing
-    nodes = 1
-    depth = 0
-    # One level of the stack for each branched pair: the matrix before it, its next k and its last.
-    stack = np.empty((8, count, count), np.int64)
-    chosen = np.empty((len(pairs) + 1, 3), np.int64)
+    if reached[1] == 0:
+        reached[1] = 1
+        if not close(pattern, period, distance) or not _propagate(pattern, pairs, distance, period):
+            return NONE
     while True:
         pair, least, most = _choose(pattern, pairs, distance, period)
         if pair < 0:
-            return FOUND, nodes, distance[0].copy()
+            return FOUND
+        depth = reached[0]
         if depth == len(stack):
-            larger = np.empty((2 * depth, count, count), np.int64)
-            assign(larger, stack)
-            stack = larger
-        assign(stack[depth], distance)
+            return DEEP
+        _copy(stack[depth], distance)
         chosen[depth, 0], chosen[depth, 1], chosen[depth, 2] = pair, least, most
         depth += 1
         while True:
             if depth == 0:
-                return NONE, nodes, nothing
-            pair, least, most = chosen[depth - 1]
+                return NONE
+            pair, least, most = chosen[depth - 1, 0], chosen[depth - 1, 1], chosen[depth - 1, 2]
             if least > most:
                 depth -= 1
                 continue
-            if nodes >= most_nodes:
-                return GAVE_UP, nodes, nothing
+            if reached[1] >= most_nodes:
+                return GAVE_UP
             chosen[depth - 1, 1] = least + 1
-            assign(distance, stack[depth - 1])
-            nodes += 1
+            _copy(distance, stack[depth - 1])
+            reached[1] += 1
             a, b = pairs[pair, 0], pairs[pair, 1]
             if narrow(pattern, distance, period, a, b, least, least) and _propagate(
                 pattern, pairs, distance, period
             ):
                 break
+        reached[0] = depth
+
+
+def schedule_at(pattern: PeriodicConstraints, period: int, most_nodes: int) -> tuple[int, int, IntArray]:
+    """Search for a schedule at one period. Returns a status, the nodes visited and the instants.
+
+    The status is FOUND with the instants (n,), NONE when none is proven to exist, or GAVE_UP after `most_nodes`
+    nodes.
+    """
+    nothing = np.zeros(0, np.int64)
+    if busiest_ns(pattern) > period:
+        return NONE, 0, nothing
+    count, pairs = len(pattern.duration), pairs_of(pattern)
+    # Arrays are made here: numba takes a second to compile what makes them.
+    distance, stack = np.empty((count, count), np.int64), np.empty((LEVELS, count, count), np.int64)
+    chosen, reached = np.empty((len(pairs) + 1, 3), np.int64), np.zeros(2, np.int64)
+    while (status := _branch(pattern, pairs, period, most_nodes, distance, stack, chosen, reached)) == DEEP:
+        stack = np.concatenate((stack, np.empty_like(stack)))
+    return status, int(reached[1]), distance[0].copy() if status == FOUND else nothing
 
 
 @kernel
-def fixed_order(
-    pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, period: int
-) -> tuple[bool, IntArray]:
-    """Instants at this period when every pair keeps its k: longest paths from operation 0 (Bellman, Ford)."""
-    count = len(pattern.duration)
-    instant = np.zeros(count, np.int64)
-    for _ in range(count + 1):
+def _fixed_order(
+    pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, period: int, instant: IntArray
+) -> bool:
+    """Instants, from zeros, at this period when every pair keeps its k: longest paths (Bellman, Ford).
+
+    False when this order does not run at this period.
+    """
+    for _ in range(len(pattern.duration) + 1):
         moved = False
         for i in range(len(pattern.arc_from)):
             a, b = pattern.arc_from[i], pattern.arc_to[i]
@@ -292,11 +297,10 @@ def fixed_order(
                 instant[a] = reached
                 moved = True
         if not moved:
-            return True, instant
-    return False, instant
+            return True
+    return False
 
 
-@kernel
 def tighten_order(
     pattern: PeriodicConstraints, pairs: IntArray, turns: IntArray, low: int, period: int
 ) -> tuple[int, IntArray]:
@@ -306,13 +310,14 @@ def tighten_order(
 
     Instants are empty where the order does not even run at `period`.
     """
-    fits, instants = fixed_order(pattern, pairs, turns, period)
-    if not fits:
+    busiest, count = busiest_ns(pattern), len(pattern.duration)
+    instants = np.zeros(count, np.int64)
+    if not _fixed_order(pattern, pairs, turns, period, instants):
         return period, instants[:0]
     while low < period:
         middle = (low + period) // 2
-        fits, moved = fixed_order(pattern, pairs, turns, middle)
-        if fits and not has_overload(pattern, middle):
+        moved = np.zeros(count, np.int64)
+        if busiest <= middle and _fixed_order(pattern, pairs, turns, middle, moved):
             period = middle
             instants = moved
         else:
