@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.algorithms.jit import assign, kernel
+from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 
 Depths = NDArray[np.int32]
@@ -90,19 +90,23 @@ def _stage(
 
 
 @kernel
-def merge(many: Depths, one: Depths) -> Depths:
-    """For each row of `many`, (rows, devices + 1): the least larger depth over all splits of the devices."""
+def _merge(merged: Depths, many: Depths, one: Depths) -> None:
+    """Lower `merged` to what `merge` returns."""
     rows, width = many.shape
-    merged = np.full((rows, width), UNREACHED, np.int32)
     for row in range(rows):
         for devices in range(width):
             for left in range(devices + 1):
                 depth = max(many[row, left], one[devices - left])
                 merged[row, devices] = min(merged[row, devices], depth)
+
+
+def merge(many: Depths, one: Depths) -> Depths:
+    """For each row of `many`, (rows, devices + 1): the least larger depth over all splits of the devices."""
+    merged = np.full(many.shape, UNREACHED, np.int32)
+    _merge(merged, many, one)
     return merged
 
 
-@kernel
 def side_by_side(branches: Depths, behind: int, rows: IntArray, limits: Depths, replicas: Depths) -> Depths:
     """Depths of the first e branches of a list, e = 0 … w, shape (w + 1, devices + 1).
 
@@ -113,8 +117,18 @@ def side_by_side(branches: Depths, behind: int, rows: IntArray, limits: Depths, 
     count, width = branches.shape
     depths = np.full((count + 1, width), UNREACHED, np.int32)
     depths[0] = 0
+    _side_by_side(depths, branches, behind, rows, limits, replicas)
+    return depths
+
+
+@kernel
+def _side_by_side(
+    depths: Depths, branches: Depths, behind: int, rows: IntArray, limits: Depths, replicas: Depths
+) -> None:
+    """The loops of side_by_side."""
+    count, width = branches.shape
     for end in range(1, count + 1):
-        assign(depths[end], merge(branches[end - 1 : end], depths[end - 1])[0])
+        _merge(depths[end : end + 1], branches[end - 1 : end], depths[end - 1])
         for first in range(end - 1):
             for choice in range(replicas.shape[0]):
                 if behind + 1 > limits[rows[first] + end, choice]:
@@ -123,4 +137,3 @@ def side_by_side(branches: Depths, behind: int, rows: IntArray, limits: Depths, 
                 for devices in range(used, width):
                     depth = max(behind + 1, depths[first, devices - used])
                     depths[end, devices] = min(depths[end, devices], depth)
-    return depths

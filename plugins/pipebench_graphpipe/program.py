@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipebench.algorithms.jit import assign, kernel
+from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.graph import OperatorGraph
 
@@ -162,19 +162,33 @@ def end_to_end(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     return starts, np.array([item for each in lists for item in each], np.int64)
 
 
-@kernel
 def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: int) -> tuple[IntArray, IntArray]:
     """Sums (slots, columns) and largest workspace (slots,) of every stage of the program."""
-    columns = values.operators.shape[1]
-    sums = np.zeros((slots, columns), np.int64)
-    workspaces = np.zeros(slots, np.int64)
+    columns, depth = values.operators.shape[1], program.group_start.shape[0] + 1
+    sums, workspaces = np.zeros((slots, columns), np.int64), np.zeros(slots, np.int64)
     inside = np.zeros(values.operators.shape[0], np.bool_)
-    read = np.zeros(graph.producer.shape[0], np.int64)
-    used = np.zeros(graph.parameter_count, np.int64)
-    total = np.zeros(columns, np.int64)
-    depth = program.group_start.shape[0] + 1
-    added = np.zeros(depth, np.int64)
-    workspace = np.zeros(depth + 1, np.int64)
+    lengths = graph.producer.shape[0], graph.parameter_count, columns, depth, depth + 1
+    # Arrays are made here: numba takes a second to compile what makes them.
+    scratch = [np.zeros(length, np.int64) for length in lengths]
+    _measure(program, graph, values, sums, workspaces, inside, *scratch)
+    return sums, workspaces
+
+
+@kernel
+def _measure(
+    program: ProgramArrays,
+    graph: GraphArrays,
+    values: Values,
+    sums: IntArray,
+    workspaces: IntArray,
+    inside: NDArray[np.bool_],
+    read: IntArray,
+    used: IntArray,
+    total: IntArray,
+    added: IntArray,
+    workspace: IntArray,
+) -> None:
+    """The loops of measure, from zeros."""
     for row in range(program.row_slot.shape[0]):
         top = 0
         prelude = program.prelude_start[row + 1] - program.prelude_start[row]
@@ -196,13 +210,13 @@ def measure(program: ProgramArrays, graph: GraphArrays, values: Values, slots: i
                 workspace[top + 1] = max(workspace[top], largest)
                 top += 1
             if end >= 0:
-                assign(sums[program.row_slot[row] + end], total)
+                for column in range(len(total)):
+                    sums[program.row_slot[row] + end, column] = total[column]
                 workspaces[program.row_slot[row] + end] = workspace[top]
         inside[:] = False
         read[:] = 0
         used[:] = 0
         total[:] = 0
-    return sums, workspaces
 
 
 @kernel

@@ -33,8 +33,8 @@ def test_the_search_is_the_same_without_a_compiler(
     compiled = outcome(problem)
     with monkeypatch.context() as patch:
         for module, names in (
-            (feasibility, ("merge", "side_by_side", "extend_chain", "extend")),
-            (chain_dp, ("merge", "extend")),
+            (feasibility, ("extend_chain", "extend")),
+            (chain_dp, ("_merge", "_side_by_side", "extend_chain", "extend")),
         ):
             for name in names:
                 patch.setattr(module, name, getattr(module, name).py_func)
