@@ -67,6 +67,7 @@ def pipebench_planners() -> Iterable[Planner]:
             name="graphpipe",
             summary="stage graphs that run branches side by side: series-parallel DP under a bisected target",
             load="pipebench_graphpipe.planner:plan",
+            kernels="pipebench_graphpipe.compilation:compile_depths",
             calls=(
                 "1f1b",
                 "greedy",

@@ -55,27 +55,25 @@ def require(distance: IntArray, a: int, b: int, length: int) -> bool:
 
 
 @kernel
-def least_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int) -> int:
+def least_turns(duration: IntArray, distance: IntArray, period: int, a: int, b: int) -> int:
     """The least k of the pair, the whole periods that b lies behind a. -1 for an operation and itself."""
-    return int(-(-(distance[a, b] + pattern.duration[b]) // period) - 1)
+    return int(-(-(distance[a, b] + duration[b]) // period) - 1)
 
 
 @kernel
-def most_turns(pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int) -> int:
+def most_turns(duration: IntArray, distance: IntArray, period: int, a: int, b: int) -> int:
     """The largest k of the pair."""
-    return int((-distance[b, a] - pattern.duration[a]) // period)
+    return int((-distance[b, a] - duration[a]) // period)
 
 
 @kernel
-def narrow(
-    pattern: PeriodicConstraints, distance: IntArray, period: int, a: int, b: int, least: int, most: int
-) -> bool:
+def narrow(duration: IntArray, distance: IntArray, period: int, a: int, b: int, least: int, most: int) -> bool:
     """Keep k of the pair within least … most; false when the distances contradict that."""
     if least > most:
         return False
-    if not require(distance, a, b, pattern.duration[a] + least * period):
+    if not require(distance, a, b, duration[a] + least * period):
         return False
-    return require(distance, b, a, pattern.duration[b] - (most + 1) * period)
+    return require(distance, b, a, duration[b] - (most + 1) * period)
 
 
 FOUND, NONE, GAVE_UP, DEEP = 1, 0, -1, 2
@@ -109,15 +107,15 @@ def _live_range(
     if forward == event:
         low, high = 0, 0
     else:
-        low = least_turns(pattern, distance, period, forward, event)
-        high = most_turns(pattern, distance, period, forward, event)
+        low = least_turns(pattern.duration, distance, period, forward, event)
+        high = most_turns(pattern.duration, distance, period, forward, event)
     if backward == event:
         return low, high, -1, -1
     return (
         low,
         high,
-        least_turns(pattern, distance, period, backward, event),
-        most_turns(pattern, distance, period, backward, event),
+        least_turns(pattern.duration, distance, period, backward, event),
+        most_turns(pattern.duration, distance, period, backward, event),
     )
 
 
@@ -140,11 +138,11 @@ def _memory(pattern: PeriodicConstraints, distance: IntArray, period: int) -> bo
             low, high, back_low, back_high = _live_range(pattern, distance, period, stage, event)
             most = max(0, low - back_high) + room // each
             if high > most + back_high and not narrow(
-                pattern, distance, period, forward, event, low, most + back_high
+                pattern.duration, distance, period, forward, event, low, most + back_high
             ):
                 return False
             if back_low < low - most and not narrow(
-                pattern, distance, period, backward, event, low - most, back_high
+                pattern.duration, distance, period, backward, event, low - most, back_high
             ):
                 return False
     return True
@@ -167,9 +165,9 @@ def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray
         before = _sum(distance)
         for i in range(len(pairs)):
             a, b = pairs[i, 0], pairs[i, 1]
-            least = least_turns(pattern, distance, period, a, b)
-            most = most_turns(pattern, distance, period, a, b)
-            if not narrow(pattern, distance, period, a, b, least, most):
+            least = least_turns(pattern.duration, distance, period, a, b)
+            most = most_turns(pattern.duration, distance, period, a, b)
+            if not narrow(pattern.duration, distance, period, a, b, least, most):
                 return False
         if not _memory(pattern, distance, period):
             return False
@@ -178,17 +176,15 @@ def _propagate(pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray
 
 
 @kernel
-def _choose(
-    pattern: PeriodicConstraints, pairs: IntArray, distance: IntArray, period: int
-) -> tuple[int, int, int]:
+def _choose(duration: IntArray, pairs: IntArray, distance: IntArray, period: int) -> tuple[int, int, int]:
     """The pair to branch on and its k; -1 when k is known for every pair."""
     best, best_least, best_most = -1, 0, 0
     for i in range(len(pairs)):
         if best >= 0 and pairs[i, 2] < pairs[best, 2]:
             break
         a, b = pairs[i, 0], pairs[i, 1]
-        least = least_turns(pattern, distance, period, a, b)
-        most = most_turns(pattern, distance, period, a, b)
+        least = least_turns(duration, distance, period, a, b)
+        most = most_turns(duration, distance, period, a, b)
         if most > least and (best < 0 or most - least < best_most - best_least):
             best, best_least, best_most = i, least, most
     return best, best_least, best_most
@@ -223,7 +219,7 @@ def _branch(
         if not close(pattern, period, distance) or not _propagate(pattern, pairs, distance, period):
             return NONE
     while True:
-        pair, least, most = _choose(pattern, pairs, distance, period)
+        pair, least, most = _choose(pattern.duration, pairs, distance, period)
         if pair < 0:
             return FOUND
         depth = reached[0]
@@ -245,7 +241,7 @@ def _branch(
             _copy(distance, stack[depth - 1])
             reached[1] += 1
             a, b = pairs[pair, 0], pairs[pair, 1]
-            if narrow(pattern, distance, period, a, b, least, least) and _propagate(
+            if narrow(pattern.duration, distance, period, a, b, least, least) and _propagate(
                 pattern, pairs, distance, period
             ):
                 break
