@@ -105,6 +105,7 @@ def nights_of(folder: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.nightly
 def test_two_nights_as_github_would_run_them(repository: Path, tmp_path: Path) -> None:
     """The second revision does more work, and one of its benchmarks fails: the night is kept, and fails."""
     benchmarks = "benchmarks --benchmark-max-time 0.1"
