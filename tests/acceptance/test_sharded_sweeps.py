@@ -13,7 +13,7 @@ TIMES = ("search_cpu_s", "search_wall_s", "search_cold_s", "search_samples", "se
 CIRCUMSTANCES = ("search_peak_bytes", "parallel", "notices", "environment", "output")
 """Of a row, what differs from run to run besides."""
 CASES = [
-    pytest.param('memory = ["4GB", "24GB"]', 3, 1, id="few"),
+    pytest.param('memory = ["4GB", "24GB"]', 3, 1, id="few", marks=pytest.mark.nightly),
     pytest.param(
         'memory = ["4GB", "6GB", "8GB", "10GB", "12GB", "16GB", "20GB", "24GB"]',
         8,

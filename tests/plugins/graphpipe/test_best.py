@@ -58,7 +58,7 @@ def least_ns(problem: Problem, plan: Plan) -> int | None:
 SMALL = [f"drawn-{seed}" for seed in range(12)] + [f"tight-{seed}" for seed in range(50)]
 
 
-@pytest.mark.parametrize("case", mostly_at_night(SMALL, ["drawn-1", "drawn-3", "tight-11", "tight-13"]))
+@pytest.mark.parametrize("case", mostly_at_night(SMALL, ["drawn-3", "tight-11", "tight-13"]))
 def test_no_rival_is_faster_and_none_fits_alone(case: str) -> None:
     kind, _, seed = case.partition("-")
     problem = drawn(int(seed)) if kind == "drawn" else tight_graph(int(seed))
