@@ -45,10 +45,18 @@ def held_against(
     """
     express_run = partial(_attempt, vocabularies=vocabulary_by_source(runs), tuning=tuning)
     tried = [express_run(run, {}) for run in runs]
-    predicted = _predictions(host, tried, jobs, told)
-    _recompute_until_it_fits(tried, predicted, express_run, lambda again: _predictions(host, again, jobs, told))
+    before = 0
+
+    def predict(attempts: Sequence[_Attempt]) -> list[Prediction]:
+        nonlocal before
+        made = _predictions(host, attempts, jobs, told and (lambda done: told(before + done)))
+        before += sum(attempt.expressed is not None for attempt in attempts)
+        return made
+
+    predicted = predict(tried)
+    _recompute_until_it_fits(tried, predicted, express_run, predict)
     others = _alternatives(tried, express_run) if alternatives else {}
-    left = iter(_predictions(host, [each for listed in others.values() for each in listed], jobs, told))
+    left = iter(predict([each for listed in others.values() for each in listed]))
     rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=True)]
     usual = _usual(rows)
     ran = [
@@ -84,7 +92,7 @@ def _recompute_until_it_fits(
     assumption stays where it does with none of them.
     """
     open_runs = [at for at, made in enumerate(predicted) if _is_refuted(tried[at], made)]
-    for words in LESS_MEMORY[1]:
+    for words in LESS_MEMORY:
         again = [express_run(tried[at].run, {RECOMPUTE: words}) for at in open_runs]
         made = predict(again)
         for at, attempt, prediction in zip(open_runs, again, made, strict=True):

@@ -31,7 +31,7 @@ USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
 EIGHT_BIT = ("H100", "H200", "B200", "L40S")
 """Devices of the table that multiply in 8 bits."""
-RECOMPUTE, LESS_MEMORY = "recompute", ("none", ("selective", "full"))
+RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "full")
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 _PRECISIONS = get_args(Precision)
 _NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
@@ -211,7 +211,7 @@ def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
 def _recompute(run: Run, choices: Choices) -> RecomputeKind:
     words = run.recompute.lower()
     if not words:
-        words = choices.take(RECOMPUTE, *LESS_MEMORY)
+        words = choices.take(RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY)
     kind = words.split()[0]
     if kind not in get_args(RecomputeKind):
         raise NotExpressed("a kind of recomputation that the suite does not know")

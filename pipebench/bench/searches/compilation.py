@@ -93,7 +93,7 @@ class _Agenda:
 def _tasks(host: Host, new: dict[Path, Compilation]) -> list[_Task]:
     """Parts of kernels, those of planners with many of their own first, and planners on toy problems."""
     parts = {planner.component.name: _parts(host, planner) for planner, _ in new.values()}
-    own = {name: sum(asked == name for asked, _ in each) for name, each in parts.items()}
+    own = {name: sum(planner == name for planner, _ in each) for name, each in parts.items()}
     longest = sorted(parts, key=lambda name: own[name], reverse=True)
     done = {part: Event() for name in longest for part in parts[name]}
 

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
+from pipebench.report.tracking.blocks import drawn_range
 from pipebench.report.tracking.reports import column_words, exact_words, percent, revision_range, verdict_words
 from pipebench.track.events import Event
 from pipebench.track.history import History
@@ -19,8 +20,6 @@ from pipebench.track.series import Group, Series, history_series
 
 WIDTH, HEIGHT, EDGE, FLAG = 260.0, 40.0, 3.0, 7.0
 """Of a curve, in pixels; FLAG: of a mark above it."""
-LEAST_RANGE = 0.1
-"""Of the middle: a quiet series is drawn as a quiet one."""
 WHAT = {
     "search times": "CPU time of a search over that of the calibration beside it, the median of its processes.",
     "benchmarks": "CPU time over that of the reference kernel around it; seconds where there is no reference.",
@@ -142,7 +141,7 @@ def _value_words(series: Series, value: float) -> str:
 def _curve(series: Series) -> str:
     """The nights from left to right; a flag and a stroke at each change, dots where a segment begins."""
     values = [point.value for point in series.points]
-    low, high = _range(values)
+    low, high = drawn_range(values)
     across = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
     top = FLAG + EDGE
 
@@ -177,12 +176,3 @@ def _flag(x: float, event: Event, column: str) -> str:
         f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{HEIGHT:.0f}"/>'
         f'<path d="M{x:.1f} 0h{FLAG:.0f}l-2 {FLAG / 2:.1f}l2 {FLAG / 2:.1f}h-{FLAG:.0f}z"/></g>'
     )
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    least = LEAST_RANGE * abs(low + high) / 2 or 1.0
-    if high - low < least:
-        middle = (low + high) / 2
-        low, high = middle - least / 2, middle + least / 2
-    return low, high

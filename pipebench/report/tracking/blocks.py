@@ -72,7 +72,7 @@ def spark_svg(spark: Spark) -> str:
     """The last nights as a curve, a stroke where a new level begins, a dot on the last night."""
     values = list(spark.values[-NIGHTS:])
     offset = len(spark.values) - len(values)
-    low, high = _range(values)
+    low, high = drawn_range(values)
     across = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
 
     def place(position: int, value: float) -> tuple[float, float]:
@@ -95,11 +95,12 @@ def spark_svg(spark: Spark) -> str:
 def spark_text(spark: Spark) -> str:
     """The last nights, a bar a night."""
     values = spark.values[-LETTERS:]
-    low, high = _range(values)
+    low, high = drawn_range(values)
     return "".join(BARS[min(len(BARS) - 1, int(len(BARS) * (value - low) / (high - low)))] for value in values)
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
+def drawn_range(values: Sequence[float]) -> tuple[float, float]:
+    """Lower and upper end of a curve; at least LEAST_RANGE of their middle apart."""
     low, high = min(values), max(values)
     least = LEAST_RANGE * abs(low + high) / 2 or 1.0
     if high - low < least:

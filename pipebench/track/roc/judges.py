@@ -45,7 +45,7 @@ class Judge:
         """
         if self.tool == "pipebench":
             return [[_slower(points, threshold) for points in histories] for threshold in THRESHOLDS[self.tool]]
-        answer = self._asked([[point.ratio for point in points] for points in histories])
+        answer = self._answer([[point.ratio for point in points] for points in histories])
         return [
             [[night for night in first_told(nights, BEFORE - 1) if night >= BEFORE] for nights in found]
             for found in answer["positions"]
@@ -53,14 +53,14 @@ class Judge:
 
     def version(self) -> str:
         """Of the other tool, which is asked about nothing. Raises PipebenchError where it does not run."""
-        return str(self._asked([])["version"])
+        return str(self._answer([])["version"])
 
-    def _asked(self, histories: list[list[float]]) -> dict[str, list[list[list[list[int]]]]]:
-        asked = {"histories": histories, "first": BEFORE - 1, "thresholds": THRESHOLDS[self.tool]}
+    def _answer(self, histories: list[list[float]]) -> dict[str, list[list[list[list[int]]]]]:
+        request = {"histories": histories, "first": BEFORE - 1, "thresholds": THRESHOLDS[self.tool]}
         script = Path(__file__).with_name(f"{self.tool}_rule.py")
         command = [self.python, "-I", str(script)]
         try:
-            done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+            done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
         except OSError as error:
             raise PipebenchError(
                 f"--{self.tool}: {self.python!r} cannot be run: {os.strerror(error.errno or 0)}",

@@ -10,13 +10,13 @@ from importlib.metadata import version
 
 from otava.analysis import compute_change_points  # type: ignore[import-not-found]
 
-asked = json.load(sys.stdin)
+request = json.load(sys.stdin)
 answers: list[list[list[list[int]]]] = []
-for threshold in asked["thresholds"]:
+for threshold in request["thresholds"]:
     answers.append([])
-    for series in asked["histories"]:
+    for series in request["histories"]:
         nights = []
-        for night in range(asked["first"], len(series)):
+        for night in range(request["first"], len(series)):
             found, _ = compute_change_points(list(series[: night + 1]), max_pvalue=threshold)
             nights.append([int(point.index) for point in found if point.stats.mean_2 > point.stats.mean_1])
         answers[-1].append(nights)

@@ -152,6 +152,13 @@ def test_a_run_that_fits_with_nothing_keeps_the_usual_assumption() -> None:
     assert {each.field: each.value for each in row.assumptions}["recompute"] == "none"
 
 
+def test_it_is_told_how_many_runs_are_predicted_alternatives_among_them() -> None:
+    """In child processes, which is where it is told."""
+    heard: list[int] = []
+    held_against(installed_host(), [run(recompute="")], alternatives=True, told=heard.append)
+    assert heard == [1, 3]
+
+
 def test_groups_hold_every_prediction_along_each_axis() -> None:
     made = held_against(HOST, [*LAYOUTS, run(id="other", layers="4", pp="1", dp="4")])
     for axis in ("model", "source", "gpus", "degrees"):
