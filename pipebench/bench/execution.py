@@ -4,22 +4,23 @@ import time
 from dataclasses import dataclass
 
 from pipebench.bench.environment import disturbance, usage
-from pipebench.bench.score import NS_PER_S, prediction_error, replayed_s
+from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.check import require_ordered, require_valid_plan
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.schedule import Schedule
+from pipebench.domain.schedule import ALL_REDUCE, TASK_KINDS, Schedule
 from pipebench.domain.trace import Trace
 from pipebench.hooks.manager import Host
 from pipebench.simulation.metrics import metrics
+from pipebench.simulation.replay import replayed_s
 
 
 @dataclass(frozen=True, slots=True)
 class StageGap:
-    """Seconds of a forward and a backward of one stage: as simulated, and the median as measured."""
+    """Seconds of tasks of one stage, each kind by its median, as simulated and as measured."""
 
     stage: int
     simulated_s: float
@@ -28,8 +29,14 @@ class StageGap:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Both traces; seconds of a mini-batch; error: (simulated - measured) / measured; replayed_s: simulated with
-    the measured times of tasks, replayed_error: its error. notices: the executor's.
+    """One plan's simulated and measured trace.
+
+    simulated_s, measured_s: of a mini-batch.
+    error: (simulated - measured) / measured; None where others disturbed the run.
+    replayed_s: simulated with the measured times of tasks; replayed_error: its error, None as above.
+    stages: times of each stage.
+    all_reduces: of each stage that has one; a replay simulates them.
+    notices: the executor's, and who disturbed it.
     """
 
     simulated: Trace
@@ -40,6 +47,7 @@ class Execution:
     replayed_s: float
     replayed_error: float | None
     stages: tuple[StageGap, ...]
+    all_reduces: tuple[StageGap, ...]
     notices: tuple[str, ...]
 
 
@@ -63,7 +71,7 @@ def execute_plan(
     if measured.origin != "measured":
         hint = f"name one that does, such as {MEASURING_EXECUTOR}"
         raise PipebenchError(f"executor {executor!r} measures nothing", hint)
-    return gap(planned, schedule, simulated, measured, (*notices, *disturbance(before, usage())))
+    return gap(planned, schedule, simulated, measured, tuple(notices), tuple(disturbance(before, usage())))
 
 
 def _require_stages_of(plan: Plan, trace: Trace) -> None:
@@ -76,33 +84,47 @@ def _require_stages_of(plan: Plan, trace: Trace) -> None:
 
 
 def gap(
-    planned: PlannedProblem, schedule: Schedule, simulated: Trace, measured: Trace, notices: tuple[str, ...] = ()
+    planned: PlannedProblem,
+    schedule: Schedule,
+    simulated: Trace,
+    measured: Trace,
+    notices: tuple[str, ...] = (),
+    disturbances: tuple[str, ...] = (),
 ) -> Execution:
-    """How far a simulated and a measured trace of one plan are apart. Raises PipebenchError for another plan's."""
+    """How far a simulated and a measured trace of one plan are apart. Raises PipebenchError for another plan's.
+
+    disturbances: what disturbed the measured run; then no error is given.
+    """
     problem, plan = planned.problem, planned.plan
     for trace in (simulated, measured):
         _require_stages_of(plan, trace)
     both = [metrics(problem, plan, trace).seconds for trace in (simulated, measured)]
     again = replayed_s(problem, plan, schedule, measured)
     times = [stage_seconds(trace, len(plan.stages)) for trace in (simulated, measured)]
+    reduces = [stage_seconds(trace, len(plan.stages), ALL_REDUCE) for trace in (simulated, measured)]
     return Execution(
         simulated=simulated,
         measured=measured,
         simulated_s=both[0],
         measured_s=both[1],
-        error=prediction_error(both[0], both[1]),
+        error=None if disturbances else prediction_error(both[0], both[1]),
         replayed_s=again,
-        replayed_error=prediction_error(again, both[1]),
+        replayed_error=None if disturbances else prediction_error(again, both[1]),
         stages=tuple(StageGap(stage, one, other) for stage, (one, other) in enumerate(zip(*times, strict=True))),
-        notices=notices,
+        all_reduces=tuple(
+            StageGap(stage, one, other)
+            for stage, (one, other) in enumerate(zip(*reduces, strict=True))
+            if one or other
+        ),
+        notices=(*notices, *disturbances),
     )
 
 
-def stage_seconds(trace: Trace, stages: int) -> list[float]:
-    """Medians of all forwards and of all backwards of a stage, added."""
+def stage_seconds(trace: Trace, stages: int, kinds: str = TASK_KINDS.replace(ALL_REDUCE, "")) -> list[float]:
+    """For each stage the medians of its tasks of each of these kinds, added; 0 where it has none."""
     taken: dict[tuple[int, str], list[int]] = {}
     for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
-        if kind != "R":
+        if kind in kinds:
             taken.setdefault((stage, kind), []).append(end - start)
     found = [0.0] * stages
     for (stage, _), times in taken.items():

@@ -22,8 +22,8 @@ from pipebench.domain.trace import Trace
 from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
 from pipebench.simulation.metrics import Metrics, metrics
+from pipebench.simulation.replay import replayed_s
 from pipebench.simulation.simulate import simulate
-from pipebench.simulation.stages import mean_task_times
 
 
 def prediction_error(predicted_s: float | None, measured_s: float | None) -> float | None:
@@ -93,12 +93,13 @@ def time_fields(
 ) -> tuple[dict[str, Any], list[Trace], list[str]]:
     """Estimated, simulated and measured seconds with what follows from them, the traces, and notices.
 
-    An executor that fails costs its own columns only.
+    An executor that fails costs its own columns only. A measured run that others disturbed has no error.
     """
     fields: dict[str, Any] = {"estimated_s": estimate(problem, plan) / NS_PER_S}
     traces: list[Trace] = []
     notices: list[str] = []
     ran: list[str] = []
+    undisturbed = False
     for name in executors:
         noted: list[str] = []
         before = usage()
@@ -111,8 +112,8 @@ def time_fields(
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue
-        if trace.origin == "measured":
-            noted += disturbance(before, usage())
+        disturbances = disturbance(before, usage()) if trace.origin == "measured" else []
+        noted += disturbances
         notices += [f"executor {name}: {line}" for line in noted]
         ran.append(name)
         traces.append(trace)
@@ -122,13 +123,16 @@ def time_fields(
             continue
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
         if trace.origin == "measured":
+            undisturbed = not disturbances
+        if trace.origin == "measured" and undisturbed:
             with suppress(PipebenchError):  # an executor may run what the simulator cannot
                 fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)
     interval = interval_of(problem, plan, fields["simulated_s"]) if "simulated_s" in fields else None
     if interval is not None:
         fields |= {"simulated_low_s": interval.low_s, "simulated_high_s": interval.high_s}
     fields["executor"] = ",".join(ran)
-    fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
+    if undisturbed:
+        fields["measured_error"] = prediction_error(fields.get("simulated_s"), fields.get("measured_s"))
     value = fields.get("simulated_s") or fields["estimated_s"]
     bound = bounds["bound_s"]
     fields["gap"] = (value - bound) / bound if bound else None
@@ -167,12 +171,3 @@ def _metric_fields(measured: Metrics, origin: str, mini_batch: int) -> dict[str,
         "throughput": measured.throughput,
         "bubble": measured.bubble,
     }
-
-
-def replayed_s(problem: Problem, plan: Plan, schedule: Schedule, measured: Trace) -> float:
-    """Seconds of a mini-batch, simulated with the measured times of tasks in place of the profile's.
-
-    What is then left of the error lies in messages, all-reduces and idle time, and not in the profile.
-    """
-    again = simulate(problem, plan, schedule, mean_task_times(measured, len(plan.stages)))
-    return metrics(problem, plan, again).seconds

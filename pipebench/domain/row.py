@@ -31,8 +31,8 @@ class Row(Value, frozen=True, kw_only=True):
     bound_s: the suite's proven bound.
     gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
     peak_memory_bytes: for each device; memory_bytes: the largest of them.
-    measured_error: (simulated - measured) / measured.
-    replayed_s: simulated with the measured times of tasks instead of the profile's.
+    measured_error: (simulated - measured) / measured; None where others disturbed the run.
+    replayed_s: simulated with the measured times of tasks instead of the profile's; None as above.
     measured_memory_bytes: the most that a process of an executor held.
     depth: stages on the longest path of the stage graph.
     width: the most stages of which none waits for another.

@@ -36,7 +36,7 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
     the copies is left out. Traces name the devices of the first copy.
 
     A periodic schedule is unrolled (simulation.periodic).
-    known: times of tasks that replace those of the cost model.
+    known: times of tasks that replace those of the cost model; in a periodic schedule the means.
 
     Raises Deadlock and InvalidSchedule.
     Raises InvalidValue for a plan whose micro-batches do not divide its share of the mini-batch, or whose stages
@@ -57,7 +57,7 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
 
 def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule, known: TaskTimes | None) -> Trace:
     stages = stage_table(model, plan, samples_of_pipeline(model, plan), known)
-    tasks = task_table(tasks_of(schedule), stages)
+    tasks = task_table(tasks_of(schedule), stages, known)
     network = flow_table(model, plan, stages)
     instants = run_loop(stages, tasks, network)
     if instants.ended < len(tasks.lane):

@@ -1,7 +1,7 @@
 """The stage table: what the simulator needs of each stage, with times of the cost model or of a trace."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,26 +10,20 @@ from pipebench.costs.placement import lanes_in_turn
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.plan import Plan
-from pipebench.domain.schedule import ALL_REDUCE, TASK_KINDS
-from pipebench.domain.trace import Trace
-
-TaskTimes = Mapping[tuple[str, int], int]
-"""ns by kind of task (a letter of TASK_KINDS) and stage."""
-LONGEST_NS = 2**43
-"""Two hours: sums of more would leave the integers that the simulator counts with."""
+from pipebench.domain.schedule import TASK_KINDS
 
 
-def mean_task_times(trace: Trace, stages: int) -> TaskTimes:
-    """Mean times of tasks over the micro-batches, rounded half up. All-reduces are left out: they are traffic.
+@dataclass(frozen=True, slots=True)
+class TaskTimes:
+    """ns of tasks, to simulate with in place of the cost model's. A kind is a letter of TASK_KINDS.
 
-    stages: number of stages of the plan. Tasks of other stages, and tasks that end before they begin, are left
-    out.
+    mean: by kind and stage, for every micro-batch.
+    each: by kind, stage and micro-batch; goes before `mean` in a finite schedule. Both tasks of a pair last as
+    long as the pair.
     """
-    taken: dict[tuple[str, int], list[int]] = {}
-    for stage, kind, start, end in zip(trace.stage, trace.kinds, trace.start_ns, trace.end_ns, strict=True):
-        if kind != ALL_REDUCE and 0 <= stage < stages and 0 <= end - start <= LONGEST_NS:
-            taken.setdefault((kind, stage), []).append(end - start)
-    return {key: (2 * sum(times) + len(times)) // (2 * len(times)) for key, times in taken.items()}
+
+    mean: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    each: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
     """The table for `samples` samples that pass through every stage.
 
     An I task lasts the backward without its weight-gradient part; the W task lasts that part.
-    known: times that replace those of the cost model.
+    known: means that replace the times of the cost model.
     Raises InvalidValue when a micro-batch does not divide the samples, or stages share only some devices.
     """
     lanes, lane_of = lanes_in_turn(plan)
@@ -102,7 +96,7 @@ def stage_table(model: CostModel, plan: Plan, samples: int, known: TaskTimes | N
         ],
         np.int64,
     )
-    for (kind, position), took in (known or {}).items():
+    for (kind, position), took in (known.mean if known else {}).items():
         duration[TASK_KINDS.index(kind), position] = took
     count = np.array([samples // size for size in sizes], np.int64)
     return StageTable(

@@ -9,7 +9,8 @@ from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import B, F, I, R, Tasks, W, task_name
 from pipebench.domain.errors import PipebenchError
-from pipebench.simulation.stages import StageTable
+from pipebench.domain.schedule import TASK_KINDS
+from pipebench.simulation.stages import StageTable, TaskTimes
 
 
 class InvalidSchedule(PipebenchError):
@@ -67,7 +68,7 @@ class TaskTable:
         return np.flatnonzero((self.next == row) | np.isin(self.next, -2 - groups))
 
 
-def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
+def task_table(columns: Tasks, stages: StageTable, known: TaskTimes | None = None) -> TaskTable:
     """The table of these rows.
 
     Every micro-batch of every stage needs one F, and either one B or one I and one W. A stage with an all-reduce
@@ -99,7 +100,7 @@ def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     return TaskTable(
         columns=columns,
         lane=lane,
-        duration=task_durations(columns, stages),
+        duration=task_durations(columns, stages, known),
         next=after,
         slot_row=slot_row,
         arrival=pair_start[slot_row],
@@ -108,11 +109,21 @@ def task_table(columns: Tasks, stages: StageTable) -> TaskTable:
     )
 
 
-def task_durations(columns: Tasks, stages: StageTable) -> IntArray:
-    """ns of each row; both rows of a pair last as long as the pair."""
+def task_durations(columns: Tasks, stages: StageTable, known: TaskTimes | None = None) -> IntArray:
+    """ns of each row; both rows of a pair last as long as the pair.
+
+    known: times of single tasks that replace those of their stage.
+    """
     duration = stages.duration[columns.kind, columns.stage]
     first, second = columns.together, columns.together + 1
     duration[first] = duration[second] = Formula.pair_ns(duration[first], duration[second], stages.overlap)
+    if known is not None and known.each:
+        kinds = [TASK_KINDS[kind] for kind in columns.kind.tolist()]
+        keys = zip(kinds, columns.stage.tolist(), columns.micro_batch.tolist(), strict=True)
+        duration = np.array(
+            [known.each.get(key, took) for key, took in zip(keys, duration.tolist(), strict=True)], np.int64
+        )
+        duration[first] = duration[second] = np.maximum(duration[first], duration[second])
     return duration
 
 

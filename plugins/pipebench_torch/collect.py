@@ -1,6 +1,6 @@
 """The reports of all processes as one trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from statistics import mean, median
 
@@ -9,7 +9,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, Schedule
 from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench_torch.placing.layout import Layout
-from pipebench_torch.placing.messages import TOKEN, traffic_of
+from pipebench_torch.placing.messages import TOKEN, Traffic, as_whole, traffic_of
 from pipebench_torch.placing.orders import Task, lane_orders
 from pipebench_torch.processes.job import ProcessReport, TaskTimes
 
@@ -20,22 +20,24 @@ def trace_of(
     """The run of median length as a trace.
 
     A task of several replicas begins and ends with the last of them; the all-reduces of replicas in turn begin
-    together with the last of them. Of a transfer, the first copy of the pipeline counts: from its last piece sent
-    to its last piece received.
+    together with the last of them. No task begins before its messages were sent. Of a transfer, the first copy of
+    the pipeline counts: from its last piece sent to its last piece received.
     """
     run = _median_run([[report.runs[i] for report in reports] for i in range(len(reports[0].runs))])
     zero = min(tasks.begun for tasks in run)
     orders = lane_orders(problem, plan, schedule, layout)
+    traffic = traffic_of(problem.profile.graph, layout)
     lanes = [tuple(sorted(devices)) for devices in orders]
     rows: list[Row] = []
     for number, (devices, tasks) in enumerate(zip(lanes, orders.values(), strict=True)):
         ranks = [layout.devices.index(device) for device in devices]
         for position, task in enumerate(tasks):
-            begin = max(run[rank].begin[position] for rank in ranks) - zero
+            begin = max(max(run[rank].begin[position], _sent(traffic, run, rank, task)) for rank in ranks) - zero
             end = max(run[rank].end[position] for rank in ranks) - zero
-            rows.append((number, task, begin, end))
+            rows.append((number, task, min(begin, end), end))
     rows = _reduced_together(rows)
-    moved = _transfers(problem, layout, run, zero)
+    begins = {as_whole(task): begin for _, task, begin, _ in rows}
+    moved = _transfers(traffic, layout, run, zero, begins)
     return Trace(
         origin="measured",
         lanes=tuple(lanes),
@@ -92,15 +94,28 @@ def _median_run(runs: list[list[TaskTimes]]) -> list[TaskTimes]:
 Key = tuple[str, int, int, int, int]
 
 
-def _transfers(problem: Problem, layout: Layout, run: list[TaskTimes], zero: int) -> dict[Key, tuple[int, int]]:
+def _sent(traffic: Traffic, run: list[TaskTimes], rank: int, task: Task) -> int:
+    """When the last message for a task of a process was sent; 0 where it needs none, or nobody tells."""
+    pieces = traffic.awaited_by(rank, task)
+    return max((run[piece.source].sent.get(piece.tag, 0) for piece in pieces if not piece.local), default=0)
+
+
+def _transfers(
+    traffic: Traffic, layout: Layout, run: list[TaskTimes], zero: int, begins: Mapping[Task, int]
+) -> dict[Key, tuple[int, int]]:
+    """When each message was sent and received. A task that began before it took a piece found it there.
+
+    begins: of the tasks, in whole backwards.
+    """
     found: dict[Key, tuple[int, int]] = {}
-    for piece in traffic_of(problem.profile.graph, layout).pieces:
+    for piece in traffic.pieces:
         if piece.local or piece.tensor == TOKEN or layout.copy_of(piece.source):
             continue
         if piece.tag not in run[piece.source].sent:  # torch.distributed.pipelining does not tell
             continue
         key = (piece.kind, piece.sender, piece.receiver, piece.tensor, piece.sent)
-        start, end = run[piece.source].sent[piece.tag] - zero, run[piece.target].got[piece.tag] - zero
+        start, got = run[piece.source].sent[piece.tag] - zero, run[piece.target].got[piece.tag] - zero
+        end = min(got, begins.get((piece.receiver, piece.needed, piece.kind), got))
         before = found.get(key, (start, end))
         found[key] = (max(before[0], start), max(before[1], start, end))
     return found

@@ -24,6 +24,7 @@ from pipebench_torch.placing.chains import chain_of
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.orders import rounds_of
 from pipebench_torch.plugin import ExecutorOptions
+from pipebench_torch.processes.cores import cores_for
 from pipebench_torch.processes.job import JOB, Difference, Job, ProcessReport, read_report, write
 from pipebench_torch.processes.launch import run_ranks
 from pipebench_torch.processes.nodes import device_and_backend, memory_limits, node_of, require_torch
@@ -116,6 +117,7 @@ def execute(problem: Problem, plan: Plan, schedule: Schedule, context: Context) 
         chain=chain,
         captured=captured,
         seed=context.seed,
+        cores=cores_for(node.processes[node.rank], options.threads) if device == "cpu" else (),
     )
     with scratch_folder() as folder:
         write(folder / JOB, job)

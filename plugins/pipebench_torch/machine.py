@@ -10,7 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipebench_torch.processes.cores import give_way
+
 PAGE_BYTES = 4096
+AT_ONCE_NS = 50_000
+"""A message that is received in less has not been waited for: to wake a thread takes about as long."""
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 """Numbers of mallopt in the GNU C library; elsewhere the call does nothing."""
 
@@ -53,12 +57,25 @@ class Machine:
         """Mark this instant, to be read later."""
         return time.monotonic_ns()
 
+    def begin_of_task(self, free: Any, called: Any, returned: Any) -> Any:
+        """The mark at which a task begins.
+
+        free: the end of the task before it.
+        called, returned: around the receipt of its inputs. Where they had been there already, what was done since
+            the other task's end is work of the processor.
+        """
+        return free if returned - called <= AT_ONCE_NS else returned
+
     def read(self, marks: list[Any]) -> list[int]:
         """Instants of the marks, in ns of the monotonic clock that all processes of a machine share."""
         return list(marks)
 
     def settle(self) -> None:
         """Wait for work that was started."""
+
+    def give_way(self) -> None:
+        """Let the threads that send and receive run, which share the core of the one that computes."""
+        give_way()
 
     def memory_bytes(self) -> int:
         """Bytes in use now."""
@@ -129,6 +146,10 @@ class CudaMachine(Machine):
         event.record()
         return event
 
+    def begin_of_task(self, free: Any, called: Any, returned: Any) -> Any:  # noqa: ARG002
+        """The receipt of its inputs: the host's work is not the card's."""
+        return returned
+
     def read(self, marks: list[Any]) -> list[int]:
         """Events as ns of the monotonic clock."""
         torch.cuda.synchronize()
@@ -137,6 +158,9 @@ class CudaMachine(Machine):
     def settle(self) -> None:
         """Wait for the card."""
         torch.cuda.synchronize()
+
+    def give_way(self) -> None:
+        """Nothing: the card computes."""
 
     def memory_bytes(self) -> int:
         """Bytes of this process's tensors."""

@@ -8,6 +8,7 @@ from pipebench.bench.execution import gap
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.trace import Trace
+from pipebench.report.text.runs import execution_lines
 from pipebench.simulation.simulate import simulate
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.simulation.schedules import one_f_one_b_schedule
@@ -51,11 +52,44 @@ def test_a_row_has_all_three() -> None:
     )
 
 
+def test_a_run_that_others_disturbed_has_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured stays, and who disturbed it is said."""
+    monkeypatch.setattr(score, "disturbance", lambda *_: ["others used 1.0 of 2 cores"])
+    for executors in (("simulate", "real"), ("real", "simulate")):
+        fields, _, notices = score.time_fields(
+            Services(),  # type: ignore[arg-type]
+            PROBLEM,
+            PLAN,
+            SCHEDULE,
+            executors,
+            {"bound_s": None},
+        )
+        assert fields["measured_s"] == pytest.approx(MEASURED_S)
+        assert fields.get("measured_error") is None
+        assert fields.get("replayed_s") is None
+        assert notices == ["executor real: others used 1.0 of 2 cores"]
+
+
+def test_the_order_of_executors_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score, "disturbance", lambda *_: [])
+    for executors in (("simulate", "real"), ("real", "simulate")):
+        fields, *_ = score.time_fields(
+            Services(),  # type: ignore[arg-type]
+            PROBLEM,
+            PLAN,
+            SCHEDULE,
+            executors,
+            {"bound_s": None},
+        )
+        assert fields["measured_error"] == pytest.approx(-0.6)
+
+
 def test_a_plan_that_only_runs_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> Trace:
         raise UnsupportedProblem("not simulated")
 
     monkeypatch.setattr(score, "simulate", refused)
+    monkeypatch.setattr(score, "replayed_s", refused)
     found = figures()
     assert found["measured_s"] == pytest.approx(MEASURED_S)
     assert found["replayed_s"] is None
@@ -69,3 +103,24 @@ def test_an_execution_has_both_errors() -> None:
         measured(),
     )
     assert (made.error, made.replayed_error) == pytest.approx((-0.6, -0.2))
+    assert [(each.stage, each.simulated_s, each.measured_s) for each in made.all_reduces] == [
+        (0, pytest.approx(40e-9), pytest.approx(120e-9)),
+        (1, pytest.approx(40e-9), pytest.approx(120e-9)),
+    ]
+
+
+def test_a_disturbed_execution_has_none() -> None:
+    made = gap(
+        PlannedProblem(problem=PROBLEM, plan=PLAN, schedule=SCHEDULE),
+        SCHEDULE,
+        simulate(PROBLEM, PLAN, SCHEDULE),
+        measured(),
+        ("of the executor",),
+        ("others used 1.0 of 2 cores",),
+    )
+    assert (made.error, made.replayed_error) == (None, None)
+    assert made.notices == ("of the executor", "others used 1.0 of 2 cores")
+    text = "\n".join(execution_lines(made, 80))
+    assert "off" not in text.splitlines()[0]
+    assert "None" not in text
+    assert "others used 1.0 of 2 cores" in text

@@ -64,7 +64,11 @@ def command(
         write_document(output, "trace", done.measured)
     if as_json:
         plain = {"simulated": done.simulated, "measured": done.measured}
-        rest = {"stages": [asdict(stage) for stage in done.stages], "notices": list(done.notices)}
+        rest = {
+            "stages": [asdict(stage) for stage in done.stages],
+            "all_reduces": [asdict(stage) for stage in done.all_reduces],
+            "notices": list(done.notices),
+        }
         figures = {
             "simulated_s": done.simulated_s,
             "measured_s": done.measured_s,

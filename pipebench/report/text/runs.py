@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipebench.bench.execution import Execution
+from pipebench.bench.execution import Execution, StageGap
 from pipebench.bench.rerun import FieldChange, Rerun
 from pipebench.domain.trace import Trace
 from pipebench.report.gantt.gantt import gantt
@@ -22,12 +22,12 @@ SHOWN_PERIODS = 12
 def execution_lines(execution: Execution, columns: int) -> Iterator[str]:
     """Seconds of a mini-batch and their distance, both timelines on one scale, and the stages."""
     yield (
-        f"simulated {seconds(execution.simulated_s)}, measured {seconds(execution.measured_s)} a mini-batch: "
-        f"the simulation is {percent(execution.error)} off"
+        f"simulated {seconds(execution.simulated_s)}, measured {seconds(execution.measured_s)} a mini-batch"
+        + _off(execution.error, ": the simulation is {} off")
     )
     yield (
-        f"with the measured times of its tasks the simulation takes {seconds(execution.replayed_s)}: "
-        f"{percent(execution.replayed_error)} off, in messages, all-reduces and idle time"
+        f"with the measured times of its tasks the simulation takes {seconds(execution.replayed_s)}"
+        + _off(execution.replayed_error, ": {} off, in messages, all-reduces and idle time")
     )
     until_ns = max(_shown_until_ns(execution.simulated), _shown_until_ns(execution.measured))
     for name, trace in (("simulated", execution.simulated), ("measured", execution.measured)):
@@ -35,12 +35,22 @@ def execution_lines(execution: Execution, columns: int) -> Iterator[str]:
         yield from timeline(gantt(trace, until_ns=until_ns), columns)
     yield legend(gantt(execution.measured))
     for each in execution.stages:
-        apart = (each.simulated_s - each.measured_s) / each.measured_s if each.measured_s else None
-        yield (
-            f"stage {each.stage}: forward and backward {seconds(each.simulated_s)} simulated, "
-            f"{seconds(each.measured_s)} measured, {percent(apart)}"
-        )
+        yield _stage_line(each, "forward and backward")
+    for each in execution.all_reduces:
+        yield _stage_line(each, "all-reduce")
     yield from execution.notices
+
+
+def _off(error: float | None, words: str) -> str:
+    return "" if error is None else words.format(percent(error))
+
+
+def _stage_line(each: StageGap, what: str) -> str:
+    apart = (each.simulated_s - each.measured_s) / each.measured_s if each.measured_s else None
+    return (
+        f"stage {each.stage}: {what} {seconds(each.simulated_s)} simulated, "
+        f"{seconds(each.measured_s)} measured, {percent(apart)}"
+    )
 
 
 def _shown_until_ns(trace: Trace) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pipebench.costs.messages import messages
 from pipebench.domain.graph import OperatorGraph
-from pipebench.domain.schedule import BACKWARD, FORWARD
+from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT
 from pipebench_torch.placing.layout import Layout, Span, overlap
 
 TOKEN = -1
@@ -46,6 +46,20 @@ class Traffic:
     pieces: list[Piece] = field(default_factory=list)
     made_by: dict[tuple[int, int, int, str], list[Piece]] = field(default_factory=lambda: defaultdict(list))
     needed_by: dict[tuple[int, int, int, str], list[Piece]] = field(default_factory=lambda: defaultdict(list))
+
+    def sent_behind(self, rank: int, task: tuple[int, int, str]) -> list[Piece]:
+        """What a process sends when a task (stage, micro-batch, letter of TASK_KINDS) has ended."""
+        return self.made_by.get((rank, *as_whole(task)), [])
+
+    def awaited_by(self, rank: int, task: tuple[int, int, str]) -> list[Piece]:
+        """What a task of a process waits for."""
+        return self.needed_by.get((rank, *as_whole(task)), [])
+
+
+def as_whole(task: tuple[int, int, str]) -> tuple[int, int, str]:
+    """Of a split backward the input gradient has the messages of the whole one."""
+    stage, micro_batch, kind = task
+    return stage, micro_batch, BACKWARD if kind == INPUT_GRADIENT else kind
 
 
 def traffic_of(graph: OperatorGraph, layout: Layout) -> Traffic:

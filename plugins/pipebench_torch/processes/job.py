@@ -82,6 +82,7 @@ class Job(Value, frozen=True, kw_only=True):
     verify: compare with a single process.
     chain: the stages in order where torch.distributed.pipelining runs them, else empty.
     captured: the model to build; empty: operators of known kinds.
+    cores: of each process of this node, by its number there; empty: any.
     """
 
     planned: PlannedProblem
@@ -94,6 +95,7 @@ class Job(Value, frozen=True, kw_only=True):
     chain: tuple[int, ...] = ()
     captured: str = ""
     seed: int = 0
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 class TaskTimes(Value, frozen=True, kw_only=True):

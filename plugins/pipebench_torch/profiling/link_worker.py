@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pipebench_torch.machine import machine_of
+from pipebench_torch.processes.cores import keep_to, start_patient_threads
 from pipebench_torch.processes.job import JOB, REPORT, Status, write
 from pipebench_torch.processes.work import do_work, leave
 from pipebench_torch.profiling.links import LinkJob, LinkReport
@@ -25,6 +26,10 @@ def _measure(folder: Path, rank: int, local: int, status: Status) -> None:
     import torch.distributed as dist
 
     job = msgspec.msgpack.decode((folder / JOB).read_bytes(), type=LinkJob)
+    if job.cores:
+        keep_to(job.cores[local])
+    if job.backend == "gloo":
+        start_patient_threads()
     torch.set_num_threads(1)
     machine = machine_of(job.device, job.backend, local)
     status.say("meeting the other ranks")

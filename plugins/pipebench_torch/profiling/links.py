@@ -13,6 +13,7 @@ from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, LinkRequest
 from pipebench.system.scratch import scratch_folder
 from pipebench_torch.plugin import ProfilerOptions
+from pipebench_torch.processes.cores import cores_for
 from pipebench_torch.processes.job import JOB, read_report, write
 from pipebench_torch.processes.launch import run_ranks
 from pipebench_torch.processes.nodes import device_and_backend, node_of, require_torch
@@ -96,6 +97,7 @@ class LinkJob(Value, frozen=True, kw_only=True):
     sharing: how many processes share a device of this node.
     memory_bytes: each process's share of the device's memory.
     sizes: bytes of the messages.
+    cores: of each process of this node, as in a run; empty: any.
     """
 
     backend: str
@@ -105,6 +107,7 @@ class LinkJob(Value, frozen=True, kw_only=True):
     memory_bytes: int
     end_s: float
     sizes: tuple[int, ...] = SIZES
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 def links(context: Context) -> Cluster:
@@ -133,6 +136,7 @@ def links(context: Context) -> Cluster:
         sharing=sharing,
         memory_bytes=_memory_bytes(device) // sharing,
         end_s=options.timeout_s,
+        cores=cores_for(here, 1) if device == "cpu" else (),
     )
     facts = {
         "--links": str(request.devices),

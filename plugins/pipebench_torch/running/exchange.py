@@ -1,7 +1,7 @@
 """Messages between processes: who sends to whom, receives and sends, gradients of replicas, a common start."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,61 +88,59 @@ would cost the latency of a ring each.
 """
 
 
-def add_replicas(gradients: dict[str, Tensor], names: Sequence[str], group: Any, machine: Machine) -> None:
-    """Replace the gradients of some weights by their sums over the replicas.
+def zeros_in_buckets(
+    weights: Mapping[str, Tensor], names: Sequence[str]
+) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Zeros like the weights, each a part of one of a few long tensors: these, and the parts by name.
 
-    All replicas list the weights in this order.
+    A long tensor ends where bytes or number formats do not fit into one message. All replicas list the weights in
+    this order.
     """
-    for bucket in _buckets(gradients, names):
-        ready = _joined(gradients, bucket, machine)
-        dist.all_reduce(ready, group=group)
-        _replace(gradients, bucket, ready, machine)
+    buckets: list[Tensor] = []
+    parts: dict[str, Tensor] = {}
+    for bucket in _buckets(weights, names):
+        lengths = [weights[name].numel() for name in bucket]
+        first = weights[bucket[0]]
+        long = torch.zeros(sum(lengths), dtype=first.dtype, device=first.device)
+        buckets.append(long)
+        for name, part in zip(bucket, long.split(lengths), strict=True):
+            parts[name] = part.view(weights[name].shape)
+    return buckets, parts
 
 
-class Addition:
-    """The same sums under way: begun when it is made, in place of the gradients when it is finished.
-
-    The gradients must not be added to meanwhile.
-    """
-
-    def __init__(self, gradients: dict[str, Tensor], names: Sequence[str], group: Any, machine: Machine) -> None:
-        self._gradients, self._machine = gradients, machine
-        self._parts: list[tuple[list[str], Tensor, Any]] = []
-        for bucket in _buckets(gradients, names):
-            ready = _joined(gradients, bucket, machine)
-            self._parts.append((bucket, ready, dist.all_reduce(ready, group=group, async_op=True)))
-
-    def finish(self) -> None:
-        """Wait until all replicas have given their part."""
-        for bucket, ready, work in self._parts:
-            work.wait()
-            _replace(self._gradients, bucket, ready, self._machine)
-
-
-def _joined(gradients: dict[str, Tensor], bucket: list[str], machine: Machine) -> Tensor:
-    return machine.sending(torch.cat([gradients[name].reshape(-1) for name in bucket]))
-
-
-def _replace(gradients: dict[str, Tensor], bucket: list[str], summed: Tensor, machine: Machine) -> None:
-    parts = summed.to(machine.device).split([gradients[name].numel() for name in bucket])
-    for name, part in zip(bucket, parts, strict=True):
-        gradients[name] = part.view(gradients[name].shape)
-
-
-def _buckets(gradients: dict[str, Tensor], names: Sequence[str]) -> Iterator[list[str]]:
-    """Names in their order, cut where bytes or number formats do not fit into one message."""
+def _buckets(weights: Mapping[str, Tensor], names: Sequence[str]) -> Iterator[list[str]]:
     bucket: list[str] = []
     held = 0
     for name in names:
-        value = gradients[name]
+        value = weights[name]
         more = value.numel() * value.element_size()
-        if bucket and (held + more > BUCKET_BYTES or value.dtype != gradients[bucket[0]].dtype):
+        if bucket and (held + more > BUCKET_BYTES or value.dtype != weights[bucket[0]].dtype):
             yield bucket
             bucket, held = [], 0
         bucket.append(name)
         held += more
     if bucket:
         yield bucket
+
+
+class Addition:
+    """Sums of buckets over the replicas, under way: begun when it is made, in the buckets when it is finished.
+
+    Nothing must be added to the buckets meanwhile.
+    """
+
+    def __init__(self, buckets: Sequence[Tensor], group: Any, machine: Machine) -> None:
+        self._parts: list[tuple[Tensor, Tensor, Any]] = []
+        for bucket in buckets:
+            ready = machine.sending(bucket)
+            self._parts.append((bucket, ready, dist.all_reduce(ready, group=group, async_op=True)))
+
+    def finish(self) -> None:
+        """Wait until all replicas have given their part."""
+        for bucket, ready, work in self._parts:
+            work.wait()
+            if ready is not bucket:
+                bucket.copy_(ready)
 
 
 Room = Callable[[Piece], Tensor]
@@ -205,11 +203,13 @@ class Exchange:
             self._local[piece.tag] = value
             return
         ready = self.machine.sending(value)
+        self.machine.give_way()  # the receiver may have said that it is ready
         self.sent_at.append((piece.tag, self.machine.mark()))
         group = self.groups.get((piece.source, piece.target))
         work = dist.isend(ready, dst=piece.target, group=group, tag=piece.tag)
         self._sends.append((work, ready))
         self._sends = [each for each in self._sends if not each[0].is_completed()]
+        self.machine.give_way()
 
     def finish(self) -> None:
         """Wait for every send."""

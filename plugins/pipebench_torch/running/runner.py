@@ -67,7 +67,8 @@ class Runner:
 
         order_of: the tasks of every rank.
         """
-        for stage in self.stages.values():
+        for position, stage in self.stages.items():
+            stage.replicated = position in self.replicas
             weights = {name: self.model.weight(name) for name in stage.parameters}
             stage.versions = {0: {n: w.to(self.machine.device).requires_grad_() for n, w in weights.items()}}
             for tensor in stage.model_inputs:
@@ -78,20 +79,10 @@ class Runner:
         for source, tasks in order_of.items():
             for task in tasks:
                 incoming[source] += [
-                    p for p in self._pieces_from(source, task) if p.target == self.rank and not p.local
+                    p for p in self.traffic.sent_behind(source, task) if p.target == self.rank and not p.local
                 ]
         self._incoming = dict(incoming)
         self._updates = Updates(self.layout, self.stages, self.tasks, self.replicas, self.machine, self.delay)
-
-    def _pieces_from(self, rank: int, task: Task) -> list[Piece]:
-        stage, micro_batch, kind = task
-        letter = "B" if kind in "BI" else kind
-        return self.traffic.made_by.get((rank, stage, micro_batch, letter), [])
-
-    def _pieces_for(self, task: Task) -> list[Piece]:
-        stage, micro_batch, kind = task
-        letter = "B" if kind in "BI" else kind
-        return self.traffic.needed_by.get((self.rank, stage, micro_batch, letter), [])
 
     def held_bytes(self) -> int:
         """Bytes of weights and inputs, which stay from run to run. Drops gradients and later versions."""
@@ -102,6 +93,7 @@ class Runner:
     def _forget(self) -> None:
         for stage in self.stages.values():
             stage.gradients.clear()
+            stage.buckets.clear()
             stage.live.clear()
             for version in [version for version in stage.versions if version > 0]:
                 del stage.versions[version]
@@ -112,7 +104,7 @@ class Runner:
         record = Record()
         exchange = Exchange(self.machine, self._room, self._incoming, self.channels)
         self._exchange = exchange
-        waits = [[] if task[2] in "WR" else self._pieces_for(task) for task in self.tasks]
+        waits = [self.traffic.awaited_by(self.rank, task) for task in self.tasks]
         if self.machine.staged:  # NCCL's receives would keep the card from what comes before the start
             for pieces in waits[: self.ahead]:
                 exchange.expect(pieces)
@@ -121,9 +113,8 @@ class Runner:
         self._begin(record)
         updates.begin()
         for position in range(len(self.tasks)):
-            for pieces in waits[position : position + self.ahead + 1]:
-                exchange.expect(pieces)
-            self._task(position, waits[position], exchange, updates, record, watch_memory)
+            exchange.expect(waits[position])
+            self._task(position, waits, exchange, updates, record, watch_memory)
         self.status.say("waiting until its messages are received")
         exchange.finish()
         updates.finish()
@@ -140,17 +131,25 @@ class Runner:
     def _task(
         self,
         position: int,
-        pieces: list[Piece],
+        waits: list[list[Piece]],
         exchange: Exchange,
         updates: Updates,
         record: Record,
         watch_memory: bool,
     ) -> None:
+        """Run one task once its inputs are there, and hand its messages over.
+
+        Where nothing was waited for it begins when the task before it ended: posting receives and sends takes the
+        processor as well.
+        """
         stage, micro_batch, kind = task = self.tasks[position]
+        pieces = waits[position]
         name = f"{kind} of stage {stage}, micro-batch {micro_batch}"
         for piece in pieces:
             if not piece.local:
                 self.status.say(f"waiting for rank {piece.source}: {name}")
+        free = record.tasks[-1][2] if record.tasks else record.begun
+        called = self.machine.mark()
         received = [(piece, exchange.take(piece)) for piece in pieces]
         if kind == "F" and self.layout.plan.stages[stage].turns > 1:
             self.status.say(f"waiting for the other replicas: {name}")
@@ -159,17 +158,24 @@ class Runner:
         if watch_memory:
             self.machine.reset_peak()
             before = self.machine.memory_bytes()
-        begin = self.machine.mark()
+        begin = self.machine.begin_of_task(free, called, self.machine.mark())
+        for later in waits[position + 1 : position + self.ahead + 1]:
+            exchange.expect(later)
         made = self._compute(task, received, updates)
         updates.after(position)
         record.tasks.append((task, begin, self.machine.mark()))
         if watch_memory:
             self.machine.settle()
             record.memory.append((max(before, self.machine.peak_bytes()), self.machine.memory_bytes()))
-        if kind in "WR":
+        self._hand_over(task, made, exchange)
+
+    def _hand_over(self, task: Task, made: dict[int, Tensor], exchange: Exchange) -> None:
+        stage, micro_batch, _ = task
+        pieces = self.traffic.sent_behind(self.rank, task)
+        if not pieces:
             return
         span = self.layout.span(stage, micro_batch, self.layout.replica_of(stage, self.rank))
-        for piece in self._pieces_from(self.rank, task):
+        for piece in pieces:
             if piece.tensor == TOKEN:
                 exchange.give(piece, torch.zeros(1, device=self.machine.device))
             else:

@@ -9,6 +9,7 @@ from pipebench_torch.modules.profile_models import for_checking, model_of
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.messages import traffic_of
 from pipebench_torch.placing.orders import Task, lane_orders, rounds_of
+from pipebench_torch.processes.cores import start_ordinary_threads
 from pipebench_torch.processes.job import Difference, Job, ProcessReport, Status, TaskTimes
 from pipebench_torch.running.clocks import Clocks, by_rank_0
 from pipebench_torch.running.exchange import broadcast_value, channel_groups, replica_groups
@@ -90,6 +91,7 @@ class Session:
         """
         before = self.clocks.compare()
         runner.offset_ns = before.offset_ns
+        start_ordinary_threads()  # those of the process groups are there
         runs = self._counted_runs(runner)
         after = self.clocks.compare()
         return tuple(by_rank_0(run, before, after) for run in runs), max(before.error_ns, after.error_ns)

@@ -11,6 +11,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench_torch.modules.models import StageableModel, learnt_from, loss_of
 from pipebench_torch.placing.messages import TOKEN, Traffic
+from pipebench_torch.running.exchange import zeros_in_buckets
 
 
 @dataclass(slots=True)
@@ -29,7 +30,12 @@ class Live:
 
 
 class StageRun:
-    """The operators of one stage and their weights, by version; the latest version is the last."""
+    """The operators of one stage and their weights, by version; the latest version is the last.
+
+    gradients: by mini-batch and name.
+    buckets: by mini-batch, where the stage is replicated: the long tensors of which its gradients are parts, as
+        DistributedDataParallel keeps them, so that nothing is copied to sum them.
+    """
 
     def __init__(
         self, model: StageableModel, problem: Problem, plan: Plan, position: int, traffic: Traffic
@@ -56,6 +62,8 @@ class StageRun:
         )
         self.versions: dict[int, dict[str, Tensor]] = {}
         self.gradients: dict[int, dict[str, Tensor]] = {}
+        self.buckets: dict[int, list[Tensor]] = {}
+        self.replicated = False
         self.live: dict[int, Live] = {}
         self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
         self._checkpointed = self._recomputed_operators(problem)
@@ -152,11 +160,25 @@ class StageRun:
             if tensor in self.received
         }
 
+    def gradients_of(self, round_: int) -> dict[str, Tensor]:
+        """Of the weights over one mini-batch, so far: zeros at first where the stage is replicated, else none."""
+        if round_ not in self.gradients:
+            weights = self.versions[0]
+            self.buckets[round_], self.gradients[round_] = (
+                zeros_in_buckets(weights, self.parameters) if self.replicated else ([], {})
+            )
+        return self.gradients[round_]
+
+    def forget(self, round_: int) -> None:
+        """Drop the gradients of a mini-batch."""
+        self.gradients.pop(round_, None)
+        self.buckets.pop(round_, None)
+
     def _weights(self, live: Live) -> list[Tensor]:
         return [self.versions[live.version][name] for name in self.parameters]
 
     def _add(self, round_: int, found: Sequence[Tensor | None]) -> None:
-        held = self.gradients.setdefault(round_, {})
+        held = self.gradients_of(round_)
         for name, gradient in zip(self.parameters, found, strict=True):
             if gradient is None:
                 continue

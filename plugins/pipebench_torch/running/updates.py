@@ -6,12 +6,11 @@ from itertools import accumulate
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from pipebench_torch.machine import Machine
 from pipebench_torch.placing.layout import Layout
 from pipebench_torch.placing.orders import Task
-from pipebench_torch.running.exchange import Addition, add_replicas
+from pipebench_torch.running.exchange import Addition
 from pipebench_torch.running.stage import StageRun
 
 RATE = 2.0**-20
@@ -65,14 +64,11 @@ class Updates:
     def after(self, position: int) -> None:
         """Give what a task made complete. position: of the task."""
         for stage, round_ in self._ending.get(position, ()):
-            held = self._complete(stage, round_)
             if self._layout.plan.stages[stage].turns == 1:
                 self.add(stage, round_)
                 self._step(stage, round_)
             else:
-                names = self._stages[stage].parameters
-                addition = Addition(held, names, self._groups[stage], self._machine)
-                self._under_way[stage].append((round_, addition))
+                self._under_way[stage].append((round_, self._addition(stage, round_)))
 
     def reach(self, stage: int, version: int) -> None:
         """Wait until there is a version of the weights of a stage."""
@@ -90,17 +86,12 @@ class Updates:
     def add(self, stage: int, round_: int) -> None:
         """Add the gradients of all replicas."""
         if stage in self._groups:
-            held = self._complete(stage, round_)
-            add_replicas(held, self._stages[stage].parameters, self._groups[stage], self._machine)
+            self._addition(stage, round_).finish()
 
-    def _complete(self, stage: int, round_: int) -> dict[str, Tensor]:
-        """The gradients of a stage; zeros where a replica has none."""
+    def _addition(self, stage: int, round_: int) -> Addition:
         run = self._stages[stage]
-        held = run.gradients.setdefault(round_, {})
-        for name in run.parameters if stage in self._groups else ():
-            if name not in held:
-                held[name] = torch.zeros_like(run.versions[0][name], requires_grad=False)
-        return held
+        run.gradients_of(round_)  # zeros where a replica has none
+        return Addition(run.buckets[round_], self._groups[stage], self._machine)
 
     def _step(self, stage: int, round_: int) -> None:
         """Make version round + 1 of the weights from the newest one.
@@ -108,7 +99,7 @@ class Updates:
         Drops versions that no later mini-batch uses.
         """
         run = self._stages[stage]
-        gradients, newest = run.gradients[round_], run.versions[round_]
+        gradients, newest = run.gradients_of(round_), run.versions[round_]
         with torch.no_grad():
             run.versions[round_ + 1] = {
                 name: (value - RATE * gradients[name]).requires_grad_() if name in gradients else value
@@ -116,4 +107,4 @@ class Updates:
             }
         for old in [v for v in run.versions if 0 < v <= round_ - self._delay]:
             del run.versions[old]
-        run.gradients.pop(round_ - 1, None)
+        run.forget(round_ - 1)

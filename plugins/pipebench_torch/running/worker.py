@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from pipebench_torch.processes.cores import keep_to, start_patient_threads
 from pipebench_torch.processes.job import JOB, REPORT, Job, Status, write
 from pipebench_torch.processes.work import do_work, leave
 
@@ -19,6 +20,8 @@ def main(folder: Path) -> int:
 
 def _run(folder: Path, rank: int, local: int, status: Status) -> None:
     job = msgspec.msgpack.decode((folder / JOB).read_bytes(), type=Job)
+    if job.cores:
+        keep_to(job.cores[local])
     status.say("importing torch")
     import torch
     import torch.distributed as dist
@@ -30,6 +33,8 @@ def _run(folder: Path, rank: int, local: int, status: Status) -> None:
     if job.data_bytes:
         limit_data(job.data_bytes[rank])
     status.say("meeting the other ranks")
+    if job.backend == "gloo":
+        start_patient_threads()
     more: dict[str, Any] = {}
     if job.backend == "nccl":
         more["device_id"] = torch.device("cuda", local % torch.cuda.device_count())

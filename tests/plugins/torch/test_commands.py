@@ -7,12 +7,21 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
+from pipebench.bench import execution, score
 from pipebench.formats.documents import read_document
 from tests.cli.command_line import CommandLine
 
 QUICK = "torch[device=cpu,iterations=1,least_s=0,warmup=0,verify=yes,timeout_s=100]"
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is taken to use the machine: other tests run beside these."""
+    for module in (execution, score):
+        monkeypatch.setattr(module, "disturbance", lambda *_: [])
+
+
+@pytest.mark.usefixtures("alone")
 def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -> None:
     profile, plan, trace = (str(tmp_path / name) for name in ("p.json", "plan.json", "t.json"))
     made = pipebench(
@@ -32,6 +41,7 @@ def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -
     assert shown.out.splitlines()[:8] == ran.out.splitlines()[:8]
 
 
+@pytest.mark.usefixtures("alone")
 def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
     models = ("--models", "tiny-mmt[layers=1]", "--devices", "2", "--mini-batch", "4", "--planners", "uniform")
     models = (*models, "--regime", "sync")
