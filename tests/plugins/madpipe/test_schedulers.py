@@ -1,5 +1,7 @@
 """periodic-bnb and periodic-ilp: equal optima, schedules that the check accepts, 1F1B* where nothing is shared."""
 
+import random
+
 import msgspec
 import pytest
 from hypothesis import assume, given, settings
@@ -58,6 +60,29 @@ def test_branch_and_bound_equals_the_ilp(case: tuple[Problem, Plan]) -> None:
     # The bound holds within the solver's tolerance.
     assert answer.bound_ns == pytest.approx(found.period, rel=1e-5)
     assert answer.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", [2, 16, 18, 21, 22, 30, 36, 46, 53, 54])
+def test_the_second_branch_counts(seed: int) -> None:
+    """Six to nine stages on two or three devices with little memory: chosen because the shortest pattern lies
+    behind a branch that is not the first. The integer program is the oracle.
+    """
+    draw = random.Random(seed)
+    length, devices = draw.randint(6, 9), draw.choice((2, 3))
+    forward, backward = ([draw.randint(1, 9) for _ in range(length)] for _ in range(2))
+    placed = tuple(draw.randrange(devices) for _ in range(length))
+    problem = chain_problem(
+        forward,
+        backward,
+        cluster(devices, memory=draw.randint(40, 140), bandwidth=draw.choice([5e8, 1e9])),
+        activations=[draw.randint(0, 9) for _ in range(length + 1)],
+        weights=[draw.randint(0, 3) for _ in range(length)],
+    )
+    plan = on_devices(problem, tuple(range(length + 1)), placed)
+    found = solved(problem, plan)
+    answer = solve_ilp(plan_pattern(CostModel(problem), plan).pattern, 60.0)
+    assert found is not None
+    assert (answer.status, answer.period_ns) == ("optimal", found.period)
 
 
 @some
