@@ -143,7 +143,7 @@ REAL = {
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("system", REAL)
 def test_the_authors_own_checkouts(pipebench: CommandLine, system: str) -> None:
-    """PIPEBENCH_ORIGINALS: a folder of checkouts; PIPEBENCH_ORIGINALS_PYTHON: an interpreter for the Python ones."""
+    """PIPEBENCH_ORIGINALS: a folder of checkouts; PIPEBENCH_ORIGINALS_PYTHON: what runs those in Python."""
     folder, only = REAL[system]
     checkouts = os.environ.get("PIPEBENCH_ORIGINALS", "")
     if not (Path(checkouts) / folder).is_dir() or not checkouts:

@@ -22,7 +22,7 @@ from pipebench.hooks.originals import Original
 from pipebench.hooks.syntax import parse_reference
 
 LONG_S = 10.0
-"""A search of theirs that takes longer is not repeated."""
+"""A search that takes longer is not repeated."""
 LEAST_SHARE = 0.1
 """Of the CPU time of a start: what a search takes beyond it must be more before a ratio is told."""
 
@@ -187,8 +187,9 @@ def _compared(host: Host, ready: ReadyOriginal, planner: Ready, search: Search, 
         reading_s = time.process_time() - before_s
         return _ours(host, planner, searcher, request, limits, reading_s)
 
-    ours()  # its kernels are loaded, its code is in memory
-    first, second = theirs(), ours()
+    cold = ours()  # now its kernels are loaded, its code is in memory
+    first = theirs()
+    second = cold if cold.stopped or sum(cold.cpu_s) > LONG_S else ours()
     pairs = [(first, second)]
     if first.value is not None and second.value is not None and first.cpu_s[0] <= LONG_S:
         for number in range(1, terms.pairs):
