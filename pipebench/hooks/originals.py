@@ -14,14 +14,18 @@ class OriginalCase(Value, frozen=True, kw_only=True):
     """Problems that the original and the suite's planner both search, with the same options.
 
     label: what is asked beside the input; empty where there is nothing to say.
-    inputs: a pattern of files in the checkout; each is a problem that both read. Empty where the original has a
-    model built in: then `model` is that of the suite.
+    inputs: a pattern of files in the checkout; each is a problem that both read.
+    model: where there are no inputs: the model of the suite that the original has built in.
     arguments: of the original; {input} is the path of the file, {devices}, {memory}, {mini_batch} and {bandwidth}
-    are figures of the case. stdin: it reads the input there.
+    are figures of the case.
+    stdin: whether it reads the input there.
     options: of the planner, as between brackets on the command line.
-    devices, hosts, memory_bytes, bandwidth_bytes_s, mini_batch: a number, or the key of the input's JSON that says
-    it. hosts: devices of the type `cpu` behind the others. None: the one that the file's reader finds, for
-    mini_batch else the profiled one; of memory no limit.
+    mode: the regime in which the planner plans.
+    devices: how many, or the key of the input's JSON that says it; so are all figures.
+    hosts: devices of the type `cpu` behind the others.
+    memory_bytes: of each device. None: what the file's reader finds, else no limit.
+    bandwidth_bytes_s: of the links. None: what the file's reader finds.
+    mini_batch: samples. None: the profiled ones.
     may_differ: why both may be right and yet differ, as heuristics do; empty where they must be equal.
     """
 
@@ -45,19 +49,23 @@ class OriginalCase(Value, frozen=True, kw_only=True):
 
 
 class Original(Value, frozen=True, kw_only=True):
-    """The published program of a planner's authors.
+    """The published program of a planner's authors, as data: `pipebench originals` runs it from a user's checkout.
 
-    system: its short name, as `--system` takes it. repository: owner and name on GitHub. commit: with which the
-    driver was tried.
-    language: `python` runs `source`, `c++` compiles it.
-    source: the file of the checkout that is run or compiled. files: others that must be there.
+    system: its short name, as `--system` takes it.
+    repository: owner and name on GitHub.
+    commit: with which this was tried.
+    language: `python` runs the source, `c++` compiles it.
+    source: the file of the checkout that is run or compiled.
+    files: others that must be there.
     main: C++: what stands behind the source in place of its own `main`, where that runs no single problem.
-    flags: of the interpreter. path: folders of the checkout in which it finds modules.
-    needs: what the interpreter must have installed.
+    flags: Python: of the interpreter.
+    path: Python: folders of the checkout in which it finds modules.
+    needs: Python: what the interpreter must have installed.
     start: Python: arguments with which the program imports all and ends; the CPU time of that is taken off.
     answer: text behind which it prints the value of its best plan.
     no_plan: text that it prints where there is none.
     digits: significant digits that it prints of the value.
+    cases: what both search.
     """
 
     system: str

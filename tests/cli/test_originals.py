@@ -117,9 +117,12 @@ def test_a_program_whose_own_main_runs_other_things(pipebench: CommandLine, tmp_
 def test_a_program_that_reads_its_input_from_standard_input(pipebench: CommandLine, tmp_path: Path) -> None:
     found = rows(pipebench, partitioning(tmp_path / "theirs", "3.25"), "dnn-partitioning")
     assert [(row["label"], row["outcome"]) for row in found] == [("", "equal"), ("linearized", "equal")]
-    done = run(pipebench, partitioning(tmp_path / "theirs", "3.5"), "dnn-partitioning", "--only", "linearized")
+    folder, page = partitioning(tmp_path / "theirs", "3.5"), tmp_path / "table.md"
+    done = run(pipebench, folder, "dnn-partitioning", "--only", "linearized", "--markdown", str(page))
     assert done.code == 0  # a linear order may be another one
     assert "hangs on a hash table" in done.out
+    assert "| LayerGraphs/one | linearized | 3.5 | 3.25 | differs |" in page.read_text()
+    assert "1 differs; msr-fiddle/dnn-partitioning at an unknown commit" in page.read_text()
 
 
 @WITH_COMPILER

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -44,6 +45,7 @@ def _systems() -> Mapping[str, str]:
 )
 @click.option("--python", help="The interpreter of an original in Python; default: the one that runs pipebench.")
 @click.option("--compiler", default="c++", show_default=True, help="The compiler of an original in C++.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="The table as a Markdown file, too.")
 @click.option("--json", "as_json", is_flag=True, help="All rows and times as JSON on stdout.")
 def command(
     checkout: str,
@@ -54,6 +56,7 @@ def command(
     pairs: int,
     python: str | None,
     compiler: str,
+    markdown: Path | None,
     as_json: bool,
 ) -> int:
     """Run the authors' program beside our planner, on the inputs of its repository.
@@ -71,9 +74,13 @@ def command(
     from pipebench.bench.originals.problems import searches
     from pipebench.bench.originals.program import commands, default_python, make_ready
     from pipebench.bench.searches.isolation.client import isolation
+    from pipebench.cli.commands.reproduce import checked_markdown_path
+    from pipebench.formats.files import write_file
+    from pipebench.report.text.originals import markdown as markdown_table
     from pipebench.report.text.originals import print_originals
     from pipebench.system.scratch import scratch_folder
 
+    page = checked_markdown_path(markdown)
     host = open_host()
     known = _originals(host)
     if system not in known:
@@ -102,6 +109,9 @@ def command(
         print_json(made)
     else:
         print_originals(console(), made)
+    if page is not None:
+        write_file(page, markdown_table(made).encode())
+        say(f"{page} written ({len(made.rows)} problems)", err=True)
     return _exit_code(made)
 
 

@@ -79,3 +79,16 @@ def spent(side: Side) -> str:
 def ratio(row: ComparedSearch) -> str:
     """How many times faster ours is."""
     return "-" if row.ratio is None else f"{row.ratio:.3g}"
+
+
+def markdown(made: OriginalComparison) -> str:
+    """The table as a page has it, with its remarks."""
+    lines = [
+        "| input | asked | theirs | ours | value | their CPU | our CPU | ratio |",
+        "|---|---|---:|---:|---|---:|---:|---:|",
+    ]
+    for row in made.rows:
+        cells = (short_input(row.input), row.label, value(row.theirs), value(row.ours), row.outcome)
+        figures = (spent(row.theirs), spent(row.ours), ratio(row))
+        lines.append(f"| {' | '.join((*cells, *figures))} |")
+    return "\n".join([*lines, "", *(f"{line}." for line in remarks(made))]) + "\n"
