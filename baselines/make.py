@@ -1,8 +1,8 @@
 """Make the baselines of this class of machine anew: `python baselines/make.py`, with nothing to commit.
 
-It runs the benchmarks against plain Python three times, then every planner on a sample of every suite, and puts
-the night that comes of it in the place of the file of this class. Other classes stay; plans that no file names any
-longer are removed. Some 20 minutes on two cores that do nothing else.
+It runs the benchmarks against plain Python three times, then the planners of the papers on a sample of every
+suite, and puts the night that comes of it in the place of the file of this class. Other classes stay; plans that
+no file names any longer are removed. Some half an hour on two cores that do nothing else.
 """
 
 import argparse
