@@ -33,6 +33,7 @@ from pipebench.hooks.descriptors import (
 )
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
+from pipebench.hooks.originals import Original, OriginalCase
 from pipebench.hooks.programs.program import (
     INFEASIBLE_EXIT,
     MOST_WRITTEN_BYTES,
@@ -66,6 +67,9 @@ def hooks() -> Iterator[str]:
     yield f"## What every descriptor has\n\n{inspect.cleandoc(Component.__doc__ or '')}"
     for kind in (Capabilities, ScheduleCapabilities, ExecutorCapabilities, ProfileRequest):
         yield f"## {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n\n{_table(kind)}"
+    for kind in (Original, OriginalCase):
+        summary = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+        yield f"## {kind.__name__}\n\n{summary}\n\n{_value_table(kind)}"
     for kind in (Context, Reproduction):
         yield f"## {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}"
         yield "\n".join(_methods(kind))

@@ -40,7 +40,10 @@ SECTIONS = {
         "calibrate": "constants of a device and a framework from a few measured runs",
     },
     "Every night": {"track": "night after night: what became slower or worse"},
-    "Papers": {"reproduce": "run a paper's figure again and judge its claims"},
+    "Papers": {
+        "reproduce": "run a paper's figure again and judge its claims",
+        "originals": "the authors' own code, from your checkout, beside ours",
+    },
     "Plugins and reference": {
         "list": "what there is: planners, schedulers, models, profiles, …",
         "info": "all about one component",

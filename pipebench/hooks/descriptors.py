@@ -9,6 +9,7 @@ from pipebench.domain.placement import PlacementKind
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value
+from pipebench.hooks.originals import Original
 
 Fidelity = Literal["code-checked", "paper", "reconstructed", "improved", ""]
 Graphs = Literal["chain", "dag"]
@@ -111,12 +112,14 @@ class Planner(Component):
     kernels: "package.module:attribute" of a function without arguments that compiles kernels which tiny problems
     do not reach. It is called before the clock of a search runs, and knows no problem. Several functions, with
     commas between, compile their parts side by side.
+    original: the program that its authors published, for `pipebench originals`.
     """
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     fidelity: Fidelity = ""
     kernels: str = ""
     default_scheduler: Mapping[RegimeMode, str] = field(default_factory=schedulers)
+    original: Original | None = None
 
     @property
     def kernel_parts(self) -> tuple[str, ...]:

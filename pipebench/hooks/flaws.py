@@ -19,6 +19,7 @@ from pipebench.hooks.descriptors import (
     ScheduleCapabilities,
     Scheduler,
 )
+from pipebench.hooks.originals import Original
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9*._/+-]*")
 _LOAD = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -86,4 +87,5 @@ def _abilities(component: Component, expected: type[Component]) -> str | None:
     scheduler = component.default_scheduler
     if not isinstance(scheduler, Mapping) or not all(isinstance(name, str) for name in scheduler.values()):
         return "default_scheduler does not map regimes to names"
-    return None
+    original: object = component.original
+    return None if original is None or isinstance(original, Original) else "original is no Original"

@@ -6,6 +6,7 @@ from typing import Literal
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Artefact, Capabilities, Planner
+from pipebench_pase.original import ORIGINAL
 
 PIPEBENCH_API = 1
 _AS_DESIGNED = "a strategy of experts is what it is: none knows a memory limit"
@@ -123,6 +124,7 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="code-checked",
             reference=f"{PAPER}; baidu-research/PaSE",
             capabilities=CAPABILITIES,
+            original=ORIGINAL,
             deviations=(
                 *PRICED,
                 "dense tables eliminated one vertex at a time in place of the prototype's data frames: the same "

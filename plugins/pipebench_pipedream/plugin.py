@@ -7,6 +7,7 @@ from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench_pipedream.original import ORIGINAL
 
 PIPEBENCH_API = 1
 Replication = Literal["any", "none"]
@@ -158,6 +159,7 @@ def pipebench_planners() -> Iterable[Planner]:
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019, "
             "doi 10.1145/3341301.3359646",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async"), replicas=True, round_robin=True),
+            original=ORIGINAL,
             deviations=DEVIATIONS,
         ),
     )

@@ -7,6 +7,7 @@ from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value, require_count
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench_piper.original import ORIGINAL
 
 PIPEBENCH_API = 1
 
@@ -57,6 +58,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 round_robin=True,
             ),
+            original=ORIGINAL,
             deviations=(
                 "code-checked with choice=greedy, memory=piper: the released code's optimum on 400 random graphs "
                 "and on its inputs; "

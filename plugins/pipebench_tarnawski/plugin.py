@@ -6,6 +6,7 @@ from typing import Literal
 from pipebench.domain.value import Value, require_count
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Capabilities, Planner
+from pipebench_tarnawski.original import ORIGINAL
 
 PIPEBENCH_API = 1
 
@@ -40,6 +41,7 @@ def pipebench_planners() -> Iterable[Planner]:
             reference="Tarnawski, Phanishayee, Devanur, Mahajan, Paravecino, Efficient Algorithms for Device "
             "Placement of DNN Graph Operators, NeurIPS 2020, arXiv 2006.16423",
             capabilities=Capabilities(graphs="dag", regimes=("sync", "async")),
+            original=ORIGINAL,
             deviations=(
                 "the search bisects on the load and looks at pairs whose latencies are within it; "
                 "the released code "

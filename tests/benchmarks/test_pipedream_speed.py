@@ -82,7 +82,7 @@ def test_search(benchmark: BenchmarkFixture, build, devices: int, form, mode: Re
 
 @pytest.mark.parametrize(("model", "devices"), [("resnet50", 8), ("densenet121", 8)])
 def test_released_on_published_profiles(benchmark: BenchmarkFixture, model: str, devices: int) -> None:
-    """The whole planner; the released optimizer takes about 2 s for resnet50 on 8 machines on a quiet core."""
+    """The whole planner; `pipebench originals` runs the released optimizer beside it."""
     problem = shared_problem(model, devices)
     asked = context(PipeDreamPlannerOptions(cost="released", states="antichain"))
     pipedream(problem, asked)
@@ -97,7 +97,7 @@ def test_released_on_published_profiles(benchmark: BenchmarkFixture, model: str,
 def test_fifty_times_faster_than_plain_python(
     benchmark: BenchmarkFixture, model: str, devices: int, straight: bool, cuts: Any
 ) -> None:
-    """The released optimizer's walk and DP as the tests have them, which take half the time of the original."""
+    """The released optimizer's walk and DP as the tests have them."""
     only_when_measured(benchmark)
     problem = shared_problem(model, devices)
     replication: Any = "none" if straight else "any"

@@ -20,6 +20,7 @@ from pipebench.hooks.descriptors import (
     NoOptions,
     ScheduleCapabilities,
 )
+from pipebench.hooks.originals import Original, OriginalCase
 
 Offer = dict[str, dict[str, str]]
 
@@ -32,9 +33,10 @@ def offered() -> Offer:
         groups[kind.__name__] = _fields(kind)
     groups["Context"] = {**_fields(Context), **_methods(Context)}
     groups["Services"] = _methods(Services)
-    groups["PlanResult"] = {
-        info.name: _with_default(info.type, info.default) for info in msgspec.structs.fields(PlanResult)
-    }
+    for value in (PlanResult, Original, OriginalCase):
+        groups[value.__name__] = {
+            info.name: _with_default(info.type, info.default) for info in msgspec.structs.fields(value)
+        }
     groups["NoOptions"] = {}
     assert not msgspec.structs.fields(NoOptions)
     return groups

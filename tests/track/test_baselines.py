@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pipebench.bench.suites.files import load_suite, suite_names
 from pipebench.hooks.manager import Host
 from pipebench.track.acknowledgements import FILE, read_acknowledged
 from pipebench.track.exact import PLAN
@@ -29,3 +30,10 @@ def test_every_plan_that_it_names_is_kept() -> None:
     plans = {each.exact[PLAN] for kept in HISTORY.nights for each in kept.night.measured} - {None}
     assert plans
     assert all(HISTORY.plan(str(plan)) is not None for plan in plans)
+
+
+def test_the_samples_are_of_every_suite_and_planners_that_there_are() -> None:
+    """`baselines/make.py` records them."""
+    samples = load_suite(str(FOLDER / "samples.toml")).suite
+    assert {workload.name.split("-")[0] for workload in samples.workloads} == set(suite_names())
+    assert set(samples.planners) <= set(Host().slot("planners"))

@@ -89,7 +89,7 @@ def command(
         raise click.UsageError("--full runs all cells of all artefacts: leave --full-within out")
     within_s = parse_seconds(full_within) if full_within else None
     options = ReproduceOptions(full, within_s, profiles, out, fresh, retry_failed)
-    page, table = checked_page_path(html), _checked_markdown_path(markdown)
+    page, table = checked_page_path(html), checked_markdown_path(markdown)
     host = open_host()
     where = Where(jobs=jobs or 1, patience_s=patience_s(no_wait))
     if not where.parallel:
@@ -111,7 +111,7 @@ def command(
     return max(codes, default=ExitCode.NOTHING_RAN)
 
 
-def _checked_markdown_path(path: Path | None) -> Path | None:
+def checked_markdown_path(path: Path | None) -> Path | None:
     """The path, before anything runs. Raises PipebenchError for another ending or a folder that is not there."""
     if path is not None:
         if path.suffix != ".md":

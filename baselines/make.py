@@ -1,0 +1,72 @@
+"""Make the baselines of this class of machine anew: `python baselines/make.py`, with nothing to commit.
+
+It runs the benchmarks against plain Python three times, then the planners of the papers on a sample of every
+suite, and puts the night that comes of it in the place of the file of this class. Other classes stay; plans that
+no file names any longer are removed. Some half an hour on two cores that do nothing else.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pipebench.track.conditions import this_machine
+from pipebench.track.exact import PLAN
+from pipebench.track.history import open_history
+
+HERE = Path(__file__).resolve().parent
+PROCESSES = 3
+"""Of the benchmarks: one process is as fast as its memory lies."""
+BENCHMARKS = ("tests/benchmarks/test_against_plain_python.py", "tests/benchmarks/test_calibration_speed.py")
+ACKNOWLEDGED = "# Changes that are meant to be: `pipebench track ack EVENT --reason TEXT` adds one.\n"
+
+
+def run(*words: str) -> None:
+    """A module of this interpreter's, in the checkout; ends the script where it fails."""
+    subprocess.run([sys.executable, "-m", *words], cwd=HERE.parent, check=True)
+
+
+def make(budget: str, processes: int) -> Path:
+    """The new file of this class."""
+    with TemporaryDirectory() as folder:
+        history = Path(folder) / "history"
+        words: list[str] = []
+        for number in range(processes):
+            file = Path(folder) / f"{number}.json"
+            run("pytest", "--benchmark-enable", f"--benchmark-json={file}", *BENCHMARKS)
+            words += ["--benchmark-json", str(file)]
+        suite = str(HERE / "samples.toml")
+        run(
+            "pipebench", "track", "record", "--history", str(history), "--suite", suite, "--budget", budget, *words
+        )
+        name = f"{this_machine().name}.jsonl"
+        shutil.copytree(history / "plans", HERE / "plans", dirs_exist_ok=True)
+        shutil.copyfile(history / name, HERE / name)
+    (HERE / "acknowledged.toml").write_text(ACKNOWLEDGED)
+    return HERE / name
+
+
+def drop_unnamed_plans() -> int:
+    """How many plans were removed: those that no night names."""
+    nights = open_history(HERE).nights
+    named = {str(each.exact[PLAN]) for kept in nights for each in kept.night.measured}
+    unnamed = [path for path in (HERE / "plans").glob("*.json") if path.stem not in named]
+    for path in unnamed:
+        path.unlink()
+    return len(unnamed)
+
+
+def main() -> None:
+    """Make them, and say what was made."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", default="20m", help="time for the planners (default: 20m)")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="runs of the benchmarks; 0: none")
+    said = parser.parse_args()
+    made = make(said.budget, said.processes)
+    print(f"{made} made; {drop_unnamed_plans()} plans that no file names were removed")
+
+
+if __name__ == "__main__":
+    main()
