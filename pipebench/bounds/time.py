@@ -17,11 +17,13 @@ from pipebench.bounds.operators import (
     least_part,
     update_ns,
 )
+from pipebench.bounds.search import raised, with_memory, with_waiting
+from pipebench.bounds.shared import PARTS, Prices, shared
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 
-TimeKind = Literal["work", "operator", "path"]
+TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,25 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     if problem.regime.mode == "sync":
         parts["path"], through = path_ns(problem, split)
         where["path"] = graph.operators[through].name
+    if not split:
+        parts |= of_shared(problem, parts["work"])
     kind = max(parts, key=lambda name: parts[name])
     return TimeBound(parts[kind], kind, parts, where.get(kind, ""))
+
+
+def of_shared(problem: Problem, work: int) -> dict[TimeKind, int]:
+    """The bounds `reduce`, in sync `fill`, and `memory` where it raises them; nothing where no plan fits."""
+    found = shared(problem)
+    if found is None:
+        return {}
+    prices = Prices(PARTS, 0, False)
+    best = raised(found, prices, work)
+    parts: dict[TimeKind, int] = {"reduce": best}
+    if found.lasting:
+        best, prices = with_waiting(found, best)
+        parts["fill"] = best
+    with_bytes, _ = with_memory(found, prices, best)
+    return parts | ({"memory": with_bytes} if with_bytes > best else {})
 
 
 def work_ns(problem: Problem) -> int:
