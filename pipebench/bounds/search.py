@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from pipebench.bounds.choices import STATE
+from pipebench.bounds.choices import COMPUTE, STATE
 from pipebench.bounds.shared import PARTS, PRICE_BITS, Prices, Shared
 
 SHARES = (PARTS, PARTS // 2, 0)
@@ -42,9 +42,29 @@ def raised(shared: Shared, prices: Prices, time_ns: int) -> int:
     return low + 1
 
 
+def bounds_of(shared: Shared, time_ns: int) -> list[tuple[int, Prices]]:
+    """The bounds with all-reduces, then where devices wait with that, then with memory; each with its prices.
+
+    time_ns: a proven bound to start from.
+    """
+    plain = Prices(PARTS, 0, False)
+    found = [(raised(shared, plain, time_ns), plain)]
+    if shared.lasting:
+        found.append(with_waiting(shared, found[-1][0]))
+    return [*found, with_memory(shared, found[-1][1], found[-1][0])]
+
+
+def work_of(shared: Shared) -> int:
+    """The bound of the work alone, to start from."""
+    total = int(shared.choices.least(COMPUTE).sum())
+    return -(-total // shared.devices) + shared.every_ns
+
+
 def with_waiting(shared: Shared, time_ns: int) -> tuple[int, Prices]:
-    """The bound with the waits of devices at the start and the end, and its prices."""
-    best = time_ns, Prices(PARTS, 0, True)
+    """The bound with the waits of devices at the start and the end, and its prices; without them where they raise
+    nothing: they count operators beside the path in two parts, which may be less than both together.
+    """
+    best = time_ns, Prices(PARTS, 0, False)
     for share in SHARES:
         prices = Prices(share, 0, True)
         found = raised(shared, prices, best[0])

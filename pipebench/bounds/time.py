@@ -17,8 +17,8 @@ from pipebench.bounds.operators import (
     least_part,
     update_ns,
 )
-from pipebench.bounds.search import raised, with_memory, with_waiting
-from pipebench.bounds.shared import PARTS, Prices, shared
+from pipebench.bounds.search import bounds_of
+from pipebench.bounds.shared import shared
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
@@ -74,18 +74,12 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
 
 def of_shared(problem: Problem, work: int) -> dict[TimeKind, int]:
-    """The bounds `reduce`, in sync `fill`, and `memory` where it raises them; nothing where no plan fits."""
+    """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits."""
     found = shared(problem)
     if found is None:
         return {}
-    prices = Prices(PARTS, 0, False)
-    best = raised(found, prices, work)
-    parts: dict[TimeKind, int] = {"reduce": best}
-    if found.lasting:
-        best, prices = with_waiting(found, best)
-        parts["fill"] = best
-    with_bytes, _ = with_memory(found, prices, best)
-    return parts | ({"memory": with_bytes} if with_bytes > best else {})
+    names: list[TimeKind] = ["reduce", "fill", "memory"] if found.lasting else ["reduce", "memory"]
+    return dict(zip(names, (bound for bound, _ in bounds_of(found, work)), strict=True))
 
 
 def work_ns(problem: Problem) -> int:
