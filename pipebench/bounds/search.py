@@ -22,8 +22,17 @@ MOST_RISE = 1000
 def raised(shared: Shared, prices: Prices, time_ns: int) -> int:
     """The largest bound found that the prices prove, at least `time_ns`: no plan takes less than it.
 
-    What is needed beyond what there is falls by the number of devices with each ns, or faster.
+    A single cost counts as at most a few times what there is in the time that is tried, so a bound that rises far
+    is tried again.
     """
+    found = _raised(shared, prices, time_ns)
+    while found > 1.5 * time_ns and found > time_ns + 1:
+        time_ns, found = found, _raised(shared, prices, found)
+    return found
+
+
+def _raised(shared: Shared, prices: Prices, time_ns: int) -> int:
+    """The same in one go. With each ns, what is needed beyond what there is falls by all devices, or faster."""
     over = shared.excess(time_ns, prices)
     if over <= 0:
         return time_ns

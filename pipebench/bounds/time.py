@@ -47,15 +47,17 @@ class TimeBound:
 
 
 def time_bound(problem: Problem, split: bool = False) -> TimeBound:
-    """The largest of the bounds `work`, `operator` and, in sync, `path`, over all plans that honour the pins.
+    """The largest of all bounds, over all plans that honour the pins and fit into memory.
 
+    `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
+    more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits.
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
-    cut its dims among the devices as well (see `pipebench.bounds.operators`).
+    cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 
     Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
     iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. It
-    counts no transfers (they may be overlapped or avoided) and takes memory as unlimited. GraphPipe notes,
-    section 7, made per operator, because stages may differ in micro-batch.
+    counts no transfers, which may be overlapped or avoided. GraphPipe notes, section 7, made per operator, because
+    stages may differ in micro-batch.
 
     Raises InfeasibleProblem when the pins leave no plan.
     """

@@ -1,4 +1,4 @@
-"""Whether a proof of a lower bound on time holds. Nothing of pipebench is used: the file can be read and run alone.
+"""Whether a proof of a lower bound on time holds. Nothing of pipebench is used: the file can run alone.
 
 A proof is a document of whole numbers (`pipebench.bounds.proof.TimeProof.document`):
 
