@@ -10,7 +10,7 @@ from pipebench.bounds.shared import PARTS, PRICE_BITS, Prices, Shared
 SHARES = (PARTS, PARTS // 2, 0)
 LOWEST, HIGHEST = -10.0, 3.0
 """Prices that are tried, as powers of 2 around that at which all memory is worth all time."""
-ROUNDS = 6
+ROUNDS = 8
 ENOUGH_GAIN = 1e-3
 """A round that raises the bound by less is the last one."""
 CLOSE = 1e-5

@@ -1,19 +1,29 @@
 """The bound that counts memory, waits and all-reduces, against plans whose memory just fits."""
 
+from itertools import islice
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.bench.services import HostServices
 from pipebench.bounds import time_bound
 from pipebench.check import check_schedule
+from pipebench.costs.placement import micro_batches_of
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import Alternative
+from pipebench.hooks.manager import Host
+from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from tests.bounds.drawn_problems import problems
+from tests.bounds.every_plan import plans
 from tests.simulation.random_plans import executable_schedules, planned_problems
+
+SERVICES = HostServices(Host())
 
 
 def varied(random: Random, problem: Problem, plan: Plan) -> tuple[Problem, Plan]:
@@ -56,7 +66,7 @@ def varied(random: Random, problem: Problem, plan: Plan) -> tuple[Problem, Plan]
     return replace(problem, profile=profile, regime=regime), replace(plan, stages=stages)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_random_plan_that_just_fits_is_below_the_bound(data: st.DataObject) -> None:
     problem, plan = data.draw(planned_problems())
@@ -71,3 +81,58 @@ def test_no_random_plan_that_just_fits_is_below_the_bound(data: st.DataObject) -
     assert check_schedule(fitting, plan, schedule).status == "valid"
     total = simulate(fitting, plan, schedule).total_ns
     assert time_bound(fitting).ns <= total, (time_bound(fitting), total)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problems(), st.booleans(), st.randoms(use_true_random=False))
+def test_no_plan_of_a_tiny_problem_that_just_fits_is_below_the_bound(
+    problem: Problem, overhead: bool, random: Random
+) -> None:
+    """Of every plan some, each on as many devices as it has and with no byte to spare."""
+    if overhead:
+        problem = with_overhead(problem)
+    every = [
+        plan
+        for plan in islice(plans(problem, recompute=problem.cluster.size < 3), 3000)
+        if all(stage.turns <= micro_batches_of(problem, plan, stage) for stage in plan.stages)
+    ]
+    for plan in random.sample(every, min(8, len(every))):
+        for scheduler in ("greedy", "1f1b", "1f1b*", "1f1b-rr"):
+            try:
+                schedule = SERVICES.schedule(scheduler, problem, plan)
+            except PipebenchError:
+                continue
+            verdict = check_schedule(problem, plan, schedule)
+            if verdict.status != "valid":
+                continue
+            fitting = with_memory(problem, plan, max(1, *verdict.peak_bytes.values()))
+            seconds = metrics(fitting, plan, simulate(fitting, plan, schedule)).seconds
+            bound = time_bound(fitting)
+            assert bound.ns <= round(seconds * 1e9), (scheduler, plan, bound)
+
+
+def with_memory(problem: Problem, plan: Plan, memory_bytes: int) -> Problem:
+    """The problem on the devices that the plan uses, with so much memory each."""
+    on = problem.cluster
+    types = (replace(on.types[0], memory_bytes=memory_bytes),)
+    pins = problem.pins
+    devices = on.devices if pins.pipeline or pins.data_parallel else on.devices[: plan.devices_used]
+    return replace(problem, cluster=replace(on, types=types, devices=devices))
+
+
+def with_overhead(problem: Problem) -> Problem:
+    """The problem with runs that take 20 ns more whatever their samples."""
+    (costs,) = problem.profile.costs
+    sizes = (1, 4)
+    operators = tuple(
+        replace(
+            each,
+            forward_s=tuple(10e-9 + each.forward_s[0] * size for size in sizes),
+            backward_s=tuple(10e-9 + each.backward_s[0] * size for size in sizes),
+            weight_gradient_s=(),
+            alternatives=(),
+        )
+        for each in costs.operators
+    )
+    costs = replace(costs, micro_batches=sizes, operators=operators)
+    return replace(problem, profile=replace(problem.profile, costs=(costs,)))
