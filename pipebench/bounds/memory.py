@@ -16,7 +16,7 @@ from pipebench.bounds.operators import (
     ways,
 )
 from pipebench.costs.formula import Amount, Formula, Holdings
-from pipebench.costs.quantise import FloatArray, whole_bytes
+from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import ELEMENT_BYTES
@@ -120,13 +120,14 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     state = np.full(operators, math.inf)
     both = np.full(operators, math.inf)
     for rows in ways(problem):
-        held = _state(problem.regime, graph, rows, pins.data_parallel or 1)
+        counted = parameter_bytes_counted(graph, rows)
+        held = state_of_ways(problem.regime, counted, rows, pins.data_parallel or 1)
         live = samples * rows.devices * rows.saved_bytes * slope
         for kept, bytes_each in ((state, held), (both, held + live)):
             np.minimum.at(kept, rows.operator, bytes_each)
     every = Formula(problem.regime, problem.mini_batch).every_stage(most_replicas(problem))
     saved = both - state
-    most = max(float(saved[ancestors].sum()) for ancestors in _ancestors_of_last(graph))
+    most = max(float(saved[ancestors].sum()) for ancestors in ancestors_of_last(graph))
     devices = devices_of_a_plan(problem)
     weights, sample = float(state.sum()), most + every.per_micro_batch
     return every.held + _share(weights, devices), every.held + _share(weights + sample, devices)
@@ -146,8 +147,24 @@ def _share(total: float, devices: int) -> int:
     return math.ceil(mean - 1e-11 * (mean + 1))
 
 
-def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> FloatArray:
-    """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas."""
+def state_of_ways(regime: Regime, counted: IntArray, rows: Ways, replicas: int) -> FloatArray:
+    """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas.
+
+    counted: of each way (`parameter_bytes_counted`).
+    """
+    # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
+    each = _state_of_a_byte(replace(regime, optimizer="none"))
+    optimizer = _state_of_a_byte(regime) - each
+    optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
+    total = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
+    return np.asarray(total, np.float64)
+
+
+def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> IntArray:
+    """Of each way the weights on one device that no other operator counts, see `spread_bytes`.
+
+    Those of the operators of a stage add up to at most what the stage holds.
+    """
     first_use = np.zeros(len(graph.operators), dtype=np.int64)
     repeated = np.zeros(len(graph.operators), dtype=np.bool_)
     seen: set[str] = set()
@@ -160,13 +177,8 @@ def _state(regime: Regime, graph: OperatorGraph, rows: Ways, replicas: int) -> F
         seen |= fresh
         first_use[position] = sum(graph.parameter_bytes[name] for name in fresh)
     alternative = np.where(repeated[rows.operator], 0, rows.parameter_bytes)
-    counted = np.where(rows.plain, first_use[rows.operator], alternative)
-    # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
-    each = _state_of_a_byte(replace(regime, optimizer="none"))
-    optimizer = _state_of_a_byte(regime) - each
-    optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
-    total: FloatArray = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
-    return total
+    counted: IntArray = np.where(rows.plain, first_use[rows.operator], alternative)
+    return counted
 
 
 def _state_of_a_byte(regime: Regime) -> float:
@@ -182,7 +194,7 @@ def _live_of_a_byte(regime: Regime) -> float:
     return min(some - none for some, none in zip(saved, nothing, strict=True)) / ELEMENT
 
 
-def _ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:
+def ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:
     """For each operator without successors, itself and all operators before it."""
     found: list[list[int]] = []
     for last, after in enumerate(graph.successors):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import ring_level
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
@@ -386,7 +387,11 @@ def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
         if devices * replicas > problem.cluster.size:
             continue
         chosen = rows.devices == devices
-        last, spread = devices * replicas - 1, problem.regime.spreads_rings
-        level = ring_level(problem.cluster, 0, last, devices, spread)
+        level = fastest_ring(problem, devices, replicas)
         reduced[chosen] = formula.reduce_ns(level, rows.parameter_bytes[chosen], replicas)
     return reduced
+
+
+def fastest_ring(problem: Problem, devices: int, replicas: int) -> LinkLevel:
+    """The fastest link level that the rings of `replicas` replicas of `devices` devices each can have."""
+    return ring_level(problem.cluster, 0, devices * replicas - 1, devices, problem.regime.spreads_rings)

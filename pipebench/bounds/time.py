@@ -17,11 +17,13 @@ from pipebench.bounds.operators import (
     least_part,
     update_ns,
 )
+from pipebench.bounds.search import bounds_of
+from pipebench.bounds.shared import shared
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 
-TimeKind = Literal["work", "operator", "path"]
+TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,17 @@ class TimeBound:
 
 
 def time_bound(problem: Problem, split: bool = False) -> TimeBound:
-    """The largest of the bounds `work`, `operator` and, in sync, `path`, over all plans that honour the pins.
+    """The largest of all bounds, over all plans that honour the pins and fit into memory.
 
+    `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
+    more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits.
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
-    cut its dims among the devices as well (see `pipebench.bounds.operators`).
+    cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 
     Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
     iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. It
-    counts no transfers (they may be overlapped or avoided) and takes memory as unlimited. GraphPipe notes,
-    section 7, made per operator, because stages may differ in micro-batch.
+    counts no transfers, which may be overlapped or avoided. GraphPipe notes, section 7, made per operator, because
+    stages may differ in micro-batch.
 
     Raises InfeasibleProblem when the pins leave no plan.
     """
@@ -65,8 +69,19 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     if problem.regime.mode == "sync":
         parts["path"], through = path_ns(problem, split)
         where["path"] = graph.operators[through].name
+    if not split:
+        parts |= of_shared(problem, parts["work"])
     kind = max(parts, key=lambda name: parts[name])
     return TimeBound(parts[kind], kind, parts, where.get(kind, ""))
+
+
+def of_shared(problem: Problem, work: int) -> dict[TimeKind, int]:
+    """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits."""
+    found = shared(problem)
+    if found is None:
+        return {}
+    names: list[TimeKind] = ["reduce", "fill", "memory"] if found.lasting else ["reduce", "memory"]
+    return dict(zip(names, (bound for bound, _ in bounds_of(found, work)), strict=True))
 
 
 def work_ns(problem: Problem) -> int:
