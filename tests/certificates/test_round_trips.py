@@ -1,0 +1,87 @@
+"""What a certificate says is what the simulator, the check and the bounds say, on drawn problems of every kind."""
+
+import msgspec
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from pipebench.bounds import time_bound
+from pipebench.certificates.check import Proven, check
+from pipebench.certificates.write import certificate, time_ns
+from pipebench.check import check_pins, check_plan, check_schedule
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import Schedule
+from pipebench.simulation.simulate import simulate
+from tests.bounds import every_plan
+from tests.bounds.drawn_problems import problems
+from tests.plugins.running import services
+from tests.simulation.random_plans import executable_schedules, planned_problems
+from tests.simulation.test_round_robin import planned
+
+replace = msgspec.structs.replace
+
+
+def certified(problem: Problem, plan: Plan, schedule: Schedule) -> Proven:
+    """The certificate's proof, which must be that of the simulator, the check and the bounds."""
+    made = certificate(problem, plan, schedule, {})
+    proven = check(made.data)
+    assert proven.time_ns == time_ns(problem, plan, simulate(problem, plan, schedule))
+    assert proven.bound_ns == time_bound(problem).ns
+    verdict = check_schedule(problem, plan, schedule)
+    assert proven.tight == (verdict.fit == "tight")
+    return proven
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_finite_schedule(data: st.DataObject) -> None:
+    """Any graph, mixed micro-batches, replicas in turn, shared devices, pairs, pipelines, ports, split backwards."""
+    problem, plan = data.draw(planned_problems())
+    schedule = data.draw(executable_schedules(problem, plan))
+    assume(check_schedule(problem, plan, schedule).status == "valid")
+    certified(problem, plan, schedule)
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(planned())
+def test_periodic_schedules_of_replicas_in_turn(drawn: tuple[Problem, Plan]) -> None:
+    problem, plan = drawn
+    schedule = services().schedule("1f1b-rr", problem, plan)
+    assume(check_schedule(problem, plan, schedule).status == "valid")
+    assume(simulate(problem, plan, schedule).period_ns)
+    certified(problem, plan, schedule)
+
+
+@st.composite
+def a_plan(draw: st.DrawFn, problem: Problem) -> Plan | None:
+    """A valid plan that honours the pins, or None."""
+    names = [operator.name for operator in problem.profile.graph.operators]
+    kept = {each.operator: ["", *(a.id for a in each.alternatives)] for each in problem.profile.costs[0].operators}
+    groups = draw(st.sampled_from(list(every_plan.partitions(names))))
+    copies = draw(st.integers(1, problem.cluster.size))
+    size = problem.cluster.size // copies
+    stages = [draw(st.sampled_from(list(every_plan.stages(problem, group, kept, size, True)))) for group in groups]
+    plan = every_plan.placed(tuple(stages), copies, problem.cluster.size)
+    if plan is None or check_plan(problem, plan).status != "valid" or check_pins(problem, plan).status != "valid":
+        return None
+    return plan
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_plan_of_a_tiny_problem_in_both_regimes(data: st.DataObject) -> None:
+    """Alternatives, shared weights, recomputation, copies, pins, frameworks, ports; every kind of bound."""
+    problem = data.draw(problems())
+    plan = data.draw(a_plan(problem))
+    assume(plan is not None)
+    assert plan is not None
+    for name in ("1f1b", "greedy", "1f1b-rr", "1f1b*"):
+        try:
+            schedule = services().schedule(name, problem, plan)
+            assume(check_schedule(problem, plan, schedule).status == "valid")
+            steady = simulate(problem, plan, schedule).period_ns != 0
+        except PipebenchError:
+            continue
+        if steady:
+            certified(problem, plan, schedule)
