@@ -1,7 +1,7 @@
 """The half of a certificate that proves a bound: tables of what operators cost at least, and a sum over them.
 
 Imports the standard library and the certificate's own form and premises only. `KINDS` names the proofs that there
-are (cost model, section 11); a new one is a function from the problem and its part of the certificate to nanoseconds.
+are (cost model, section 11); a new one is a function from the problem and its part of the certificate to ns.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ COLUMNS = {
 }
 """The ns of a choice by kind.
 
-busy: that a micro-batch adds to its lane, forward and backward; busy_crossing: the same without the weight gradient.
-update: of its weights, for a mini-batch. forward, once (forward and backward), crossing (forward and input gradient):
-of one micro-batch that runs alone."""
+busy: that a micro-batch adds to its lane, forward and backward; busy_crossing: without the weight gradient.
+update: of its weights, for a mini-batch.
+forward, once (forward and backward), crossing (forward and input gradient): of one micro-batch that runs alone."""
 
 
 @dataclass(frozen=True)

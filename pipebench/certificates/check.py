@@ -22,8 +22,9 @@ ABOUT = "row", "planner", "scheduler", "model", "cluster", "problem_id", "plan_i
 class Proven:
     """What a certificate proves.
 
-    time_ns: of one mini-batch under the plan, which fits. tight: in part where memory is to stay free. bound_ns: that
-    no plan of the problem beats; over: of which plans. about: where the certificate comes from, as it says.
+    time_ns: of one mini-batch under the plan, which fits. tight: in part where memory is to stay free.
+    bound_ns: that no plan of the problem beats. over: of which plans.
+    about: where the certificate comes from, as it says.
     """
 
     time_ns: int
@@ -40,7 +41,11 @@ class Proven:
 
 def check(data: bytes) -> Proven:
     """What the bytes of a certificate prove. Raises Refused, which names the place."""
-    content = opened(data)
+    return check_content(opened(data))
+
+
+def check_content(content: Part) -> Proven:
+    """What the content of a certificate proves, whatever its seal. Raises Refused."""
     about = content.part("about")
     said = {name: about.text(name) for name in ABOUT}
     about.end()

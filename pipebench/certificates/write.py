@@ -70,7 +70,7 @@ def certificate(problem: Problem, plan: Plan, schedule: Schedule, about: Mapping
         "claims": {
             "time_ns": time_ns(problem, plan, trace),
             "bound_ns": bound.ns,
-            "peak_bytes": [[device, peak] for device, peak in sorted(verdict.peak_bytes.items())],
+            "peak_bytes": [list(each) for each in sorted(peak_bytes(problem, plan, verdict).items())],
             "fit": verdict.fit,
         },
     }
@@ -106,6 +106,19 @@ def time_ns(problem: Problem, plan: Plan, trace: Trace) -> int:
     if trace.period_ns is None:
         return trace.total_ns
     return trace.period_ns * problem.mini_batch // (plan.stages[0].micro_batch * plan.all_pipelines)
+
+
+def peak_bytes(problem: Problem, plan: Plan, verdict: Verdict) -> dict[int, int]:
+    """The peaks that the check found; a replica without a micro-batch holds what its stages hold at all times."""
+    model = CostModel(problem)
+    edges = model.messages(plan)
+    idle = dict.fromkeys((device for stage in plan.stages for device in stage.devices), 0)
+    for position, stage in enumerate(plan.stages):
+        for device in stage.devices:
+            idle[device] += model.stage_memory(plan, position, edges).held
+    shift = len(idle)
+    every = {device + copy * shift: held for copy in range(plan.copies) for device, held in idle.items()}
+    return every | verdict.peak_bytes
 
 
 def problem_part(problem: Problem) -> dict[str, Any]:
