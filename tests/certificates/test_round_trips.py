@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pipebench.bounds import time_bound
 from pipebench.certificates.check import Proven, check
@@ -20,6 +21,8 @@ from tests.bounds import every_plan
 from tests.bounds.drawn_problems import problems
 from tests.certificates.made import of_case, valid_cases
 from tests.plugins.running import services
+from tests.plugins.schedules.test_chimera import mirrored
+from tests.plugins.schedules.test_virtual_stages import shared
 from tests.simulation.random_plans import executable_schedules, planned_problems
 from tests.simulation.test_periodic import chain, pattern, with_ports
 from tests.simulation.test_round_robin import planned
@@ -97,6 +100,33 @@ def test_any_plan_of_a_tiny_problem_in_both_regimes(data: st.DataObject) -> None
             continue
         if steady:
             certified(problem, plan, schedule)
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "greedy", "zb-h1", "kfkb"])
+def test_orders_of_a_chain(name: str) -> None:
+    problem, plan = shared(3, 1, 6)
+    certified(problem, plan, services().schedule(name, problem, plan))
+
+
+@pytest.mark.parametrize(("name", "vee"), [("interleaved-1f1b", False), ("zb-v", True), ("greedy", True)])
+def test_orders_of_devices_with_several_stages(name: str, vee: bool) -> None:
+    problem, plan = shared(3, 2, 6, vee)
+    certified(problem, plan, services().schedule(name, problem, plan))
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.1, 1.0])
+def test_two_pipelines_in_opposite_directions(overlap: float) -> None:
+    problem, plan = mirrored(4, 8, 10, 25, weights=12)
+    problem = replace(problem, overlap=overlap)
+    for name in ("chimera", "greedy"):
+        certified(problem, plan, services().schedule(name, problem, plan))
+
+
+@pytest.mark.parametrize("name", ["periodic-bnb", "periodic-ilp"])
+def test_a_pattern_of_devices_with_several_stages(name: str) -> None:
+    problem, plan = shared(2, 2, 4)
+    problem = replace(problem, regime=replace(problem.regime, mode="async"))
+    certified(problem, plan, services().schedule(name, problem, plan))
 
 
 def test_peaks_are_those_of_the_check() -> None:
