@@ -253,3 +253,96 @@ def test_texts_cannot_move_a_terminal() -> None:
 def test_the_seal_does_not_depend_on_the_order_of_fields() -> None:
     content = content_of(PLAIN)
     assert seal_of(dict(reversed(content.items()))) == seal_of(content)
+
+
+def put(*path: Any, to: Any) -> Callable[[Any], None]:
+    """A change of one value."""
+
+    def change(content: Any) -> None:
+        inside = content
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = to
+
+    return change
+
+
+def on_another_lane(content: Any) -> None:
+    lanes = content["schedule"]["lanes"]
+    lanes[1]["tasks"].append(lanes[0]["tasks"].pop())
+
+
+def longer_message(content: Any) -> None:
+    content["schedule"]["messages"][0][6] += 1
+
+
+def shared_device(content: Any) -> None:
+    """One device of two sets that are otherwise apart."""
+    first, second, *_ = content["plan"]["stages"]
+    second["devices"][0] = first["devices"][0]
+
+
+def stage_waits_for_itself(content: Any) -> None:
+    content["plan"]["order_edges"] = [[2, 0]]
+
+
+PAIRS, PATTERN = "both ways, pairs", "pattern"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        (PLAIN, put("problem", "operators", 1, to="op0"), "names an operator twice"),
+        (PLAIN, put("problem", "overlap_numerator", to=2), "is above the denominator"),
+        (PLAIN, put("problem", "levels", to=[[8, 0], [4, 0]]), "do not go from small groups to large ones"),
+        (PLAIN, put("problem", "levels", to=[[2, 0]]), "do not span the devices"),
+        (PLAIN, put("plan", "stages", 0, "micro_batch", to=3), "does not divide the samples of a pipeline"),
+        (PLAIN, put("plan", "stages", 0, "compute_ns", to=[]), "does not have one row for each operator"),
+        (PLAIN, put("plan", "stages", 0, "memory_bytes", to=[1, 2, 3]), "does not have four amounts"),
+        (PLAIN, put("plan", "pipelines", to=2), "are not 2 whole pipelines"),
+        (PLAIN, put("plan", "order_edges", to=[[0, 9]]), "are not stages of one pipeline"),
+        (PLAIN, stage_waits_for_itself, "some stages wait for each other in a circle"),
+        (PLAIN, put("plan", "stages", 0, "operators", to=[]), r"is empty|row for each operator"),
+        (REPLICAS, shared_device, "shares device 0 with a stage of other devices"),
+        (PLAIN, put("problem", "pins", "micro_batch", to=4), "the problem pins it to 4"),
+        (PLAIN, put("problem", "pins", "recompute", to="stage"), "does not recompute as the problem pins it"),
+        (PLAIN, put("plan", "messages", 0, to=["F", 0, 2, 0, 0, 1, []]), "is of no message of the plan"),
+        (PLAIN, put("plan", "messages", to=[]), "messages: lacks "),
+        (PLAIN, put("schedule", "lanes", 0, "devices", to=[3]), "are those of another lane, or of no stage"),
+        (PLAIN, on_another_lane, "not on those of its stage"),
+        (PLAIN, longer_message, r"lasts .* ns, not"),
+        (PLAIN, put("schedule", "lanes", 0, "together", to=[0, 1]), "has a task in two pairs"),
+        (PLAIN, put("schedule", "kind", to="periodic"), "lacks the field 'round'"),
+        (PLAIN, put("plan", "stages", 0, "in_flight", to=1), "in flight, more than it declares"),
+        (PLAIN, put("bound", "operator", to=0), r"bound.operator|has the field 'operator'"),
+        (PAIRS, put("plan", "stages", 2, "devices", to=[0]), "stands where its mirror does"),
+        (PAIRS, put("plan", "stages", 2, "micro_batch", to=2), "is not like stage 0"),
+        (PAIRS, put("plan", "hidden_ns", 0, 3, to=1), "not the overlap's share"),
+        (PATTERN, put("problem", "regime", to="sync"), r"a schedule without end has no flush|lasts"),
+        (PATTERN, put("claims", "fit", to="tight"), r"claims.fit"),
+        (REPLICAS, put("problem", "mini_batch", to=2**60), r"choices|lanes|micro_batch"),
+    ],
+)
+def test_every_rule_has_its_words(name: str, change: Callable[[Any], None], words: str) -> None:
+    content = content_of(name)
+    change(content)
+    with pytest.raises(Refused, match=words):
+        check(written(content))
+
+
+def test_who_was_there_first_goes_first() -> None:
+    """Two stages, one link, two tensors made at once: they go by number."""
+    content = content_of("chain, gpipe, half")
+    rows = content["schedule"]["messages"]
+    waiting = [(one, other) for one in rows for other in rows if one[6] == other[5] and one[5] < other[5]]
+    found = False
+    for one, other in waiting:
+        if one[6] - one[5] != other[6] - other[5] or one[:2] != other[:2]:
+            continue
+        swapped = json.loads(json.dumps(content))
+        listed = swapped["schedule"]["messages"]
+        listed[rows.index(one)][5:], listed[rows.index(other)][5:] = other[5:], one[5:]
+        with pytest.raises(Refused):
+            check(written(swapped))
+        found = True
+    assert found
