@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -157,8 +158,14 @@ def test_no_choice_is_left_out_of_the_tables_of_bounds(problem: Problem) -> None
         bound = time_bound(problem)
     except InfeasibleProblem:
         return
-    part = bound_part(problem, bound, split=False)
-    flushes = problem.regime.mode == "sync"
+    flushes, named = problem.regime.mode == "sync", problem.profile.graph.operators[0].name
+    for kind in ("work", "operator", "path") if flushes else ("work", "operator"):
+        part = bound_part(problem, replace(bound, kind=kind, operator=named), split=False)
+        compare(problem, part, flushes)
+
+
+def compare(problem: Problem, part: dict[str, Any], flushes: bool) -> None:
+    """A table against the plain enumeration."""
     for operator in range(len(problem.profile.graph.operators)):
         rows = [
             dict(zip(HEAD + part["columns"], row[1:], strict=True))
@@ -167,7 +174,7 @@ def test_no_choice_is_left_out_of_the_tables_of_bounds(problem: Problem) -> None
         ]
         every = list(choices(problem, operator))
         assert every
-        if bound.kind == "work":
+        if part["kind"] == "work":
             work = [
                 row["runs"] * (row["replicas"] if row["turns"] == 1 else 1) * row["devices"] * row["busy"]
                 for row in rows
@@ -178,7 +185,7 @@ def test_no_choice_is_left_out_of_the_tables_of_bounds(problem: Problem) -> None
             continue
         for each in every:
             assert min(lane_ns(row, flushes) for row in rows) <= each["lane"]
-        if bound.kind == "path":
+        if part["kind"] == "path":
             for column in ("forward", "once"):
                 least = min(row[column] for row in rows)
                 assert least <= min(each[column] for each in every)
