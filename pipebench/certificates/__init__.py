@@ -1,1 +1,1 @@
-"""Proofs that are checked with whole numbers alone, by code that knows nothing of how they were found."""
+"""Certificates: what proves that a plan takes its time and fits, and what proves the bound."""

@@ -23,6 +23,7 @@ SECTIONS = {
     "Look at results": {
         "show": "show what is in a file",
         "report": "stored results as a page or a table",
+        "certify": "what proves a plan's time and its bound, written or checked",
         "diff": "what changed between two plans or two sets of results",
         "rerun": "run stored trials again: same, different or not runnable",
         "merge": "several stores as one, such as the shards of a sweep",

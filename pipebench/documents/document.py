@@ -86,6 +86,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
 class _BareRows(msgspec.Struct, forbid_unknown_fields=True):
     rows: msgspec.Raw
     cached: msgspec.Raw = msgspec.Raw(b"[]")
+    best: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 def encode(kind: str, value: Any, indent: int = 0) -> bytes:

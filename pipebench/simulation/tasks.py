@@ -79,7 +79,8 @@ def task_table(columns: Tasks, stages: StageTable, known: TaskTimes | None = Non
     lane = columns.lane
     _check_names(columns, stages, lane)
     slots = stages.slots
-    slot = stages.offset[columns.stage] + columns.micro_batch
+    # An R is numbered by its turn, and there may be more turns than micro-batches.
+    slot = stages.offset[columns.stage] + np.where(columns.kind == R, 0, columns.micro_batch)
     row_of = _row_of(columns, stages, slot)
     _check_complete(stages, row_of)
     rows = np.arange(len(slot))

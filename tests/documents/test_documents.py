@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.documents.document import KINDS, PlannedProblem, decode, encode, kind_of, schema
+from pipebench.documents.document import KINDS, PlannedProblem, Rows, decode, encode, kind_of, schema
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import FIRST_FIELDS, Problem
@@ -187,3 +187,10 @@ def test_values_with_numbered_devices_survive_and_are_hashable() -> None:
     verdict = Verdict(status="valid", fit="fits", peak_bytes={0: 5, 10: 7})
     assert decode(encode("verdict", verdict), "verdict", "v.json") == verdict
     assert hash(verdict) == hash(Verdict(status="valid", fit="fits", peak_bytes={10: 7, 0: 5}))
+
+
+def test_what_compare_prints_is_read() -> None:
+    """Rows without an envelope, with every field that they have."""
+    printed = msgspec.json.encode(Rows(rows=()))
+    assert set(msgspec.json.decode(printed)) == {"rows", "cached", "best"}
+    assert decode(printed, "rows", "rows.json") == Rows(rows=())

@@ -14,6 +14,7 @@ from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields,
 from pipebench.bench.services import HostServices
 from pipebench.bench.store.folder import MANIFEST, Store, StoreInfo, encode_manifest
 from pipebench.bench.store.pack import pack
+from pipebench.certificates.write import certificate
 from pipebench.documents.document import PlannedProblem, Rows, encode
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -121,6 +122,9 @@ class Workshop:
         }
         for kind, value in values.items():
             yield Seed("document", f"a-{kind}.json", "json", encode(kind, value))
+        for made in (planned, self._planned("async", "1f1b*"), self._planned("sync", "1f1b")):
+            proof = certificate(made.problem, made.plan, made.schedule, {}).data
+            yield Seed("certificate", f"proof-{made.problem.regime.mode}-{len(proof)}.json", "json", proof)
         yield Seed("bare", "bare-plan.json", "json", encode("bare-plan", PLAN))
         yield Seed("bare", "result.json", "json", encode("result", PlanResult(plan=PLAN, schedule=schedule)))
         yield Seed("rows", "rows.json", "json", encode("rows", Rows(rows=tuple(self._rows()))))

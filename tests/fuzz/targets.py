@@ -1,5 +1,6 @@
 """What is fuzzed: each reader with the commands behind it, and how often each takes its turn."""
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,6 +103,21 @@ def _read_traced(data: bytes, file: Path, fixed: Path) -> None:
     with_traces([run(id="one")], [f"one={file}"])
 
 
+def _check_certificate(data: bytes, file: Path, fixed: Path) -> None:
+    """A certificate as it is, and its content as under a new seal; against a store that never had its plan."""
+    from pipebench.bench.certification import verify
+    from pipebench.bench.store.results import open_results
+    from pipebench.certificates.check import check_content
+    from pipebench.certificates.document import Part, Refused
+
+    verify(str(file), open_results(fixed / "store"))
+    with suppress(Refused, ValueError, RecursionError):
+        document = json.loads(data)
+        check_content(
+            Part(document["content"] if isinstance(document, dict) and "content" in document else document, "x")
+        )
+
+
 WRITTEN = (".piper.json", ".tarnawski.json", ".csv", ".txt", ".json")
 FRAMEWORKS = ("megatron", "torchtitan", "pipelining", "deepspeed", "pipedream")
 TARGETS: tuple[Target, ...] = (
@@ -127,6 +143,9 @@ TARGETS: tuple[Target, ...] = (
         ),
         weight=14,
     ),
+    Target("plan: certify", ("plan",), (("certify", FILE, "-o", "x"),), weight=3),
+    Target("certificate: check", ("certificate",), (("certify", "--check", FILE),), weight=2),
+    Target("certificate: check under a new seal", ("certificate",), call=_check_certificate, weight=6),
     Target("plan: validate", ("plan",), (("validate", FILE), ("validate", FILE, "--json")), weight=8),
     Target("plan: export", ("plan",), tuple(("export", FILE, "--to", name) for name in FRAMEWORKS), weight=8),
     Target("plan: execute", ("plan",), (("execute", FILE, "--executor", "simulate"),), weight=4),

@@ -273,3 +273,12 @@ def test_the_slow_link_of_one_replica_sets_the_pace() -> None:
     trace = simulate(problem, plan, made)
     ends = ends_by_rule(problem, plan, made, 60)
     assert trace.period_ns == 22 == (ends[59] - ends[39]) // 20
+
+
+def test_replicas_that_get_no_micro_batch_still_reduce() -> None:
+    """Three replicas in turn of one micro-batch: 100 bytes over three devices take 4 steps of 100/3 ns."""
+    problem = chain_problem([5], [7], cluster(3), weights=[100], mode="sync", mini_batch=1)
+    plan = in_turn(stages_plan([[0]], replicas=[3]))
+    made = one_f_one_b_schedule(problem, plan)
+    assert check_schedule(problem, plan, made).status == "valid"
+    assert simulate(problem, plan, made).total_ns == 5 + 7 + 133

@@ -1,0 +1,214 @@
+"""Certificates of stored rows and plan files: which plans, the files, and whether a store says the same."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipebench.bench.store.results import HINT, Results, open_results
+from pipebench.certificates.check import Proven, check
+from pipebench.certificates.document import Refused, read
+from pipebench.certificates.write import Certificate, NoCertificate, certificate
+from pipebench.documents.document import PlannedProblem
+from pipebench.documents.units import readable_seconds
+from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.row import Row
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.value import digest
+from pipebench.formats.documents import read_any_document
+from pipebench.formats.files import write_file
+from pipebench.system.files import reason_of
+
+NS_PER_S = 1e9
+NAME_LETTERS = 12
+"""Of a row's key, for the name of its certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A plan that may be certified. key: of its row, or the id of its plan. row: None for a plan file.
+
+    behind: reads its problem, plan and schedule, and raises PipebenchError where one is missing.
+    """
+
+    key: str
+    planner: str
+    scheduler: str
+    model: str
+    cluster: str
+    row: Row | None
+    behind: Callable[[], tuple[Problem, Plan, Schedule]]
+
+    def about(self) -> dict[str, str]:
+        """What the certificate says of where it comes from."""
+        names = "planner", "scheduler", "model", "cluster"
+        return {"row": self.key, **{name: str(getattr(self, name)) for name in names}}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a subject: its certificate in a file, or the reason why there is none. seconds: it took."""
+
+    subject: Subject
+    made: Certificate | None
+    file: Path | None
+    reason: str
+    seconds: float
+
+
+def subjects(source: str, keys: Sequence[str] = (), planners: Sequence[str] = ()) -> list[Subject]:
+    """The plans of a store, a packed store or a plan file.
+
+    keys: the start of those of rows. planners: their names, without options or with them. Empty: all.
+    Raises PipebenchError where there is none, and for rows of `compare --json`, which hold no plans.
+    """
+    if not os.path.isdir(source) and not source.endswith(".zip"):
+        kind, value = read_any_document(source)
+        if isinstance(value, PlannedProblem):
+            return [_of_plan(value, source)]
+        if kind != "rows":
+            raise PipebenchError(f"{source!r} holds a {kind}", f"{HINT}, or a plan file")
+        hint = "run `compare --out STORE` and certify the store: rows alone hold no plans"
+        raise PipebenchError(f"{source!r} holds rows without their plans", hint)
+    results = open_results(source)
+    chosen = [
+        _of_row(results, row)
+        for row in results.rows
+        if (not keys or row.key.startswith(tuple(keys)))
+        and (not planners or row.planner in planners or row.planner.partition("[")[0] in planners)
+    ]
+    if not chosen:
+        raise PipebenchError(f"{source!r} has no such row", "leave out --row and --planner", ExitCode.NOTHING_RAN)
+    return chosen
+
+
+def _of_row(results: Results, row: Row) -> Subject:
+    def behind() -> tuple[Problem, Plan, Schedule]:
+        if row.status != "ok" or row.plan_id is None:
+            raise NoCertificate(f"the row has no plan: {row.status}")
+        if row.schedule_id is None:
+            raise NoCertificate(
+                "the row has no schedule", "run its trial again in a new store: compare --out STORE"
+            )
+        found = results.behind
+        return found.problem(row.problem_id), found.plan(row.plan_id), found.schedule(row.schedule_id)
+
+    return Subject(row.key, row.planned_by, row.scheduler, row.workload or row.model, row.cluster, row, behind)
+
+
+def _of_plan(planned: PlannedProblem, source: str) -> Subject:
+    def behind() -> tuple[Problem, Plan, Schedule]:
+        if planned.schedule is None:
+            raise PipebenchError(f"{source!r} holds no schedule", "make it with `pipebench plan … -o`")
+        return planned.problem, planned.plan, planned.schedule
+
+    problem = planned.problem
+    return Subject(
+        digest(planned.plan),
+        planned.planner,
+        planned.scheduler,
+        problem.profile.name,
+        problem.cluster.name,
+        None,
+        behind,
+    )
+
+
+def certify(subject: Subject, folder: Path) -> Outcome:
+    """Write the certificate of a plan into a folder; of one that has none say why."""
+    begun = time.perf_counter()
+    try:
+        made = certificate(*subject.behind(), subject.about())
+        reason = _other_figures(subject.row, made.proven)
+    except PipebenchError as error:
+        made, reason = None, str(error)
+    file = None
+    if made is not None and not reason:
+        file = folder / f"{subject.key[:NAME_LETTERS]}.json"
+        write_file(file, made.data)
+    return Outcome(subject, made if file else None, file, reason, time.perf_counter() - begun)
+
+
+def _other_figures(row: Row | None, proven: Proven) -> str:
+    """Where the row has other figures than are proven now; '' where it has the same."""
+    if row is None:
+        return ""
+    for what, said, found in (
+        ("simulated time", row.simulated_s, proven.time_ns),
+        ("bound", row.bound_s, proven.bound_ns),
+    ):
+        if said is not None and said != found / NS_PER_S:
+            there, here = readable_seconds(said), readable_seconds(found / NS_PER_S)
+            return f"its row has a {what} of {there}, this version computes {here}: run its trial again"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a file proves, or why and where it is refused."""
+
+    path: str
+    proven: Proven | None
+    reason: str = ""
+
+
+def certificate_files(paths: Sequence[str]) -> Iterator[str]:
+    """The files, and of each folder its files that end in .json. Raises PipebenchError for a folder of none."""
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        found = sorted(str(file) for file in Path(path).glob("*.json"))
+        if not found:
+            raise PipebenchError(f"{path!r} has no certificates (*.json)", "write some with `certify STORE -o`")
+        yield from found
+
+
+def verify(path: str, store: Results | None = None) -> Verification:
+    """Check a certificate; store: and whether its tables are those of the problem and the plan that it keeps."""
+    try:
+        data = read(path)
+        proven = check(data)
+        reason = "" if store is None else _against(data, proven, store)
+    except Refused as refused:
+        return Verification(path, None, str(refused))
+    except OSError as error:
+        return Verification(path, None, f"cannot be read: {reason_of(error)}")
+    return Verification(path, None if reason else proven, reason)
+
+
+def _against(data: bytes, proven: Proven, store: Results) -> str:
+    """The first place where the certificate differs from the one that the store's objects give; '' for none."""
+    about = proven.about
+    try:
+        problem, plan = store.behind.problem(about["problem_id"]), store.behind.plan(about["plan_id"])
+        fresh = certificate(problem, plan, store.behind.schedule(about["schedule_id"]), about)
+    except PipebenchError as error:
+        return str(error)
+    return first_difference(json.loads(data)["content"], json.loads(fresh.data)["content"], "content")
+
+
+def first_difference(one: Any, other: Any, place: str) -> str:
+    """The first place where two parsed documents differ, with both values; '' where they are equal."""
+    if one == other and type(one) is type(other):
+        return ""
+    pairs: list[tuple[str, Any, Any]] = []
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        pairs = [(f"{place}.{name}", one[name], other[name]) for name in one]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(f"{place}[{at}]", *both) for at, both in enumerate(zip(one, other, strict=True))]
+    for where, left, right in pairs:
+        found = first_difference(left, right, where)
+        if found:
+            return found
+    return f"{place} is {_short(one)}, the store says {_short(other)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,0 +1,193 @@
+"""The half of a certificate that proves a bound: tables of what operators cost at least, and a sum over them.
+
+Imports the standard library and the certificate's own form and premises only. `KINDS` names the proofs that there
+are (cost model, section 11); a new one is a function from the problem and its part of the certificate to ns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipebench.certificates.bound_check import flaw_of_bound
+from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
+from pipebench.certificates.premises import Problem, require_order
+
+COLUMNS = {
+    "work": ("busy",),
+    "operator": ("busy", "update"),
+    "path": ("busy", "update", "forward", "once", "crossing", "busy_crossing"),
+}
+"""The ns of a choice by kind.
+
+busy: that a micro-batch adds to its lane, forward and backward; busy_crossing: without the weight gradient.
+update: of its weights, for a mini-batch.
+forward, once (forward and backward), crossing (forward and input gradient): of one micro-batch that runs alone."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to run an operator under a cut of the mini-batch. devices: of one replica. ns: by name of COLUMNS."""
+
+    devices: int
+    runs: int
+    replicas: int
+    turns: int
+    ns: dict[str, int]
+
+    def work_ns(self) -> int:
+        """Device time of a mini-batch."""
+        return self.runs * (self.replicas if self.turns == 1 else 1) * self.devices * self.ns["busy"]
+
+    def lane_ns(self, flushes: bool, column: str) -> int:
+        """Of the lane that runs most of the micro-batches."""
+        if flushes:
+            return -(-self.runs // self.turns) * self.ns[column]
+        return -(-self.runs * self.ns[column] // self.turns)
+
+
+def _table(problem: Problem, part: Part) -> list[list[Choice]]:
+    """For each operator its choices, of which the least count."""
+    kind = part.text("kind")
+    columns = part.texts("columns")
+    if columns != list(COLUMNS[kind]):
+        raise Refused(part.at("columns"), f"are {', '.join(columns)}, not {', '.join(COLUMNS[kind])}")
+    table: list[list[Choice]] = [[] for _ in problem.operators]
+    wanted = (int, str, str, *(int,) * (5 + len(columns)))
+    for position, row in enumerate(part.rows("choices", *wanted)):
+        place = f"{part.at('choices')}[{position}]"
+        operator, _, _, devices, runs, samples, replicas, turns, *ns = row
+        whole(operator, place, 0, len(table) - 1)
+        covered = runs * samples * (replicas if turns == 1 else 1)
+        if min(devices, runs, samples, replicas, turns) < 1 or covered < problem.mini_batch:
+            raise Refused(place, f"runs {covered} of {problem.mini_batch} samples")
+        if devices * replicas > len(problem.devices):
+            raise Refused(place, f"takes {devices * replicas} of {len(problem.devices)} devices")
+        table[operator].append(Choice(devices, runs, replicas, turns, dict(zip(columns, ns, strict=True))))
+    for operator, choices in enumerate(table):
+        if not choices:
+            raise Refused(part.at("choices"), f"operator {problem.operators[operator]!r} has no choice")
+    return table
+
+
+def work_bound(problem: Problem, part: Part) -> int:
+    """All device time, shared evenly, and what every stage adds to its lane."""
+    devices, every = part.number("devices", 1, len(problem.devices)), part.number("every_stage_ns")
+    total = sum(min(choice.work_ns() for choice in choices) for choices in _table(problem, part))
+    return -(-total // devices) + every
+
+
+def operator_bound(problem: Problem, part: Part) -> int:
+    """The operator whose lane is busy longest."""
+    lanes = [
+        min(choice.lane_ns(problem.flushes, "busy") + choice.ns["update"] for choice in choices)
+        for choices in _table(problem, part)
+    ]
+    return _at(problem, part, lanes)
+
+
+def path_bound(problem: Problem, part: Part) -> int:
+    """The longest path to an operator and back, with all micro-batches of that operator on it."""
+    if not problem.flushes:
+        raise Refused(part.at("kind"), "is of problems that flush")
+    every, table = part.number("every_stage_ns"), _table(problem, part)
+    least = {name: [min(each.ns[name] for each in choices) for choices in table] for name in COLUMNS["path"]}
+    busy, once, crossing = least["busy"], least["once"], least["crossing"]
+    above = _before_each(problem, _lesser(least["busy_crossing"], busy), busy)
+    above_forward = _before_each(problem, _lesser(least["forward"], busy), _lesser(least["forward"], busy))
+    alone = _before_each(problem, crossing, once)
+    longest = [
+        max(
+            alone[operator] + crossing[operator] + every,
+            min(
+                max(
+                    above_forward[operator] + each.lane_ns(True, "busy") + each.ns["update"],
+                    above[operator] + each.lane_ns(True, "busy_crossing") + every,
+                )
+                for each in choices
+            ),
+        )
+        for operator, choices in enumerate(table)
+    ]
+    return _at(problem, part, longest)
+
+
+MOST_POINTS = 64
+"""Of the grid on which saved bytes are counted."""
+
+
+def shared_bound(problem: Problem, part: Part) -> int:
+    """What all operators share: the time and the memory of all devices (`bound_check` has the argument)."""
+    proof = part.part("proof")
+    for name in ("tables", "visits"):
+        _require_rows(proof.raw(name), proof.at(name), 3 if name == "tables" else 2)
+    if proof.rows("edges", int, int) != sorted(
+        [b, a] for a, each in enumerate(problem.predecessors()) for b in each
+    ):
+        raise Refused(proof.at("edges"), "are not those between the operators of the problem")
+    tables = proof.numbers("operators", len(proof.raw("tables")) - 1)
+    if len(tables) != len(problem.operators):
+        raise Refused(proof.at("operators"), f"are {len(tables)} of {len(problem.operators)}")
+    proof.number("devices", 1, len(problem.devices))
+    proof.number("points", 1, MOST_POINTS)
+    memory = sum(sorted((memory for memory, _ in problem.devices), reverse=True)[: proof.value["devices"]])
+    if proof.number("memory_bytes") < memory:
+        raise Refused(proof.at("memory_bytes"), f"are less than the {memory} of so many devices")
+    try:
+        flaw = flaw_of_bound(proof.value)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Refused(proof.place, f"is no proof: {type(error).__name__} {error}") from None
+    if flaw:
+        raise Refused(proof.place, flaw)
+    return proof.number("claimed_ns")
+
+
+def _require_rows(value: object, place: str, deep: int) -> None:
+    """Refuse what is not a list of whole numbers, `deep` levels deep."""
+    if deep == 0:
+        whole(value, place, 0, 10**MOST_DIGITS - 1)
+        return
+    if not isinstance(value, list):
+        raise Refused(place, "is no list")
+    for position, each in enumerate(value):
+        _require_rows(each, f"{place}[{position}]", deep - 1)
+
+
+def _lesser(one: list[int], other: list[int]) -> list[int]:
+    return [min(pair) for pair in zip(one, other, strict=True)]
+
+
+def _before_each(problem: Problem, lengths: list[int], first: list[int]) -> list[int]:
+    """For each operator the longest sum along a path to it, without itself; first: of the one that begins it."""
+    before = problem.predecessors()
+    above = [0] * len(lengths)
+    for operator in require_order(before, "problem", "operators"):
+        for other in before[operator]:
+            above[operator] = max(above[operator], above[other] + lengths[other], first[other])
+    return above
+
+
+def _at(problem: Problem, part: Part, found: list[int]) -> int:
+    """The largest, which the operator that the certificate names must have."""
+    named = part.number("operator", 0, len(problem.operators) - 1)
+    if found[named] != max(found):
+        raise Refused(
+            part.at("operator"), f"is {named}, where the bound is {found[named]} ns, not {max(found)} ns"
+        )
+    return found[named]
+
+
+KINDS: dict[str, Callable[[Problem, Part], int]] = {
+    "work": work_bound,
+    "operator": operator_bound,
+    "path": path_bound,
+    "reduce": shared_bound,
+    "fill": shared_bound,
+    "memory": shared_bound,
+}
+
+
+def check_bound(problem: Problem, part: Part) -> int:
+    """The ns that no plan of the problem beats, as this proof says. Raises Refused."""
+    bound = KINDS[part.text("kind", tuple(KINDS))](problem, part)
+    part.text("over", ("plans of whole operators", "all plans"))
+    part.end()
+    return bound

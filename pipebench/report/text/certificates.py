@@ -1,0 +1,65 @@
+"""Certificates as people read them: a table of those that were written, and what one proves in a sentence."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pipebench.bench.certification import NAME_LETTERS, NS_PER_S, Outcome, Verification
+from pipebench.certificates.check import Proven
+from pipebench.documents.units import readable_bytes, readable_seconds
+from pipebench.report.text.tables import print_table
+
+
+def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """A line for each certificate that was written; below, why the others were not."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("row", "planner", "problem"):
+        table.add_column(column, overflow="fold")
+    for column in ("time", "bound", "gap", "size", "seconds"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for each in outcomes:
+        if each.made is None:
+            continue
+        proven = each.made.proven
+        table.add_row(
+            each.subject.key[:NAME_LETTERS],
+            escape(each.subject.planner),
+            escape(each.subject.model.partition("[")[0]),
+            _time(proven.time_ns),
+            _time(proven.bound_ns),
+            gap_text(proven),
+            readable_bytes(len(each.made.data)),
+            f"{each.seconds:.2f}",
+        )
+    if table.row_count:
+        print_table(console, table)
+    for each in outcomes:
+        if each.made is None:
+            what = f"{each.subject.key[:NAME_LETTERS]} ({each.subject.planner}): not certified: {each.reason}"
+            console.print(Text(what), soft_wrap=True)
+
+
+def gap_text(proven: Proven) -> str:
+    """By how much the plan takes longer than the bound, of the bound."""
+    return "-" if proven.gap is None else f"{float(100 * proven.gap):.1f} %"
+
+
+def sentence(found: Verification) -> str:
+    """What a certificate proves, or why it is refused."""
+    proven = found.proven
+    if proven is None:
+        return f"{found.path}: refused: {found.reason}"
+    where = ", in part where memory is to stay free" if proven.tight else ""
+    plans = "no plan of this problem" + ("" if proven.over == "all plans" else " that runs operators whole")
+    within = "" if proven.gap is None else f": within {gap_text(proven)}"
+    return (
+        f"{found.path}: the plan takes {_time(proven.time_ns)} and fits{where}; "
+        f"{plans} takes less than {_time(proven.bound_ns)}{within}"
+    )
+
+
+def _time(ns: int) -> str:
+    return readable_seconds(ns / NS_PER_S)

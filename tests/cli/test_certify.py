@@ -1,0 +1,109 @@
+"""pipebench certify, as a user types it: from a comparison to checked certificates."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipebench.bench.store import open_results
+from tests.cli.command_line import CommandLine
+
+ROWS = ("compare", "--planners", "madpipe,uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB")
+
+
+@pytest.fixture
+def store(pipebench: CommandLine, tmp_path: Path) -> str:
+    """A store of two planners in both regimes."""
+    path = str(tmp_path / "store")
+    assert pipebench(*ROWS, "--out", path).code == 0
+    return path
+
+
+def test_from_a_comparison_to_checked_certificates(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    folder = tmp_path / "proofs"
+    done = pipebench("certify", store, "-o", str(folder))
+    assert done.code == 0, done.err
+    rows = [row for row in open_results(store).rows if row.plan_id]
+    assert sorted(file.stem for file in folder.iterdir()) == sorted(row.key[:12] for row in rows)
+    assert f"{len(rows)} certificates in {folder}" in done.err
+
+    done = pipebench("certify", "--check", str(folder), "--against", store)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == len(rows)
+    assert "and fits; no plan of this problem that runs operators whole takes less than" in done.out
+    told = json.loads(pipebench("certify", "--check", str(folder), "--json").out)["certificates"]
+    by_key = {row.key[:12]: row for row in rows}
+    for each in told:
+        row = by_key[Path(each["file"]).stem]
+        assert each["proven"]
+        assert (each["time_ns"] / 1e9, each["bound_ns"] / 1e9) == (row.simulated_s, row.bound_s)
+
+    packed = str(tmp_path / "store.zip")
+    assert pipebench("pack", store, "-o", packed).code == 0
+    one = tmp_path / "one"
+    assert pipebench("certify", packed, "--row", rows[0].key[:8], "-o", str(one)).code == 0
+    (file,) = one.iterdir()
+    assert file.read_bytes() == (folder / file.name).read_bytes()
+
+
+def test_a_changed_certificate_is_refused(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    """With its old seal at once; with a new one where the store says another number."""
+    from pipebench.certificates.document import written
+
+    folder = tmp_path / "proofs"
+    assert pipebench("certify", store, "--planner", "uniform", "-o", str(folder)).code == 0
+    file = min(folder.iterdir())
+    content = json.loads(file.read_bytes())["content"]
+    content["problem"]["devices"][0][0] += 1
+    document = {**json.loads(file.read_bytes()), "content": content}
+    file.write_text(json.dumps(document))
+    done = pipebench("certify", "--check", str(file))
+    assert (done.code, "Traceback" in done.err) == (1, False)
+    assert f"{file}: refused: seal: is not that of the content" in done.out
+    file.write_bytes(written(content))
+    assert pipebench("certify", "--check", str(file)).code == 0  # of a problem with another device it is a proof
+    done = pipebench("certify", "--check", str(file), "--against", store)
+    assert done.code == 1
+    assert "content.problem.devices[0][0] is 16000000001, the store says 16000000000" in done.out
+
+
+def test_a_plan_file(pipebench: CommandLine, tmp_path: Path) -> None:
+    plan = str(tmp_path / "plan.json")
+    words = ("plan", "uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB", "--regime", "sync")
+    assert pipebench(*words, "-o", plan).code == 0
+    assert pipebench("certify", plan, "-o", str(tmp_path / "proofs")).code == 0
+    assert pipebench("certify", "--check", str(tmp_path / "proofs")).code == 0
+
+
+def test_mistakes_are_one_line(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    for words, code, said in (
+        (("certify", store), 2, "name one with -o"),
+        (("certify", store, "-o", out, "--against", store), 2, "--against goes with --check"),
+        (("certify", "--check", store, "-o", out), 2, "leave out --row, --planner and -o"),
+        (("certify", store, "--row", "zz", "-o", out), 4, "has no such row"),
+        (("certify", str(tmp_path / "none"), "-o", out), 2, "none"),
+        (("certify", "--check", str(tmp_path)), 2, "has no certificates"),
+    ):
+        done = pipebench(*words)
+        assert (done.code, done.out) == (code, ""), words
+        assert said in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def test_rows_without_plans_say_what_to_do(pipebench: CommandLine, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.json"
+    rows.write_text(pipebench(*ROWS, "--json").out)
+    done = pipebench("certify", str(rows), "-o", str(tmp_path / "out"))
+    assert done.code == 2
+    assert "run `compare --out STORE` and certify the store" in done.err
+
+
+def test_a_store_whose_plan_is_gone(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    row = next(row for row in open_results(store).rows if row.plan_id)
+    shutil.rmtree(next(Path(store).rglob(f"{row.schedule_id}.json")).parent)
+    done = pipebench("certify", store, "--row", row.key, "-o", str(tmp_path / "out"))
+    assert done.code == 4
+    assert "not certified" in done.out
+    assert "has no schedule" in done.out
