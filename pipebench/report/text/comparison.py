@@ -102,9 +102,16 @@ def print_comparison(
 
 
 def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
-    """What is said below the table of a problem: failures, what was measured, and why its rows differ."""
+    """What is said below the table of a problem: a bound over a class, failures, measurements, why rows differ."""
     compared = [row for row in block.rows if not row.yardstick]
-    return [*failures(block.rows), *machines(block.rows), *agreement(compared), *replays(compared), *why]
+    return [
+        *class_limit(block),
+        *failures(block.rows),
+        *machines(block.rows),
+        *agreement(compared),
+        *replays(compared),
+        *why,
+    ]
 
 
 def heading(block: ProblemBlock) -> str:
@@ -115,13 +122,25 @@ def heading(block: ProblemBlock) -> str:
 
 def _limit(block: ProblemBlock) -> str:
     """The proven bounds as samples/s, one for all regimes where they agree."""
-    said = {mode: f"{rate(row.mini_batch / row.bound_s)} samples/s ({row.bound_kind})"
-            for mode, row in block.bounds().items() if row.bound_s}  # fmt: skip
-    if not said:
-        return "no bound"
+    said = _by_regime((mode, row.mini_batch, row.bound_s, row.bound_kind) for mode, row in block.bounds().items())
+    return f"no plan beats {said}" if said else "no bound"
+
+
+def class_limit(block: ProblemBlock) -> list[str]:
+    """The suite's bounds over the class of plans that it bounds, as samples/s, in one line where there is one."""
+    rows = block.class_bounds()
+    said = _by_regime(
+        (mode, row.mini_batch, row.class_bound_s, row.class_bound_kind) for mode, row in rows.items()
+    )
+    return [f"  no plan of stages in a row beats {said}"] if said else []
+
+
+def _by_regime(bounds: Iterable[tuple[str, int, float | None, str | None]]) -> str:
+    """Samples/s of bounds with what binds, by regime; one where all agree. Of each: regime, mini-batch, bound."""
+    said = {mode: f"{rate(size / bound_s)} samples/s ({kind})" for mode, size, bound_s, kind in bounds if bound_s}
     if len(set(said.values())) == 1:
-        return f"no plan beats {next(iter(said.values()))}"
-    return "no plan beats " + ", ".join(f"{text} in {mode}" for mode, text in said.items())
+        return next(iter(said.values()))
+    return ", ".join(f"{text} in {mode}" for mode, text in said.items())
 
 
 def subject(row: Row) -> str:
