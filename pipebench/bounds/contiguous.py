@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from msgspec.structs import replace as replace_struct
+
 from pipebench.bounds.operators import divisors
 from pipebench.bounds.rows_of_stages import Frame, Row, possible
 from pipebench.bounds.stage_choices import FAR, Line
@@ -12,10 +14,12 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.costs.sharded_stage import is_sharded
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import PeriodicSchedule, Schedule
 
 ClassKind = Literal["memory", "messages", "pipeline"]
-CLASS = "one micro-batch size; stages in a row, each of consecutive operators, on devices of its own"
-"""The class in words, as rows name it."""
+CLASS = "stages in a row, each of consecutive operators on devices of its own, of one micro-batch size"
+PLAIN = "nothing recomputed"
+"""The class in words, as rows name it; and what is said besides of the smaller class."""
 MOST_STATES, MOST_DEVICES = 2**23, 32
 """Squared operators times devices, and devices, of the largest problems that are bounded."""
 FEW = 24
@@ -40,15 +44,18 @@ class ClassBound:
         return self.ns / NS_PER_S
 
 
-def class_bound(problem: Problem, at_least_ns: int = 0) -> ClassBound | None:
+def class_bound(problem: Problem, at_least_ns: int = 0, recomputes: bool = True) -> ClassBound | None:
     """The least time of plans of the class, over all micro-batches, replicas, degrees, ways and recomputation that
-    the pins allow, under any schedule.
+    the pins allow: in sync under any schedule, in async under any pattern that repeats.
 
-    at_least_ns: a bound that is known. None: no bound is computed (`unbounded`), or no plan of the class fits.
+    at_least_ns: a bound that is known. recomputes: False for the smaller class of plans that recompute nothing.
+    None: no bound is computed (`unbounded`), or no plan of the class fits.
     Proofs: docs/explanation/class-bounds.md.
     """
     if unbounded(problem):
         return None
+    if not recomputes and problem.pins.recompute is None:
+        problem = replace_struct(problem, pins=replace_struct(problem.pins, recompute="none"))
     line = Line(problem)
     frames = [Frame.of(line, size) for size in micro_batches(problem)]
     # With few of the cuts there are fewer plans: the least time that is left for them is not below the bound.
@@ -83,14 +90,17 @@ def micro_batches(problem: Problem) -> list[int]:
     return divisors(problem.mini_batch) if pinned is None else [pinned]
 
 
-def in_class(problem: Problem, plan: Plan) -> bool:
+def in_class(problem: Problem, plan: Plan, schedule: Schedule) -> bool:
     """Whether a valid plan is of the class.
 
+    In async its schedule is a pattern that repeats.
     One pipeline, not copied, with one micro-batch size; no operator is split by its dims; the operators of each
     stage follow each other in `OperatorGraph.topological`; each stage reads from the one before it; no device has
     two stages.
     """
     if plan.copies > 1 or plan.pipelines > 1 or len({stage.micro_batch for stage in plan.stages}) > 1:
+        return False
+    if problem.regime.mode == "async" and not isinstance(schedule, PeriodicSchedule):
         return False
     devices = [device for stage in plan.stages for device in stage.devices]
     if len(set(devices)) < len(devices) or any(is_sharded(stage) for stage in plan.stages):
@@ -108,6 +118,17 @@ def in_class(problem: Problem, plan: Plan) -> bool:
         return False
     sent = {(message.source, message.target) for message in messages(graph, plan)}
     return all(here[1] == there[0] and (here[3], there[3]) in sent for here, there in pairwise(spans))
+
+
+def recomputes(problem: Problem, plan: Plan) -> bool:
+    """Whether a stage, or an operator by its way, runs anything again."""
+    index = problem.profile.graph.index
+    for stage in plan.stages:
+        costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
+        chosen = [(name, way) for name, way in zip(stage.operators, stage.choice, strict=False) if way]
+        if stage.recompute != "none" or any(costs[index[name]].alternative(way).recompute for name, way in chosen):
+            return True
+    return False
 
 
 def _least_ns(row: Row, at_least_ns: int, most_ns: int = FAR) -> int | None:
@@ -130,6 +151,8 @@ def _least_ns(row: Row, at_least_ns: int, most_ns: int = FAR) -> int | None:
             high = middle
         else:
             low = middle
+    if row.problem.regime.mode == "async":  # whole periods
+        return -(-(low + 1) // row.micro_batches) * row.micro_batches
     return low + 1
 
 

@@ -116,7 +116,8 @@ def possible(row: Row, time_ns: int) -> bool:
 class Tails(NamedTuple):
     """Of all stages behind a place, the least ns; `FAR` where they cannot be there.
 
-    pass_ns: one micro-batch, from the start of its first forward to the end of its last input gradient.
+    pass_ns: one micro-batch, from the start of its first forward to the end of its last input gradient (in async
+    of its last backward).
     crossing_ns: all micro-batches, from the first forward to the last input gradient of the first of these stages.
     whole_ns: from the same first forward to the end of every task of these stages.
     """
@@ -165,9 +166,9 @@ def _extended(
     up = np.where(sends, messages.up[rank, part.end], 0)
     # One micro-batch between the end of its forward and the start of its backward.
     away = behind.pass_ns + down + up
-    passing = away + part.crossing
     if row.problem.regime.mode == "async":
-        return Tails(passing, 0 * passing, 0 * passing), _keeps_pace(row, part, away, time_ns)
+        # A pattern that repeats has whole backwards.
+        return Tails(away + part.both, 0 * away, 0 * away), _keeps_pace(row, part, away, time_ns)
     crossing, whole = _windows(part, away)
     last = part.end == row.places
     back = np.where(last, 0, behind.crossing_ns + down + up)
@@ -179,7 +180,7 @@ def _extended(
     before = row.before[left, part.first] + np.where(previous, messages.down[rank, part.first], 0)
     after = row.behind[left, part.first] + np.where(previous, messages.up[rank, part.first], 0)
     fits = (before + whole <= time_ns) & (before + crossing + after <= time_ns) & (behind.pass_ns < FAR)
-    return Tails(passing, crossing, whole), fits
+    return Tails(away + part.crossing, crossing, whole), fits
 
 
 def _keeps_pace(row: Row, part: StageRows, away: IntArray, time_ns: int) -> Flags:

@@ -73,9 +73,13 @@ class ProblemBlock:
                 found[row.regime] = row
         return found
 
-    def class_bounds(self) -> dict[RegimeMode, Row]:
-        """By regime a row with the suite's own bound over a class of plans."""
-        return {row.regime: row for row in self.rows if row.class_bound_kind and row.class_bound_s}
+    def class_bounds(self) -> dict[str, dict[RegimeMode, Row]]:
+        """By class and regime a row with the suite's own bound over that class of plans."""
+        found: dict[str, dict[RegimeMode, Row]] = {}
+        for row in self.rows:
+            if row.class_bound_kind and row.class_bound_s:
+                found.setdefault(row.class_bound_scope, {})[row.regime] = row
+        return found
 
 
 def problem_blocks(rows: Iterable[Row]) -> list[ProblemBlock]:

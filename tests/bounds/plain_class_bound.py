@@ -184,7 +184,7 @@ class Plain:
             # R / live <= turns x period
             if (away + f + g) * self.count > stage.live * time_ns * way.turns:
                 return None
-            return away + f + i, 0, 0
+            return away + f + g, 0, 0
         runs = -(-self.count // way.turns)
         figures = []
         for paired, back, each in ((pair_crossing, i, f + i), (pair, g, f + g)):
@@ -234,4 +234,4 @@ def _least(plain: Plain, high: int) -> int:
             high = middle
         else:
             low = middle
-    return high
+    return high if plain.sync else -(-high // plain.count) * plain.count

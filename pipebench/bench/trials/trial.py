@@ -388,7 +388,7 @@ def _scored_outcome(
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
-    common |= class_bounds.fields(problem, plan, common)
+    common |= class_bounds.fields(problem, plan, schedule, common)
     reason = impossible({**common, **fields})
     row = Row(
         **common,

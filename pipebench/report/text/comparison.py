@@ -11,6 +11,7 @@ from pipebench.bench.explanation import Explainer
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
+from pipebench.bounds import PLAIN
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.blocks import Legend, fitting_table
@@ -105,7 +106,7 @@ def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
     """What is said below the table of a problem: a bound over a class, failures, measurements, why rows differ."""
     compared = [row for row in block.rows if not row.yardstick]
     return [
-        *class_limit(block),
+        *class_limits(block),
         *failures(block.rows),
         *machines(block.rows),
         *agreement(compared),
@@ -126,13 +127,18 @@ def _limit(block: ProblemBlock) -> str:
     return f"no plan beats {said}" if said else "no bound"
 
 
-def class_limit(block: ProblemBlock) -> list[str]:
-    """The suite's bounds over the class of plans that it bounds, as samples/s, in one line where there is one."""
-    rows = block.class_bounds()
-    said = _by_regime(
-        (mode, row.mini_batch, row.class_bound_s, row.class_bound_kind) for mode, row in rows.items()
-    )
-    return [f"  no plan of stages in a row beats {said}"] if said else []
+def class_limits(block: ProblemBlock) -> list[str]:
+    """The suite's bounds over classes of plans that rows are of, as samples/s, one line for each class."""
+    lines = []
+    for scope, rows in sorted(block.class_bounds().items()):
+        said = _by_regime(
+            (mode, row.mini_batch, row.class_bound_s, row.class_bound_kind) for mode, row in rows.items()
+        )
+        which = (
+            "plan of stages in a row without recomputation" if scope.endswith(PLAIN) else "plan of stages in a row"
+        )
+        lines.append(f"  no {which} beats {said}")
+    return lines
 
 
 def _by_regime(bounds: Iterable[tuple[str, int, float | None, str | None]]) -> str:
