@@ -84,6 +84,8 @@ def possible(row: Row, time_ns: int) -> bool:
     behind a place into stages on a number of devices.
     """
     size, places = row.problem.cluster.size, row.places
+    if row.problem.regime.mode == "async":
+        time_ns -= time_ns % row.micro_batches
     rows = _that_fit(row, time_ns)
     starts = np.searchsorted(rows.end, np.arange(places + 2))
     single, other = Tails.unknown(size + 1, places + 1), Tails.unknown(size + 1, places + 1)
@@ -92,16 +94,16 @@ def possible(row: Row, time_ns: int) -> bool:
     carried = _carried(row, time_ns)
     fewest = np.maximum(-(-row.work // max(1, time_ns)), np.arange(places + 1) > 0)
     for used in range(size):
-        either = single.at(used).least(other.at(used))
-        reached = np.flatnonzero(either.pass_ns < FAR)
+        later = single.at(used), other.at(used)
+        known = np.minimum(later[0].pass_ns, later[1].pass_ns) < FAR
+        reached = np.flatnonzero(known)
         if not len(reached):
             continue
         part = rows.chosen(slice(int(starts[reached[0]]), int(starts[reached[-1] + 1])))
         left = size - used - part.devices
-        known = (either.pass_ns[part.end] < FAR) & (left >= fewest[part.first])
-        part, left = part.chosen(known), left[known]
-        linked = single.at(used).where(carried).least(other.at(used))
-        new, fits = _extended(row, part, left, used, (either, linked), time_ns)
+        possibly = known[part.end] & (left >= fewest[part.first])
+        part, left = part.chosen(possibly), left[possibly]
+        new, fits = _extended(row, part, left, used, later, carried, time_ns)
         part, new = part.chosen(fits), new.where_true(fits)
         alone = (part.sharers == 1) & (part.turns == 1)
         for which, least in ((alone, single), (~alone, other)):
@@ -149,26 +151,26 @@ class Tails(NamedTuple):
 
 
 def _extended(
-    row: Row, part: StageRows, left: IntArray, used: int, later: tuple[Tails, Tails], time_ns: int
+    row: Row, part: StageRows, left: IntArray, used: int, later: tuple[Tails, Tails], carried: Flags, time_ns: int
 ) -> tuple[Tails, Flags]:
     """The figures with one stage more in front, and whether the time may be met with it.
 
-    left: devices for the stages before it. used: by those behind. later: of these; the second one leaves out
-    stages that one link cannot reach in time.
+    left: devices for the stages before it. used: by those behind. later: of these, `single` and other. carried: at
+    which cuts one link has time for all messages.
     """
     messages = row.messages
-    either, linked = later
     sends = (part.end < row.places) & (messages.made[part.end] >= part.first)
-    through = sends & (part.turns == 1)
-    behind = Tails(*(np.where(through, b[part.end], a[part.end]) for a, b in zip(either, linked, strict=True)))
+    linked = sends & (part.turns == 1)
+    single, other = later[0].at(part.end).where(~linked | carried[part.end]), later[1].at(part.end)
     rank = np.minimum(part.sharers, used)
     down = np.where(sends, messages.down[rank, part.end], 0)
     up = np.where(sends, messages.up[rank, part.end], 0)
+    if row.problem.regime.mode == "async":
+        alone, apart = single.pass_ns + down + up, other.pass_ns + down + up
+        return _patterned(row, part, (alone, apart), np.where(linked, down + up, 0), time_ns)
+    behind = single.least(other)
     # One micro-batch between the end of its forward and the start of its backward.
     away = behind.pass_ns + down + up
-    if row.problem.regime.mode == "async":
-        # A pattern that repeats has whole backwards.
-        return Tails(away + part.both, 0 * away, 0 * away), _keeps_pace(row, part, away, time_ns)
     crossing, whole = _windows(part, away)
     last = part.end == row.places
     back = np.where(last, 0, behind.crossing_ns + down + up)
@@ -183,12 +185,36 @@ def _extended(
     return Tails(away + part.crossing, crossing, whole), fits
 
 
-def _keeps_pace(row: Row, part: StageRows, away: IntArray, time_ns: int) -> Flags:
-    """Whether memory holds the micro-batches that are live at this pace, by Little's law."""
-    most = (2**62 - 1) // max(1, int(time_ns * part.turns.max(initial=1)))
-    longest = np.minimum(part.live, most) * time_ns * part.turns // row.micro_batches
-    keeps: Flags = (away < FAR) & ((part.live > most) | (away + part.both <= longest))
-    return keeps
+def _patterned(
+    row: Row, part: StageRows, away: tuple[IntArray, IntArray], sent: IntArray, time_ns: int
+) -> tuple[Tails, Flags]:
+    """The same of a pattern that repeats: whether memory holds the micro-batches that are live at this pace.
+
+    away: the least ns between forward and backward where one link leads to the next stage, and elsewhere. sent: ns
+    of that link for a micro-batch.
+    """
+    period = max(1, time_ns // row.micro_batches)
+    alone, elsewhere = away
+    if row.problem.cluster.link_mode == "half" and not splits_messages(row.problem):
+        alone = _without_collision(alone, sent, period)
+    lane = period * part.turns
+    gone = np.minimum(alone, elsewhere)
+    stay = gone + part.both
+    if not row.problem.overlap:
+        stay = _without_collision(stay, part.both, lane)
+    most = (2**62 - 1) // int(lane.max(initial=1))
+    fits: Flags = (gone < FAR) & ((part.live > most) | (stay <= np.minimum(part.live, most) * lane))
+    return Tails(stay, 0 * stay, 0 * stay), fits
+
+
+def _without_collision(length: IntArray, busy: IntArray, period: "int | IntArray") -> IntArray:
+    """The least length that is not below `length`, of what starts and ends with tasks of `busy` ns in all.
+
+    Both are tasks of one lane or link. They would overlap where the length is less than `busy` above a multiple of
+    the period.
+    """
+    rest = length % period
+    return np.where((rest > 0) & (rest < busy), length - rest + busy, length)
 
 
 def _windows(part: StageRows, away: IntArray) -> tuple[IntArray, IntArray]:
@@ -228,6 +254,12 @@ def _that_fit(row: Row, time_ns: int) -> StageRows:
     return rows.chosen(rows.busy + rows.update + row.before[-1][rows.first] <= time_ns)
 
 
+def splits_messages(problem: Problem) -> bool:
+    """Whether ranks of a replica share out what they send, so that messages may be shorter than counted."""
+    step = problem.regime.step
+    return step is not None and step.splits_messages
+
+
 def _carried(row: Row, time_ns: int) -> Flags:
     """At which cuts one link between two lanes has time for all micro-batches of a mini-batch."""
     down, up = row.messages.down[1], row.messages.up[1]
@@ -238,7 +270,7 @@ def _carried(row: Row, time_ns: int) -> Flags:
             load = np.maximum(down, up)
         case "delay":
             load = np.zeros_like(down)
-    if row.problem.regime.step is not None and row.problem.regime.step.splits_messages:
+    if splits_messages(row.problem):
         load = np.zeros_like(down)
     carried: Flags = row.micro_batches * load <= time_ns
     return carried

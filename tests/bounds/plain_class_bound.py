@@ -124,6 +124,7 @@ class Plain:
         return max(d for d in most if -(-self.micro_batch // d) == samples)
 
     def possible(self, time_ns: int) -> bool:
+        time_ns -= 0 if self.sync else time_ns % self.count
         size, places = self.problem.cluster.size, len(self.names)
         # By place, devices and whether the first stage there has one replica.
         tails: dict[tuple[int, int, bool], Tail] = {(places, 0, False): (0, 0, 0)}
@@ -147,21 +148,23 @@ class Plain:
                 stage, sends = self.costs(first, end, way), end < places and self.last_input(end)[0] >= first
                 if not stage.live:
                     continue
-                known = [tails[end, used, alone] for alone in (False, True) if (end, used, alone) in tails]
-                if (
-                    sends
-                    and way.turns == 1
-                    and mode != "delay"
-                    and not (step is not None and step.splits_messages)
-                ):
+                shares = step is not None and step.splits_messages
+                linked = sends and way.turns == 1
+                wait = self.message(end, min(self.sharers(way), used)) if sends else (0, 0)
+                known = [tails[end, used, False]] if (end, used, False) in tails else []
+                gone = [each[0] + sum(wait) for each in known]
+                if (end, used, True) in tails:
                     down, up = self.message(end, 1)
-                    load = down + up if mode == "half" else max(down, up)
-                    if self.count * load > time_ns:
-                        known = [tails[end, used, False]] if (end, used, False) in tails else []
+                    load = {"half": down + up, "full": max(down, up), "delay": 0}[mode] if linked else 0
+                    if shares or self.count * load <= time_ns:
+                        known.append(tails[end, used, True])
+                        away = known[-1][0] + sum(wait)
+                        if not self.sync and linked and mode == "half" and not shares:
+                            away = no_collision(away, sum(wait), max(1, time_ns // self.count))
+                        gone.append(away)
                 if not known:
                     continue
-                later = [min(each) for each in zip(*known, strict=True)]
-                wait = self.message(end, min(self.sharers(way), used)) if sends else (0, 0)
+                later = [min(gone) - sum(wait), *(min(each) for each in list(zip(*known, strict=True))[1:])]
                 tail = self.tail(stage, way, later, wait, end == places, first, left, time_ns)
                 if tail is None:
                     continue
@@ -179,12 +182,13 @@ class Plain:
         overlap = self.problem.overlap
         pair, pair_crossing = self.formula.pair_ns(f, g, overlap), self.formula.pair_ns(f, i, overlap)
         if not self.sync:
-            if self.count * pair > time_ns * way.turns:
+            lane = max(1, time_ns // self.count) * way.turns
+            stay = away + f + g
+            if not overlap:
+                stay = no_collision(stay, f + g, lane)
+            if self.count * pair > time_ns * way.turns or stay > stage.live * lane:
                 return None
-            # R / live <= turns x period
-            if (away + f + g) * self.count > stage.live * time_ns * way.turns:
-                return None
-            return away + f + g, 0, 0
+            return stay, 0, 0
         runs = -(-self.count // way.turns)
         figures = []
         for paired, back, each in ((pair_crossing, i, f + i), (pair, g, f + g)):
@@ -205,6 +209,11 @@ class Plain:
         if begin + whole > time_ns or begin + crossing + end > time_ns:
             return None
         return away + f + i, crossing, whole
+
+
+def no_collision(length: int, busy: int, period: int) -> int:
+    """The next length with which two tasks of `busy` ns in all, its first and its last, do not overlap."""
+    return next(n for n in range(length, length + busy + 1) if not 0 < n % period < busy)
 
 
 def plain_class_bound(problem: Problem) -> int:
