@@ -218,7 +218,9 @@ def test_a_row_has_the_bound_over_the_class_of_its_plan() -> None:
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert (row.status, row.class_bound_by, row.class_bound_scope) == ("ok", SUITE, f"{CLASS}, {PLAIN}")
     assert row.class_bound_kind in ("memory", "messages", "pipeline")
-    assert row.bound_s is not None and row.class_bound_s is not None and row.simulated_s is not None
+    assert row.bound_s is not None
+    assert row.class_bound_s is not None
+    assert row.simulated_s is not None
     assert row.bound_s <= row.class_bound_s <= row.simulated_s
     proven = PlanResult(plan=TWO_STAGES, lower_bound_s=row.simulated_s, bound_scope="mine", termination="optimal")
     row = outcome(lambda problem, context: proven).row
