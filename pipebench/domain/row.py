@@ -30,6 +30,8 @@ class Row(Value, frozen=True, kw_only=True):
     claimed_s: for an infeasible row, what the planner expected of a partition that could not be scheduled.
     bound_s: the suite's proven bound.
     gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
+    class_bound_s: proven for plans of a class, class_bound_scope, that the plan is of. class_bound_by: who proved
+    it, `pipebench` or the planner; the larger of both. class_bound_kind: what binds, where the suite proved it.
     peak_memory_bytes: for each device; memory_bytes: the largest of them.
     measured_error: (simulated - measured) / measured; None where others disturbed the run.
     replayed_s: simulated with the measured times of tasks instead of the profile's; None as above.
@@ -108,6 +110,8 @@ class Row(Value, frozen=True, kw_only=True):
     gap: float | None = None
     class_bound_s: float | None = None
     class_bound_scope: str = ""
+    class_bound_kind: str | None = None
+    class_bound_by: str = ""
     throughput: float | None = None
     measured_throughput: float | None = None
     measured_error: float | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pipebench.bench.standings import fastest_rows
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row, planner_name
+from pipebench.report.units import seconds
 
 REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
 
@@ -70,6 +71,14 @@ class ProblemBlock:
         for row in self.rows:
             if row.bound_s and (row.regime not in found or row.bound_s > (found[row.regime].bound_s or 0.0)):
                 found[row.regime] = row
+        return found
+
+    def class_bounds(self) -> dict[str, dict[RegimeMode, Row]]:
+        """By class and regime a row with the suite's own bound over that class of plans."""
+        found: dict[str, dict[RegimeMode, Row]] = {}
+        for row in self.rows:
+            if row.class_bound_kind and row.class_bound_s:
+                found.setdefault(row.class_bound_scope, {})[row.regime] = row
         return found
 
 
@@ -167,7 +176,14 @@ def share_of_bound(row: Row) -> float | None:
 
 
 def class_gap(row: Row) -> float | None:
-    """How much slower the plan is than the planner's proven bound for its class of plans."""
+    """How much slower the plan is than the bound over the class of plans that it is of."""
     if row.class_bound_s is None or not row.simulated_s or row.class_bound_s <= 0:
         return None
     return max(0.0, row.simulated_s / row.class_bound_s - 1)
+
+
+def class_words(row: Row) -> str:
+    """The bound over the class of a row's plan: seconds, what binds, which class, and who proved it."""
+    kind = f" ({row.class_bound_kind})" if row.class_bound_kind else ""
+    prover = f", proven by {row.class_bound_by}" if row.class_bound_by else ""
+    return f"bound {seconds(row.class_bound_s)}{kind} over {row.class_bound_scope or 'its class'}{prover}"

@@ -44,7 +44,7 @@ def test_what_a_program_returns_is_in_its_row(pipebench: CommandLine, tmp_path: 
         SCHEDULE
         + """
 result |= {"scheduler": "one by one", "claimed_s": 2.5, "claimed_native": 7, "claimed_unit": "cycles"}
-result |= {"lower_bound_s": 0.01, "bound_scope": "one device", "termination": "limit"}
+result |= {"lower_bound_s": 0.12, "bound_scope": "one device", "termination": "limit"}
 result |= {"notices": ["stopped early"], "counters": {"cuts": 12}}
 print("tried 12 cuts", file=sys.stderr)
 """
@@ -52,7 +52,7 @@ print("tried 12 cuts", file=sys.stderr)
     row = compared(pipebench, tmp_path, code)
     assert (row.status, row.scheduler) == ("ok", "one by one")
     assert (row.claimed_s, row.claimed_native, row.claimed_unit) == (2.5, 7, "cycles")
-    assert (row.class_bound_s, row.class_bound_scope, row.termination) == (0.01, "one device", "limit")
+    assert (row.class_bound_s, row.class_bound_scope, row.termination) == (0.12, "one device", "limit")
     assert row.counters == {"cuts": 12}
     assert "stopped early" in row.notices
     assert "tried 12 cuts" in row.output

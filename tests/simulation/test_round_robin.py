@@ -54,6 +54,13 @@ def test_the_imbalance_is_real_where_replicas_do_not_divide_the_micro_batches(
     assert metrics(problem, plan, trace).bubble == pytest.approx(1 - micro_batches / (len(trace.lanes) * busiest))
 
 
+def test_more_replicas_than_micro_batches_reduce_their_gradients_too() -> None:
+    """One micro-batch of 10 ns on two replicas; 100 bytes over two devices take 100 ns."""
+    problem = chain_problem([5], [5], cluster(2), weights=[100], mode="sync", mini_batch=1)
+    plan = in_turn(stages_plan([[0]], replicas=[2]))
+    assert simulate(problem, plan, one_f_one_b_schedule(problem, plan)).total_ns == 10 + 100
+
+
 def test_gradients_are_reduced_behind_the_last_backward_of_all_replicas() -> None:
     """100 bytes over two devices take 100 ns; three micro-batches of 10 ns on two replicas."""
     problem = chain_problem([5], [5], cluster(2), weights=[100], mode="sync", mini_batch=3)

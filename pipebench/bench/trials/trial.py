@@ -16,6 +16,7 @@ from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import (
+    ClassBounds,
     bound_fields,
     impossible,
     judge,
@@ -189,6 +190,7 @@ class Searches:
     def __init__(self) -> None:
         self._known: dict[Hashable, TimedSearch] = {}
         self._coarse: dict[tuple[str, int], CoarseProblem] = {}
+        self.class_bounds = ClassBounds()
 
     def coarse(self, problem: Problem, blocks: int) -> CoarseProblem:
         """The problem in blocks, made where the last one was another."""
@@ -216,7 +218,7 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     file or a program that answers `unsupported`: it cannot declare its regimes.
     """
     started_s = time.monotonic()
-    outcome = _outcome_of(host, trial, searches or Searches())
+    outcome = _outcome_of(host, trial, Searches() if searches is None else searches)
     elapsed_s = time.monotonic() - started_s
     return replace(outcome, row=replace_struct(outcome.row, elapsed_s=elapsed_s))
 
@@ -269,7 +271,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
     services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
-    return _scored_outcome(services, trial, scoring, done, ordered, common)
+    return _scored_outcome(services, trial, scoring, done, ordered, common, searches.class_bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +372,7 @@ def _scored_outcome(
     done: TimedSearch,
     ordered: OrderedPlan,
     common: dict[str, Any],
+    class_bounds: ClassBounds,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
     common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
@@ -385,6 +388,7 @@ def _scored_outcome(
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
+    common |= class_bounds.fields(problem, plan, schedule, common)
     reason = impossible({**common, **fields})
     row = Row(
         **common,

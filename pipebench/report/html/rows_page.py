@@ -29,7 +29,7 @@ from pipebench.report.html.row_table import row_table
 from pipebench.report.html.template import page, picture
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
-from pipebench.report.problem_blocks import problem_blocks, rows_by_problem
+from pipebench.report.problem_blocks import class_words, problem_blocks, rows_by_problem
 from pipebench.report.rows import STYLES, RowCell, cells, ladder, problem_of
 from pipebench.report.text.blocks import Legend
 from pipebench.report.text.comparison import merged_rounds
@@ -159,9 +159,9 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     """What stands nowhere else, where it is known."""
     yield "planner", f"{row.planner}, {row.fidelity or 'fidelity not said'}, {row.distribution} {row.version}"
     if row.bound_s is not None:
-        yield "bound", f"{seconds(row.bound_s)} ({row.bound_kind})"
+        yield "bound over every plan", f"{seconds(row.bound_s)} ({row.bound_kind})"
     if row.class_bound_s is not None:
-        yield "bound of its class", f"{seconds(row.class_bound_s)} ({row.class_bound_scope})"
+        yield "bound over its class", class_words(row)
     if row.claimed_native is not None:
         yield "claimed, in its own unit", f"{row.claimed_native:g} {row.claimed_unit}"
     if row.stages is not None:

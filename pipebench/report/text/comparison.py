@@ -11,6 +11,7 @@ from pipebench.bench.explanation import Explainer
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
+from pipebench.bounds import PLAIN
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.blocks import Legend, fitting_table
@@ -102,9 +103,16 @@ def print_comparison(
 
 
 def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
-    """What is said below the table of a problem: failures, what was measured, and why its rows differ."""
+    """What is said below the table of a problem: a bound over a class, failures, measurements, why rows differ."""
     compared = [row for row in block.rows if not row.yardstick]
-    return [*failures(block.rows), *machines(block.rows), *agreement(compared), *replays(compared), *why]
+    return [
+        *class_limits(block),
+        *failures(block.rows),
+        *machines(block.rows),
+        *agreement(compared),
+        *replays(compared),
+        *why,
+    ]
 
 
 def heading(block: ProblemBlock) -> str:
@@ -115,13 +123,30 @@ def heading(block: ProblemBlock) -> str:
 
 def _limit(block: ProblemBlock) -> str:
     """The proven bounds as samples/s, one for all regimes where they agree."""
-    said = {mode: f"{rate(row.mini_batch / row.bound_s)} samples/s ({row.bound_kind})"
-            for mode, row in block.bounds().items() if row.bound_s}  # fmt: skip
-    if not said:
-        return "no bound"
+    said = _by_regime((mode, row.mini_batch, row.bound_s, row.bound_kind) for mode, row in block.bounds().items())
+    return f"no plan beats {said}" if said else "no bound"
+
+
+def class_limits(block: ProblemBlock) -> list[str]:
+    """The suite's bounds over classes of plans that rows are of, as samples/s, one line for each class."""
+    lines = []
+    for scope, rows in sorted(block.class_bounds().items()):
+        said = _by_regime(
+            (mode, row.mini_batch, row.class_bound_s, row.class_bound_kind) for mode, row in rows.items()
+        )
+        which = (
+            "plan of stages in a row without recomputation" if scope.endswith(PLAIN) else "plan of stages in a row"
+        )
+        lines.append(f"  no {which} beats {said}")
+    return lines
+
+
+def _by_regime(bounds: Iterable[tuple[str, int, float | None, str | None]]) -> str:
+    """Samples/s of bounds with what binds, by regime; one where all agree. Of each: regime, mini-batch, bound."""
+    said = {mode: f"{rate(size / bound_s)} samples/s ({kind})" for mode, size, bound_s, kind in bounds if bound_s}
     if len(set(said.values())) == 1:
-        return f"no plan beats {next(iter(said.values()))}"
-    return "no plan beats " + ", ".join(f"{text} in {mode}" for mode, text in said.items())
+        return next(iter(said.values()))
+    return ", ".join(f"{text} in {mode}" for mode, text in said.items())
 
 
 def subject(row: Row) -> str:

@@ -12,6 +12,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.verdict import Verdict
+from pipebench.report.problem_blocks import class_gap, class_words
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import full_width, gigabytes, percent, rate, seconds
 
@@ -137,6 +138,7 @@ def print_score(console: Console, row: Row, notices: Sequence[str] = ()) -> None
         ("estimated", seconds(row.estimated_s)),
         ("claimed", seconds(row.claimed_s)),
         ("bound", f"{seconds(row.bound_s)} ({row.bound_kind}), gap {percent(row.gap)}"),
+        *([("class", f"{class_words(row)}, gap {percent(class_gap(row))}")] if row.class_bound_s else []),
         ("bubble", percent(row.bubble)),
         ("search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"),
     ]

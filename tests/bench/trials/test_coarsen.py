@@ -43,7 +43,7 @@ def halves(problem: Problem, context: Any) -> PlanResult:
     return PlanResult(
         plan=Plan(stages=stages),
         claimed_s=7e-9,
-        lower_bound_s=1e-9,
+        lower_bound_s=9e-7,
         bound_scope="halves",
         termination="optimal",
         notices=("its own",),

@@ -7,8 +7,10 @@ import pytest
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.ordering.choice import Unordered
+from pipebench.bench.score import SUITE
 from pipebench.bench.trials import trial as trial_module
 from pipebench.bench.trials.trial import Searches, Trial, run_trial
+from pipebench.bounds import CLASS, PLAIN, ClassBound
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins
@@ -148,7 +150,7 @@ def test_a_sync_partition_may_run_in_async_and_claims_nothing_there() -> None:
     row = run_trial(HOST, trial).row
     assert (row.status, row.adapted) == ("ok", True)
     assert row.scheduler in {"1f1b*", "periodic-bnb"}
-    assert (row.claimed_s, row.class_bound_s, row.termination) == (None, None, "heuristic")
+    assert (row.claimed_s, row.class_bound_by, row.termination) == (None, SUITE, "heuristic")
     assert "so" in row.notices
 
 
@@ -209,3 +211,25 @@ def test_a_plan_that_no_scheduler_orders_in_time_says_whose_time_it_was(monkeypa
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert (row.status, row.reason, row.scheduler) == ("timeout", "no schedule within 10 s", "slow")
     assert row.search_cpu_s is not None
+
+
+def test_a_row_has_the_bound_over_the_class_of_its_plan() -> None:
+    """Two stages in a row: the suite's bound is above that over every plan, unless the planner proved more."""
+    row = outcome(lambda problem, context: TWO_STAGES).row
+    assert (row.status, row.class_bound_by, row.class_bound_scope) == ("ok", SUITE, f"{CLASS}, {PLAIN}")
+    assert row.class_bound_kind in ("memory", "messages", "pipeline")
+    assert row.bound_s is not None
+    assert row.class_bound_s is not None
+    assert row.simulated_s is not None
+    assert row.bound_s <= row.class_bound_s <= row.simulated_s
+    proven = PlanResult(plan=TWO_STAGES, lower_bound_s=row.simulated_s, bound_scope="mine", termination="optimal")
+    row = outcome(lambda problem, context: proven).row
+    assert (row.class_bound_s, row.class_bound_scope, row.class_bound_kind) == (row.simulated_s, "mine", None)
+    assert row.class_bound_by == row.planner
+
+
+def test_a_plan_below_the_bound_over_its_class_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipebench.bench.score.class_bound", lambda *_: ClassBound(10**12, "pipeline"))
+    row = outcome(lambda problem, context: TWO_STAGES).row
+    assert row.status == "invalid_plan"
+    assert "is below the bound of 1000 s over plans of its class" in row.reason

@@ -1,0 +1,449 @@
+"""What a run of consecutive operators costs as one stage, in every way to run it: a row for each run and way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from pipebench.costs.formula import Formula, Holdings
+from pipebench.costs.intervals import Intervals, touching
+from pipebench.costs.messages import ring_level, slowest
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.domain.problem import Problem
+from pipebench.domain.profile import Alternative
+from pipebench.domain.recomputation import Recompute, permits
+
+FAR = 2**61
+"""Later than any time. Twice as much still is an integer of 64 bits."""
+MANY = 2**40
+"""More live micro-batches than any time is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a stage runs, whatever is in it.
+
+    replicas: of the stage. turns: how many of them take micro-batches in turn; 1 where they share each.
+    sharers: at most so many replicas share a micro-batch with the same samples each.
+    degree: devices of a replica. recompute: of the stage. as_layers: operators run by ways that the pin of
+    recomputation permits.
+    """
+
+    replicas: int
+    turns: int
+    sharers: int
+    degree: int
+    recompute: Recompute
+    as_layers: bool = False
+
+    @property
+    def devices(self) -> int:
+        """Devices of the stage."""
+        return self.replicas * self.degree
+
+    def samples(self, micro_batch: int) -> int:
+        """Samples of a micro-batch that a replica runs."""
+        return -(-micro_batch * self.turns // self.replicas)
+
+
+def most_sharers(micro_batch: int, samples: int, devices: int) -> int:
+    """The most replicas of which each runs that many samples of a micro-batch."""
+    return min(devices, micro_batch if samples == 1 else (micro_batch - 1) // (samples - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The least of each operator over its ways, or sums of these over each run, each figure on its own.
+
+    At some samples on a replica; shape (operators,), or (n + 1, n + 1) by first place and end.
+
+    forward, backward, input_gradient: ns. both: forward and backward of one way. crossing: forward and input
+    gradient of one way. saved: bytes.
+    """
+
+    forward: IntArray
+    backward: IntArray
+    input_gradient: IntArray
+    both: IntArray
+    crossing: IntArray
+    saved: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class StageRows:
+    """Runs of operators, each as a stage under some choice; arrays of shape (rows,), ascending in `end`.
+
+    first, end: the stage holds the operators at places first … end - 1. devices: that it takes. sharers, turns:
+    of its replicas. runs: micro-batches of its busiest lane.
+    forward, backward, input_gradient, both, crossing: of one micro-batch, as in `Figures`, recomputation included.
+    busy, busy_crossing: of all micro-batches on the busiest lane; crossing leaves weight gradients out.
+    update: once for a mini-batch. live: the most live micro-batches, `MANY` where memory sets no limit.
+    """
+
+    first: IntArray
+    end: IntArray
+    devices: IntArray
+    sharers: IntArray
+    turns: IntArray
+    runs: IntArray
+    forward: IntArray
+    backward: IntArray
+    input_gradient: IntArray
+    both: IntArray
+    crossing: IntArray
+    busy: IntArray
+    busy_crossing: IntArray
+    update: IntArray
+    live: IntArray
+
+    def chosen(self, which: "np.ndarray[tuple[int], np.dtype[np.bool_]] | slice") -> "StageRows":
+        """The rows that a mask or a slice names."""
+        return StageRows(*(getattr(self, each.name)[which] for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Which stages are looked at.
+
+    most_ns: those that can be part of a plan of at most that time. fewest_before, fewest_behind: the devices that
+    the operators before and behind each place need by then, shape (n + 1,). cuts: where stages begin and end.
+    memory: those that memory leaves.
+    """
+
+    most_ns: int
+    fewest_before: IntArray
+    fewest_behind: IntArray
+    cuts: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    memory: bool = True
+
+
+class Line:
+    """The operators of a problem in one order, and what runs of them cost as stages.
+
+    The order is `OperatorGraph.topological`: that of the profile, where no operator is listed before one that it
+    reads from.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        graph = problem.profile.graph
+        self.problem = problem
+        self.order = tuple(graph.topological)
+        self.places = len(self.order)
+        self.place = {operator: place for place, operator in enumerate(self.order)}
+        self.intervals = Intervals(graph, [[operator] for operator in self.order])
+        self.formula = Formula(problem.regime, problem.mini_batch)
+        self._model = CostModel(problem)
+        self._sums: dict[tuple[int, int, bool], Figures] = {}
+        self._most_live: dict[tuple[int, int, int, Recompute, bool], IntArray] = {}
+        self._updates: dict[tuple[int, int, bool], IntArray] = {}
+        self._runs = np.triu(np.ones((self.places + 1, self.places + 1), np.bool_), 1)
+
+    def choices(self, micro_batch: int) -> Iterator[Choice]:
+        """The choices that may be best for some stage of a plan with this micro-batch.
+
+        Where replicas share a micro-batch, more of them with as many samples each take more devices and a longer
+        all-reduce. Only a sharded optimizer gains by them. In turn, more replicas that do not relieve the busiest
+        one gain nothing in sync either.
+        """
+        pins, size = self.problem.pins, self.problem.cluster.size
+        sharded = self.problem.regime.optimizer_sharding == "zero1"
+        runs = self.problem.mini_batch // micro_batch
+        seen: set[tuple[bool, int, int]] = set()
+        for replicas in range(1, size + 1):
+            if pins.data_parallel not in (None, replicas):
+                continue
+            for turns in dict.fromkeys((1, replicas)):
+                samples = micro_batch if turns > 1 else -(-micro_batch // replicas)
+                if turns == 1 and replicas > micro_batch:
+                    continue
+                uneven = turns == 1 and micro_batch % replicas > 0
+                if pins.micro_batch_size is not None and (uneven or samples != pins.micro_batch_size):
+                    continue
+                busiest = -(-runs // turns) if self.problem.regime.mode == "sync" else -turns
+                if not sharded and (turns > 1, samples, busiest) in seen:
+                    continue
+                seen.add((turns > 1, samples, busiest))
+                sharers = 1 if turns > 1 else pins.data_parallel or most_sharers(micro_batch, samples, size)
+                for degree in self._degrees:
+                    if degree * replicas <= size:
+                        yield from self._recomputing(replicas, turns, sharers, degree)
+
+    @cached_property
+    def _degrees(self) -> list[int]:
+        """Devices of a replica that may gain by it: those of alternatives."""
+        pins = self.problem.pins
+        if pins.tensor_parallel is not None:
+            return [pins.tensor_parallel]
+        offered = {way.tensor_parallel for each in self._model.times.costs.operators for way in each.alternatives}
+        return sorted({1} | offered)
+
+    def _recomputing(self, replicas: int, turns: int, sharers: int, degree: int) -> Iterator[Choice]:
+        pin = self.problem.pins.recompute
+        if pin in (None, "stage"):
+            yield Choice(replicas, turns, sharers, degree, "stage")
+        if pin is None:
+            yield Choice(replicas, turns, sharers, degree, "none")
+        elif all(self._ways(degree, as_layers=True)):
+            yield Choice(replicas, turns, sharers, degree, "none", as_layers=True)
+
+    def _ways(self, degree: int, as_layers: bool) -> list[list[Alternative | None]]:
+        """For each operator the ways to run it in a stage whose replicas have `degree` devices; None: plainly."""
+        operators = self.problem.profile.graph.operators
+        pin = self.problem.pins.recompute if as_layers else None
+        return [
+            [
+                way
+                for way in (None, *each.alternatives)
+                if (way is None or way.tensor_parallel == degree) and permits(pin, operator, way)
+            ]
+            for operator, each in zip(operators, self._model.times.costs.operators, strict=True)
+        ]
+
+    def least(self, samples: int, degree: int, as_layers: bool) -> Figures:
+        """The least figures of each operator."""
+        ways = self._ways(degree, as_layers)
+        if all(way is None for each in ways for way in each):
+            terms = self._model.terms(samples)
+            forward, backward = terms.forward_ns, terms.backward_ns
+            gradient = backward - terms.weight_gradient_ns
+            both, crossing = forward + backward, forward + gradient
+            return Figures(forward, backward, gradient, both, crossing, terms.saved_bytes)
+        times, costs = self._model.times, self._model.times.costs.operators
+        least: list[tuple[int, ...]] = []
+        saved: list[float] = []
+        for operator, offered in enumerate(ways):
+            found = [times.choice_ns(operator, "" if way is None else way.id, samples) for way in offered]
+            each = [(f, g, g - w, f + g, f + g - w) for f, g, w in found]
+            least.append(tuple(map(min, zip(*each, strict=True))))
+            saved.append(min((costs[operator] if way is None else way).saved_bytes_per_sample for way in offered))
+        forward, backward, gradient, both, crossing = np.array(least, np.int64).T
+        kept = whole_bytes(np.array(saved, np.float64) * samples)
+        return Figures(forward, backward, gradient, both, crossing, kept)
+
+    def sums(self, samples: int, degree: int, as_layers: bool) -> Figures:
+        """The least figures of all runs."""
+        key = samples, degree, as_layers
+        if key not in self._sums:
+            least = self.least(samples, degree, as_layers)
+            each = (getattr(least, figure.name) for figure in fields(Figures))
+            self._sums[key] = Figures(*map(self.intervals.of_operators, each))
+        return self._sums[key]
+
+    def _parameter_bytes(self, degree: int, as_layers: bool) -> IntArray:
+        """The least weights of each run on a device.
+
+        Operators that share parameters, directly or by others, count once, with the least that one of them holds.
+        """
+        ways = self._ways(degree, as_layers)
+        if all(way is None for each in ways for way in each):
+            return self.intervals.parameter_bytes
+        graph = self.problem.profile.graph
+        leader = list(range(len(graph.operators)))
+        first_user: dict[str, int] = {}
+        for operator, described in enumerate(graph.operators):
+            for name in described.parameters:
+                used = first_user.setdefault(name, operator)
+                if leader[used] != leader[operator]:
+                    old, new = leader[operator], leader[used]
+                    leader = [new if each == old else each for each in leader]
+        amounts = np.full(len(graph.operators), FAR, np.int64)
+        uses: list[list[int]] = [[] for _ in graph.operators]
+        for operator, described in enumerate(graph.operators):
+            own = sum(graph.parameter_bytes[name] for name in set(described.parameters))
+            least = min(own if way is None else way.parameter_bytes for way in ways[operator])
+            amounts[leader[operator]] = min(int(amounts[leader[operator]]), least)
+            uses[leader[operator]].append(self.place[operator])
+        placed = touching(self.places, [sorted(each) for each in uses], [-1] * len(uses))
+        return placed.sums(np.where(amounts == FAR, 0, amounts))
+
+    def _update_ns(self, replicas: int, degree: int, as_layers: bool) -> IntArray:
+        """The least update of each run, on the innermost levels that its devices can span."""
+        key = replicas, degree, as_layers
+        if key not in self._updates:
+            parameters = self._parameter_bytes(degree, as_layers)
+            reduced = np.zeros_like(parameters)
+            if replicas > 1:
+                cluster, spreads = self.problem.cluster, self.problem.regime.spreads_rings
+                level = ring_level(cluster, 0, degree * replicas - 1, degree, spreads)
+                reduced = self.formula.reduce_ns(level, parameters, replicas)
+            self._updates[key] = self.formula.update_ns(reduced, parameters, replicas)
+        return self._updates[key]
+
+    def _live(self, choice: Choice, samples: int) -> IntArray:
+        """The most live micro-batches of each run as a stage."""
+        sharded = self.problem.regime.optimizer_sharding == "zero1"
+        replicas = choice.replicas if sharded else 1
+        key = samples, replicas, choice.degree, choice.recompute, choice.as_layers
+        if key not in self._most_live:
+            self._most_live[key] = self._live_of(choice, samples, replicas)
+        return self._most_live[key]
+
+    def _live_of(self, choice: Choice, samples: int, replicas: int) -> IntArray:
+        intervals, terms = self.intervals, self._model.terms(samples)
+        parameters = self._parameter_bytes(choice.degree, choice.as_layers)
+        ways = self._ways(choice.degree, choice.as_layers)
+        fixed = np.array([min(way.fixed_bytes if way else 0 for way in each) for each in ways], np.int64)
+        inputs = np.zeros_like(parameters)
+        if choice.recompute == "stage":
+            inputs = intervals.incoming_sums(terms.tensor_bytes) + intervals.model_inputs(terms.tensor_bytes)
+        exchanged = terms.exchanged_bytes
+        content = Holdings(
+            state_bytes=self.formula.state_bytes(parameters, replicas),
+            saved_bytes=self.sums(samples, choice.degree, choice.as_layers).saved,
+            input_bytes=inputs,
+            buffer_bytes=intervals.incoming_sums(exchanged) + intervals.outgoing_sums(exchanged),
+            workspace_bytes=intervals.largest(terms.workspace_bytes),
+            fixed_bytes=intervals.of_operators(fixed),
+            transient_bytes=np.zeros_like(parameters),
+        )
+        live = self.formula.memory(content, choice.recompute).most_live(self.problem.cluster.memory_bytes)
+        return np.minimum(live, MANY)
+
+    def rows(self, micro_batch: int, within: "Within") -> StageRows:
+        """The runs under all choices, for plans with this micro-batch."""
+        parts = [self._rows_of(choice, micro_batch, within) for choice in self.choices(micro_batch)]
+        if not parts:
+            none = np.zeros(0, np.int64)
+            return StageRows(*(none for _ in fields(StageRows)))
+        joined = StageRows(*(np.concatenate([getattr(p, each.name) for p in parts]) for each in fields(StageRows)))
+        order = np.argsort(joined.end, kind="stable")
+        return StageRows(*(getattr(joined, each.name)[order] for each in fields(StageRows)))
+
+    def _rows_of(self, choice: Choice, micro_batch: int, within: "Within") -> StageRows:
+        problem, sync = self.problem, self.problem.regime.mode == "sync"
+        samples = choice.samples(micro_batch)
+        sums = self.sums(samples, choice.degree, choice.as_layers)
+        runs = problem.mini_batch // micro_batch
+        if sync:
+            runs = -(-runs // choice.turns)
+        kept = self._runs & within.cuts[:, None] & within.cuts[None, :]
+        if within.most_ns < FAR:
+            busy = runs * (sums.backward if problem.overlap else sums.both)
+            kept &= busy <= within.most_ns * (1 if sync else choice.turns)
+            needed = within.fewest_before[:, None] + within.fewest_behind[None, :]
+            kept &= needed + choice.devices <= problem.cluster.size
+        if within.memory:
+            live = self._live(choice, samples)
+            kept &= live > 0
+        first, end = np.nonzero(kept)
+        forward, backward, input_gradient, both, crossing = (
+            each[first, end]
+            for each in (sums.forward, sums.backward, sums.input_gradient, sums.both, sums.crossing)
+        )
+        update = self._update_ns(choice.replicas, choice.degree, choice.as_layers)[first, end]
+        of_both, of_crossing = both - forward - backward, crossing - forward - input_gradient
+        compute = forward, backward, backward - input_gradient
+        times = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute)
+        forward, backward = times.forward, times.backward
+        input_gradient = backward - times.weight_gradient
+        both, crossing = forward + backward + of_both, forward + input_gradient + of_crossing
+        # The first forward of a mini-batch has no backward to be paired with.
+        alone = 1 if sync else 0
+        paired, paired_crossing = both, crossing
+        if problem.overlap:
+            paired = self.formula.pair_ns(forward, backward, problem.overlap)
+            paired_crossing = self.formula.pair_ns(forward, input_gradient, problem.overlap)
+        every = np.ones_like(first)
+        return StageRows(
+            first=first,
+            end=end,
+            devices=every * choice.devices,
+            sharers=every * choice.sharers,
+            turns=every * choice.turns,
+            runs=every * runs,
+            forward=forward,
+            backward=backward,
+            input_gradient=input_gradient,
+            both=both,
+            crossing=crossing,
+            busy=alone * both + (runs - alone) * paired,
+            busy_crossing=alone * crossing + (runs - alone) * paired_crossing,
+            update=times.all_reduce + 0 * first,
+            live=live[first, end] if within.memory else every * MANY,
+        )
+
+    def message_ns(self, micro_batch: int) -> tuple[IntArray, IntArray, IntArray]:
+        """What the operator at each place waits for, shape (n + 1,) and twice (devices + 1, n + 1).
+
+        The place that makes the last of what it reads, -1 for none; the ns of the largest message of that place to
+        it, and of its gradient back, where min(senders, receivers) is the number of the row. Row 0 means nothing.
+        On the innermost links that join two devices.
+        """
+        graph, cluster, terms = self.problem.profile.graph, self.problem.cluster, self._model.terms(micro_batch)
+        made = np.full(self.places + 1, -1, np.int64)
+        forward, backward = np.zeros_like(made), np.zeros_like(made)
+        for tensor, producer in enumerate(graph.producers):
+            if producer < 0:
+                continue
+            at = self.place[producer]
+            for reader in graph.consumers[tensor]:
+                place = self.place[reader]
+                if at < made[place]:
+                    continue
+                if at > made[place]:
+                    made[place], forward[place], backward[place] = at, 0, 0
+                forward[place] = max(int(forward[place]), int(terms.tensor_bytes[tensor]))
+                backward[place] = max(int(backward[place]), int(terms.gradient_bytes[tensor]))
+        level = slowest(cluster, 0, min(1, cluster.size - 1))
+        step = self.problem.regime.step
+        splits = step is not None and step.splits_messages
+        ranks = [cluster.size if splits else max(1, rank) for rank in range(cluster.size + 1)]
+        down = np.array([self.formula.message_ns(level, forward, rank, rank) for rank in ranks])
+        up = np.array([self.formula.message_ns(level, backward, rank, rank) for rank in ranks])
+        return made, down, up
+
+    def least_before(self, micro_batch: int) -> tuple[IntArray, IntArray]:
+        """The least forwards of all operators before each place, and their input gradients on the way back up.
+
+        Shape (devices + 1, n + 1): the row is the number of devices that their stages may take. The way back ends
+        with the whole backward of the first operator and with an update. Row 0: `FAR` behind the first place.
+        """
+        size = self.problem.cluster.size
+        shape = size + 1, self.places
+        down, up = np.full(shape, FAR, np.int64), np.full(shape, FAR, np.int64)
+        whole = np.full(size + 1, FAR, np.int64)
+        order = np.array(self.order)
+        for choice in self.choices(micro_batch):
+            samples = choice.samples(micro_batch)
+            least = self.least(samples, choice.degree, choice.as_layers)
+            again = least.forward if choice.recompute == "stage" else 0
+            n = choice.devices
+            down[n] = np.minimum(down[n], least.forward[order])
+            up[n] = np.minimum(up[n], (least.input_gradient + again)[order])
+            whole[n] = min(int(whole[n]), int((least.backward + again)[order[0]]))
+        down, up = np.minimum.accumulate(down, axis=0), np.minimum.accumulate(up, axis=0)
+        whole = np.minimum.accumulate(whole)
+        up[:, 0] = np.maximum(up[:, 0], whole)
+        sums: list[IntArray] = []
+        every = int(self.formula.update_ns(0)) if self.problem.regime.mode == "sync" else 0
+        for each, last in ((down, 0), (up, every)):
+            known = each < FAR
+            summed = np.where(known, each, 0).cumsum(axis=1) + last
+            before = np.concatenate([np.zeros((size + 1, 1), np.int64), summed], axis=1)
+            before[:, 1:][~known.all(axis=1)] = FAR
+            sums.append(before)
+        return sums[0], sums[1]
+
+    def within(self, work: IntArray, most_ns: int = FAR, parts: int = 0, memory: bool = True) -> Within:
+        """The stages of plans of at most that time. work: `least_work`. parts: so many runs at most, 0: all."""
+        places = np.arange(self.places + 1)
+        share = max(1, -(-self.places // parts)) if parts else 1
+        cuts = (places % share == 0) | (places == self.places)
+        before = np.maximum(-(-work // max(1, most_ns)), places > 0)
+        behind = np.maximum(-(-(work[-1] - work) // max(1, most_ns)), places < self.places)
+        return Within(most_ns, before, behind, cuts, memory)
+
+    def least_work(self, micro_batch: int) -> IntArray:
+        """The least device time of the operators before each place for one mini-batch, in ns, shape (n + 1,).
+
+        A forward that is paired with a backward may be hidden behind it, so then backwards count alone.
+        """
+        least = np.full(self.places, FAR, np.int64)
+        runs, order = self.problem.mini_batch // micro_batch, np.array(self.order)
+        for choice in self.choices(micro_batch):
+            each = self.least(choice.samples(micro_batch), choice.degree, choice.as_layers)
+            busy = each.backward if self.problem.overlap else each.both
+            least = np.minimum(least, runs * choice.devices // choice.turns * busy[order])
+        return np.concatenate([[0], least.cumsum()])

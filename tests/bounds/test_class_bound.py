@@ -1,0 +1,125 @@
+"""The bound over stages in a row, against plans of the class in random and shipped orders, memory just enough."""
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pipebench.bounds.contiguous import class_bound, in_class, recomputes
+from pipebench.check import check_pins, check_plan, check_schedule
+from pipebench.costs.model import CostModel
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.schedule import Schedule
+from pipebench.simulation.metrics import metrics
+from pipebench.simulation.simulate import simulate
+from tests.bounds.class_plans import every_plan, plans, problems, with_memory
+from tests.bounds.plain_class_bound import plain_class_bound
+from tests.plugins.running import services
+from tests.simulation.random_plans import executable_schedules
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+FINITE = ("1f1b", "gpipe", "zb-h1", "greedy")
+PERIODIC = ("1f1b*", "1f1b-rr")
+
+
+def hold(problem: Problem, plan: Plan, schedule: Schedule) -> None:
+    """On devices with just the memory that the schedule needs, the plan is not below the bound."""
+    verdict = check_schedule(problem, plan, schedule)
+    assume(verdict.status == "valid")
+    assume(in_class(problem, plan, schedule))
+    tight = with_memory(problem, max(verdict.peak_bytes.values()))
+    assert check_schedule(tight, plan, schedule).status == "valid"
+    taken_s = metrics(problem, plan, simulate(tight, plan, schedule)).seconds
+    again = recomputes(problem, plan)
+    for wider in {True, again}:
+        bound = class_bound(tight, recomputes=wider)
+        assert bound is not None
+        assert bound.ns <= round(taken_s * 1e9), (bound, plan)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_no_plan_is_below_it_in_any_order(data: st.DataObject) -> None:
+    problem = data.draw(problems("sync"))
+    plan = data.draw(plans(problem))
+    assume(check_plan(problem, plan).status == "valid")
+    hold(problem, plan, data.draw(executable_schedules(problem, plan)))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_no_plan_is_below_it_under_a_scheduler(data: st.DataObject) -> None:
+    mode = data.draw(st.sampled_from(["sync", "async"]))
+    problem = data.draw(problems(mode))
+    plan = data.draw(plans(problem))
+    assume(check_plan(problem, plan).status == "valid")
+    name = data.draw(st.sampled_from([*FINITE, *PERIODIC] if mode == "async" else FINITE))
+    try:
+        schedule = services().schedule(name, problem, plan)
+    except PipebenchError:
+        assume(False)
+    hold(problem, plan, schedule)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_no_plan_that_honours_pins_is_below_it(data: st.DataObject) -> None:
+    """Everything that the plan does is pinned, one thing or all."""
+    problem = data.draw(problems("sync"))
+    plan = data.draw(plans(problem))
+    assume(check_plan(problem, plan).status == "valid")
+    stage = plan.stages[0]
+    said = {
+        "micro_batch": stage.micro_batch,
+        "micro_batch_size": stage.micro_batch // (1 if stage.turns > 1 else stage.data_parallel),
+        "data_parallel": stage.data_parallel,
+        "tensor_parallel": stage.tensor_parallel,
+        "pipeline": len(plan.stages),
+        "virtual_stages": 1,
+        "recompute": stage.recompute,
+    }
+    kept = data.draw(st.sets(st.sampled_from(sorted(said)), min_size=1))
+    try:
+        pinned = replace(problem, pins=Pins(**{name: said[name] for name in kept}))
+    except PipebenchError:
+        assume(False)
+    assume(check_pins(pinned, plan).status == "valid")
+    hold(pinned, plan, data.draw(executable_schedules(pinned, plan)))
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
+@given(problems("sync", most=3, devices=3), st.integers(0, 3))
+def test_no_plan_of_a_tiny_problem_is_below_it(problem: Problem, share: int) -> None:
+    """All plans under all shipped orders, on devices of less and less memory."""
+    assume(problem.mini_batch <= 4)
+    taken: list[tuple[int, int]] = []
+    for plan in every_plan(problem):
+        for name in FINITE:
+            try:
+                schedule = services().schedule(name, problem, plan)
+            except PipebenchError:
+                continue
+            verdict = check_schedule(problem, plan, schedule)
+            if verdict.status == "valid":
+                peak = max(verdict.peak_bytes.values())
+                taken.append((peak, simulate(problem, plan, schedule).total_ns))
+    peaks = sorted({peak for peak, _ in taken})
+    memory = peaks[share * (len(peaks) - 1) // 3]
+    bound = class_bound(with_memory(problem, memory))
+    assert bound is not None
+    assert bound.ns <= min(ns for peak, ns in taken if peak <= memory)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@given(st.data())
+def test_it_is_what_the_conditions_say(data: st.DataObject) -> None:
+    """Against the recursion in plain Python, with costs by the cost model one stage at a time."""
+    problem = data.draw(problems(data.draw(st.sampled_from(["sync", "async"])), most=4, devices=4, plain=True))
+    plan = data.draw(plans(problem))
+    edges = CostModel(problem).messages(plan)
+    peaks = [CostModel(problem).stage_memory(plan, k, edges).peak(1) for k in range(len(plan.stages))]
+    tight = with_memory(problem, max(peaks) + data.draw(st.integers(0, 60)))
+    bound = class_bound(tight)
+    assert bound is not None
+    assert bound.ns == plain_class_bound(tight)
