@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
 from pipebench_search.draft import Draft, Drafting
+from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 
-LOOKED_AT = 24
+LOOKED_AT = 32
 """Neighbours that are scored before a plan counts as a local optimum: those of the best estimates."""
-OTHERS = 6
-"""And some of the rest, drawn at random."""
+OTHERS = 8
+"""So many of these are drawn from the rest."""
 KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
 STARTS = 4
@@ -46,8 +47,10 @@ class LocalSearch:
         self._context, self._scorer = context, scorer
         self._drafting = Drafting(scorer.problem)
         self._near = Neighbourhood(scorer.model, self._drafting)
+        self._guesses = Guesses(scorer.model)
         self._random = random.Random(context.seed)
-        self._bound_ns, self._gap, self._steps, self._stall = bound_ns, options.gap, options.steps, options.stall
+        self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
+        self._steps = options.steps * len(scorer.model.graph.operators)
         self._seen: set[Draft] = set()
         self._scored = self._improved_at = 0
         self._longest_s = 0.0
@@ -93,18 +96,18 @@ class LocalSearch:
                     self._take(self._score(plan, None, kept), self._drafting.draft_of(plan), source, (), found)
         guessed = []
         for draft in self._near.seeds():
-            plan = self._drafting.plan_of(draft)
-            guess = None if plan is None else self._scorer.guess(plan)
-            if plan is not None and guess is not None:
-                guessed.append((guess[1], len(guessed), plan, draft))
+            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
+            if guess is not None:
+                guessed.append((guess.about, len(guessed), draft))
             if self._late() and found:
                 break
         guessed.sort(key=lambda each: each[:2])
         scored = 0
-        for _, _, plan, draft in guessed:
+        for _, _, draft in guessed:
             if self._over() or scored >= (EVEN if seeds else 3 * EVEN):
                 break
-            if draft not in self._seen and self._scorer.permitted(plan):
+            plan = self._drafting.plan_of(draft)
+            if plan is not None and draft not in self._seen and self._scorer.permitted(plan):
                 self._seen.add(draft)
                 before = len(found)
                 self._take(self._score(plan, None), draft, "even stages", (), found)
@@ -153,17 +156,14 @@ class LocalSearch:
         below = here.scored.rank
         ranked = self._neighbours(here.draft, below[1] if not below[0] else None)
         looked = 0
-        rest = ranked[LOOKED_AT:]
-        for _, label, plan, draft in (
-            *ranked[:LOOKED_AT],
-            *self._random.sample(rest, min(OTHERS, len(rest))),
-        ):
-            if self._over():
+        for _, label, draft in ranked:
+            if self._over() or looked >= LOOKED_AT:
                 return None
             if draft in self._seen:
                 continue
             self._seen.add(draft)
-            if not self._scorer.permitted(plan):
+            plan = self._drafting.plan_of(draft)
+            if plan is None or not self._scorer.permitted(plan):
                 continue
             looked += 1
             scored = self._score(plan, below)
@@ -173,21 +173,22 @@ class LocalSearch:
                 return found
         return None
 
-    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[int, str, Plan, Draft]]:
-        """Neighbours that may take less than the limit, by estimate."""
-        found: dict[Draft, tuple[int, str, Plan, Draft]] = {}
+    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[float, str, Draft]]:
+        """Neighbours that may take less than the limit, by estimate; a few of them, drawn, stand before their turn."""
+        found: dict[Draft, tuple[float, str, Draft]] = {}
         for label, made in self._near.moves(draft):
             if self._late():
                 break
-            if made in found or any(not part.operators for part in made.parts):
+            if made in found or made in self._seen or not self._drafting.possible(made):
                 continue
-            plan = self._drafting.plan_of(made)
-            guess = None if plan is None else self._scorer.guess(plan)
+            guess = self._guesses.of(made)
             self._context.count("neighbours")
-            if plan is None or guess is None or (limit_ns is not None and guess[0] >= limit_ns):
-                continue
-            found[made] = guess[1], label, plan, made
-        return sorted(found.values(), key=lambda each: each[0])
+            if guess is not None and (limit_ns is None or guess.least < limit_ns):
+                found[made] = guess.about, label, made
+        ranked = sorted(found.values(), key=lambda each: each[0])
+        rest = ranked[LOOKED_AT - OTHERS :]
+        drawn = self._random.sample(rest, min(OTHERS, len(rest)))
+        return [*ranked[: LOOKED_AT - OTHERS], *drawn, *rest]
 
     def _kicked(self, base: Candidate) -> Candidate | None:
         """A plan some random moves away that is valid."""
@@ -202,11 +203,11 @@ class LocalSearch:
             for label, made in moves[:60]:
                 if self._over():
                     return None
-                if any(not part.operators for part in made.parts):
+                guess = self._guesses.of(made) if self._drafting.possible(made) else None
+                if guess is None or guess.least > most:
                     continue
                 tried = self._drafting.plan_of(made)
-                guess = None if tried is None else self._scorer.guess(tried)
-                if tried is None or guess is None or guess[0] > most or not self._scorer.permitted(tried):
+                if tried is None or not self._scorer.permitted(tried):
                     continue
                 draft, plan, labels = made, tried, (*labels, label)
                 break

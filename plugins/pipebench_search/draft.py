@@ -9,7 +9,24 @@ from pipebench.costs.sharded_stage import is_sharded
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, ReplicaMode, Stage
 from pipebench.domain.problem import Problem
-from pipebench.domain.recomputation import RecomputePin
+from pipebench.domain.recomputation import Recompute, RecomputePin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manner:
+    """How operators run: an `algorithms.stage_row.Way`, of which a problem has each once. It is compared as an object.
+
+    choice: for each operator of the graph the id of an alternative, '' for the plain one.
+    """
+
+    tensor_parallel: int
+    choice: tuple[str, ...]
+    recompute: Recompute
+
+    def choice_of(self, operators: tuple[int, ...]) -> tuple[str, ...]:
+        """The choice of some operators (positions), empty where all are plain."""
+        made = tuple(self.choice[operator] for operator in operators)
+        return made if any(made) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +35,7 @@ class Part:
 
     operators: tuple[int, ...]
     group: int
-    way: Way
+    way: Manner
     micro_batch: int
     replicas: ReplicaMode = "split"
 
@@ -66,27 +83,41 @@ class Drafting:
         self.problem = problem
         self._graph = problem.profile.graph
         self._place = {op: at for at, op in enumerate(self._graph.topological)}
-        self.ways = offered_ways(problem)
+        self._manners: dict[tuple[int, tuple[str, ...], str], Manner] = {}
+        self.ways = tuple(self._manner(way) for way in offered_ways(problem))
 
     def in_order(self, operators: Sequence[int]) -> tuple[int, ...]:
         """Positions of operators in topological order."""
         return tuple(sorted(operators, key=self._place.__getitem__))
 
-    def plan_of(self, draft: Draft) -> Plan | None:
-        """The plan; None where degrees do not fit its groups or the cluster has too few devices."""
+    def possible(self, draft: Draft) -> bool:
+        """Whether degrees fit groups, micro-batches divide, no stage is empty, and there are as many devices.
+
+        Of replicas that take micro-batches in turn each has one.
+        """
         if draft.devices > self.problem.cluster.size or self.problem.mini_batch % draft.copies:
+            return False
+        samples = self.problem.mini_batch // draft.copies
+        for part in draft.parts:
+            replicas, left = divmod(draft.sizes[part.group], part.way.tensor_parallel)
+            if left or not part.operators or samples % part.micro_batch:
+                return False
+            shared = part.replicas == "split" and replicas > 1
+            if replicas > (part.micro_batch if shared else max(1, samples // part.micro_batch)):
+                return False
+        return True
+
+    def plan_of(self, draft: Draft) -> Plan | None:
+        """The plan; None for a draft that is not possible."""
+        if not self.possible(draft):
             return None
         first, homes = 0, []
         for size in draft.sizes:
             homes.append(tuple(range(first, first + size)))
             first += size
-        samples = self.problem.mini_batch // draft.copies
         stages = []
         for part in draft.parts:
-            replicas, left = divmod(draft.sizes[part.group], part.way.tensor_parallel)
-            sharers = 1 if part.replicas == "round_robin" else replicas
-            if left or samples % part.micro_batch or sharers > part.micro_batch:
-                return None
+            replicas = draft.sizes[part.group] // part.way.tensor_parallel
             stages.append(
                 Stage(
                     operators=tuple(self._graph.operators[op].name for op in part.operators),
@@ -137,7 +168,11 @@ class Drafting:
             chained=bool(plan.order_edges),
         )
 
-    def _way_of(self, stage: Stage) -> Way:
+    def _manner(self, way: Way) -> Manner:
+        key = way.tensor_parallel, way.choice, way.recompute
+        return self._manners.setdefault(key, Manner(*key))
+
+    def _way_of(self, stage: Stage) -> Manner:
         """The offered way that the stage's operators run in; else one with the stage's own choice in it."""
         chosen = dict(zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True))
         alike = [
@@ -151,7 +186,7 @@ class Drafting:
         base = alike[0].choice if alike else ("",) * len(self._graph.operators)
         names = [operator.name for operator in self._graph.operators]
         choice = tuple(chosen.get(name, other) for name, other in zip(names, base, strict=True))
-        return Way(stage.tensor_parallel, choice, stage.recompute)
+        return self._manner(Way(stage.tensor_parallel, choice, stage.recompute))
 
 
 def offered_ways(problem: Problem) -> tuple[Way, ...]:

@@ -16,12 +16,12 @@ class SearchOptions(Value, frozen=True, kw_only=True):
     """Options of the planner `search`.
 
     - gap: end when the time of the best plan is within this share of the proven bound.
-    - steps: end after so many plans were scored; 0: any number.
+    - steps: end after so many plans were scored for each operator of the problem; 0: any number.
     - stall: end after so many plans without a better one; 0: never.
     """
 
     gap: float = 0.0
-    steps: int = 1000
+    steps: int = 10
     stall: int = 0
 
     def __post_init__(self) -> None:
