@@ -20,6 +20,8 @@ from pipebench.simulation.step_time import StepTime
 
 WORTH_ORDERING = 1.25
 """Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
+SHORT_BRANCH = "periodic-bnb[nodes=200]"
+"""Branch and bound that ends soon: an order of many stages takes seconds otherwise."""
 FAST = frozenset({"1f1b", "1f1b[warmup=+2]", "1f1b*", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera"})
 
 
@@ -146,7 +148,7 @@ class Scorer:
                 return ["1f1b-rr"]
             if len(stages) == 1:
                 return ["1f1b*"]
-            return ["1f1b*", "1f1b-rr", "periodic-bnb"] if kind == "apart" else ["1f1b*", "periodic-bnb"]
+            return ["1f1b*", "1f1b-rr", SHORT_BRANCH] if kind == "apart" else ["1f1b*", SHORT_BRANCH]
         if len(stages) == 1:
             return ["1f1b"]
         if kind == "apart":
