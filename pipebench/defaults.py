@@ -93,6 +93,8 @@ FIRST_PLANNERS = ("layout", "uniform")
 """Planners that `best` runs first: fast ones, so that there is a plan whatever the others take."""
 NEXT_PLANNERS = ("data-parallel", "tensor-parallel", "graphpipe", "pipedream", "madpipe", "piper")
 """Planners that `best` runs before all others, which may get no time."""
+BEST = "best"
+"""What stands for all planners and the search that follows; no component has this name."""
 SEARCH_PLANNER = "search"
 """The planner with which `best` goes on from the plans of all others."""
 LAYOUT_PLANNER = "layout"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pipebench.algorithms.graph_orders import descendants, members
-from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, replica_counts
 from pipebench.costs.model import CostModel
 from pipebench_search.draft import Draft, Drafting, Part
 
@@ -283,18 +283,22 @@ class Neighbourhood:
 
     def _recuts(self, draft: Draft) -> Iterator[Move]:
         """As many runs of equal work on each group, in turn or there and back."""
-        groups, first = len(draft.sizes), draft.parts[0]
         for rounds in (1, 2, 4):
-            contents = self.even_cuts(groups * rounds)
-            if contents is None or (rounds > 1 and groups == 1):
-                continue
-            for back in (False, True) if rounds > 1 else (False,):
-                parts = []
-                for at, operators in enumerate(contents):
-                    sweep, place = divmod(at, groups)
-                    group = groups - 1 - place if back and sweep % 2 else place
-                    parts.append(replace(first, operators=operators, group=group))
-                yield "even cuts", replace(draft, parts=tuple(parts))
+            for parts in self._rows(len(draft.sizes), rounds, draft.parts[0]):
+                yield "even cuts", replace(draft, parts=parts)
+
+    def _rows(self, groups: int, rounds: int, like: Part) -> Iterator[tuple[Part, ...]]:
+        """Runs of equal work, `rounds` on each group: in turn, and there and back."""
+        contents = self.even_cuts(groups * rounds)
+        if contents is None or (rounds > 1 and groups == 1):
+            return
+        for back in (False, True) if rounds > 1 else (False,):
+            parts = []
+            for at, operators in enumerate(contents):
+                sweep, place = divmod(at, groups)
+                group = groups - 1 - place if back and sweep % 2 else place
+                parts.append(replace(like, operators=operators, group=group))
+            yield tuple(parts)
 
     def _copies(self, draft: Draft) -> Iterator[Move]:
         for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
@@ -317,19 +321,15 @@ class Neighbourhood:
 
     def seeds(self) -> Iterator[Draft]:
         """Rows of stages of equal work and equal groups, each way, at each micro-batch; one stage among them."""
-        count = self._problem.cluster.size
-        numbers = sorted({1, *divisors(count, count), count, min(count, len(self._topological))})
+        pins, count = self._problem.pins, self._problem.cluster.size
+        numbers = sorted({*replica_counts(count), *filter(None, (pins.pipeline, pins.data_parallel))})
         for stages in numbers:
-            contents = self.even_cuts(stages)
-            if contents is None:
-                continue
             for each in self._drafting.ways:
-                for size in sorted({*divisors(count // stages, count), count // stages}):
-                    if size % each.tensor_parallel:
+                for replicas in numbers:
+                    size = replicas * each.tensor_parallel
+                    if stages * size > count:
                         continue
                     for micro_batch in self.micro_batches:
-                        parts = tuple(
-                            Part(operators=operators, group=at, way=each, micro_batch=micro_batch)
-                            for at, operators in enumerate(contents)
-                        )
-                        yield Draft(parts=parts, sizes=(size,) * stages, chained=stages > 1)
+                        like = Part(operators=(), group=0, way=each, micro_batch=micro_batch)
+                        for parts in self._rows(stages, pins.virtual_stages or 1, like):
+                            yield Draft(parts=parts, sizes=(size,) * stages, chained=stages > 1)

@@ -12,6 +12,7 @@ from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, share_or_none, no_wait_option, patience_s
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
+from pipebench.defaults import BEST
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
     from pipebench.bench.trials.trial import Outcome
     from pipebench.hooks.manager import Host
-
-
-BEST = "best"
 
 
 @click.command(cls=GroupedCommand)
