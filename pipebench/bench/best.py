@@ -1,4 +1,4 @@
-"""The best plan of a workload: every planner's, then a search from these. Fitting, and where asked, expressible."""
+"""The best plan of a workload: all planners', then a search's. It fits, and where asked can be expressed."""
 
 import math
 import time
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.searches.request import Start
 from pipebench.bench.time_limits import scoring_limit
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.bounds import time_bound
-from pipebench.bench.searches.request import Start
 from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
@@ -82,8 +82,9 @@ def best(
 ) -> Best:
     """Run every capable planner, each with a part of the time that is left; search from their plans; rank all.
 
-    Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
-    with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
+    Capable: it has what the pins ask for; plans for the other regime are adapted. Planners with default options,
+    one search each, not timed. The search begins with the fastest plans; it gets half of the time and what the
+    planners leave. Equal times: the one with fewer stages, then by name, the search last.
     coarsen: they see at most so many blocks of operators (0: the operators).
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
@@ -221,8 +222,6 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     component = ready.component
     assert isinstance(component, Planner)
     able, pins = component.capabilities, problem.pins
-    if problem.regime.mode == "async" and "async" not in able.regimes:
-        return "it plans for sync only"
     for needed, has, what in (
         ((pins.tensor_parallel or 1) > 1, able.tensor_parallel, "tensor parallelism"),
         ((pins.data_parallel or 1) > 1, able.replicas, "replicas"),

@@ -72,8 +72,8 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
         return _users_own(reference, lambda: load_script(reference.name), "a file", options, calls)
     if reference.name == BEST:
         raise PipebenchError(
-            f"{BEST} is no entrant of its own: it runs every planner with a part of the time, in processes of their "
-            "own, so its search time is no planner's",
+            f"{BEST} is no entrant: it runs every planner with a part of its time, each in a process of its own, "
+            "so its search time is no planner's",
             f"name {SEARCH_PLANNER}, the search that it ends with, beside the planners; or pipebench plan {BEST}",
         )
     return _plugin(host, "planners", reference)

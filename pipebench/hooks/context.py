@@ -62,7 +62,7 @@ class Context:
     trusted: import paths out of files that the user trusts. A component imports no other name out of a file.
     seeds: for a planner plans to start from, each with the name of the planner that made it.
     offered: for a planner the schedulers that alone may order its plan; empty: all that take it.
-    admits(problem, plan): for a planner whether a plan counts, such as one that a framework can express; None: any.
+    admits(problem, plan): for a planner whether a plan counts, as where a framework must express it; None: any.
     """
 
     options: Any

@@ -76,15 +76,15 @@ class LocalSearch:
             optima.sort(key=lambda each: each.scored.rank)
             optima = self._diverse(optima)
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
-            start = self._kicked(base)
-            if start is None:
+            kicked = self._kicked(base)
+            if kicked is None:
                 fruitless += 1
                 if fruitless > 50:
                     self.ended = "no move leads to a plan that was not looked at"
                     return
                 continue
             fruitless = 0
-            optima.append(self._descend(start))
+            optima.append(self._descend(kicked))
 
     def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -94,7 +94,7 @@ class LocalSearch:
                     return found
                 if self._scorer.permitted(plan):
                     self._take(self._score(plan, None, kept), self._drafting.draft_of(plan), source, (), found)
-        guessed = []
+        guessed: list[tuple[float, int, Draft]] = []
         for draft in self._near.seeds():
             guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
             if guess is not None:
@@ -106,11 +106,11 @@ class LocalSearch:
         for _, _, draft in guessed:
             if self._over() or scored >= (EVEN if seeds else 3 * EVEN):
                 break
-            plan = self._drafting.plan_of(draft)
-            if plan is not None and draft not in self._seen and self._scorer.permitted(plan):
+            made = self._drafting.plan_of(draft)
+            if made is not None and draft not in self._seen and self._scorer.permitted(made):
                 self._seen.add(draft)
                 before = len(found)
-                self._take(self._score(plan, None), draft, "even stages", (), found)
+                self._take(self._score(made, None), draft, "even stages", (), found)
                 scored += len(found) > before
         return sorted(found, key=lambda each: each.scored.rank)
 
@@ -174,7 +174,7 @@ class LocalSearch:
         return None
 
     def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[float, str, Draft]]:
-        """Neighbours that may take less than the limit, by estimate; a few of them, drawn, stand before their turn."""
+        """Neighbours that may take less than the limit, by their guess; a few of the rest are drawn."""
         found: dict[Draft, tuple[float, str, Draft]] = {}
         for label, made in self._near.moves(draft):
             if self._late():
@@ -265,10 +265,8 @@ class LocalSearch:
         """Incumbent, bound and gap in words."""
         samples = self._scorer.problem.mini_batch / (best_ns / 1e9) if best_ns else 0.0
         gap = f"{best_ns / self._bound_ns - 1:.2%}" if self._bound_ns else "-"
-        return (
-            f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s, gap {gap}, "
-            f"{self._scored} plans"
-        )
+        known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
+        return f"{known}, gap {gap}, {self._scored} plans"
 
     def account(self) -> tuple[str, ...]:
         """Lines for the row: whose plan it began with, what the search gained, why it ended."""

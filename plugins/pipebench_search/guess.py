@@ -1,4 +1,4 @@
-"""What a draft takes, before there is a plan: a bound that no order is below, and about how long, in microseconds."""
+"""What a draft takes, before there is a plan of it: a bound that no order is below, and about how long."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -6,7 +6,7 @@ from math import ceil
 from pipebench.costs.formula import StageTimes
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.plan import Stage
+from pipebench.domain.plan import Plan, Stage
 from pipebench_search.draft import Draft, Part
 
 NS_PER_S = 1e9
@@ -29,7 +29,12 @@ class Guesses:
         self._names = [operator.name for operator in graph.operators]
         self._edges = [(op, after) for op, readers in enumerate(graph.successors) for after in readers]
         self._tensors = [
-            (producer, tuple(graph.consumers[at]), tensor.forward_bytes_per_sample, tensor.gradient_bytes_per_sample)
+            (
+                producer,
+                tuple(graph.consumers[at]),
+                tensor.forward_bytes_per_sample,
+                tensor.gradient_bytes_per_sample,
+            )
             for at, (producer, tensor) in enumerate(zip(graph.producers, graph.tensors, strict=True))
             if producer >= 0 and graph.consumers[at]
         ]
@@ -76,7 +81,7 @@ class Guesses:
                 choice=part.way.choice_of(part.operators),
                 recompute=part.way.recompute,
             )
-            self._times[key] = self._model.stage_times(stage, _Pipelines(draft.copies, draft.copies * used))  # type: ignore[arg-type]
+            self._times[key] = self._model.stage_times(stage, _copies_of(stage, draft.copies, used))
         return self._times[key]
 
     def _order(self, draft: Draft, home: list[int]) -> list[tuple[int, list[int]]] | None:
@@ -122,7 +127,7 @@ class Guesses:
         sent = self._sent_ns(draft, home, firsts, replicas)
         if not self._sync:
             link = max((ns * counts[pair[0]] for pair, ns in sent.items()), default=0.0)
-            return Guess(max(load), max(max(load), link))
+            return Guess(max(load), max(*load, link))
         head, tail, path = [0] * len(parts), [0] * len(parts), [0.0] * len(parts)
         for at, before in order:
             for other in before:
@@ -169,22 +174,15 @@ class Guesses:
             low = min(firsts[group] for group in ends)
             high = max(firsts[group] + draft.sizes[group] - 1 for group in ends)
             level = self._problem.cluster.level_spanning(low, high)
-            shares = min(
-                replicas[at] if parts[at].replicas == "split" else 1 for at in (source, target)
-            )
+            shares = min(replicas[at] if parts[at].replicas == "split" else 1 for at in (source, target))
             made[source, target] = NS_PER_S * (2 * level.latency_s + size / (shares * level.bandwidth_bytes_s))
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipelines:
-    """Of a plan what the time of a stage depends on."""
-
-    copies: int
-    devices_used: int
-    pipelines: int = 1
-
-    @property
-    def all_pipelines(self) -> int:
-        """In all copies."""
-        return self.copies
+def _copies_of(stage: Stage, copies: int, used: int) -> Plan | None:
+    """A plan of so many copies of `used` devices each with that stage; None for one copy."""
+    if copies == 1:
+        return None
+    rest = tuple(device for device in range(used) if device not in stage.devices)
+    other = Stage(operators=stage.operators, devices=rest, data_parallel=max(1, len(rest)), micro_batch=used)
+    return Plan(stages=(stage, other) if rest else (stage,), copies=copies)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pipebench.algorithms.graph_orders import descendants, members
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, replica_counts
 from pipebench.costs.model import CostModel
+from pipebench.domain.plan import ReplicaMode
 from pipebench_search.draft import Draft, Drafting, Part
 
 Move = tuple[str, Draft]
@@ -156,8 +157,9 @@ class Neighbourhood:
         common = {part.micro_batch for part in draft.parts}
         for size in offered:
             if common != {size}:
-                yield "micro-batch", replace(
-                    draft, parts=tuple(replace(part, micro_batch=size) for part in draft.parts)
+                yield (
+                    "micro-batch",
+                    replace(draft, parts=tuple(replace(part, micro_batch=size) for part in draft.parts)),
                 )
         if self._problem.regime.mode == "async":
             return
@@ -176,13 +178,14 @@ class Neighbourhood:
             for at, part in enumerate(draft.parts):
                 if part.way != each and draft.sizes[part.group] % each.tensor_parallel == 0:
                     yield "recomputation or degree of a stage", draft.with_part(at, replace(part, way=each))
-        for mode in ("split", "round_robin"):
+        modes: tuple[ReplicaMode, ...] = ("split", "round_robin")
+        for mode in modes:
             parts = tuple(replace(part, replicas=mode) for part in draft.parts)
             if parts != draft.parts:
                 yield "replicas' mode", replace(draft, parts=parts)
         for at, part in enumerate(draft.parts):
             if draft.sizes[part.group] > part.way.tensor_parallel:
-                other = "split" if part.replicas == "round_robin" else "round_robin"
+                other = modes[part.replicas == "split"]
                 yield "replicas' mode", draft.with_part(at, replace(part, replicas=other))
 
     def _merges(self, draft: Draft) -> Iterator[Move]:
@@ -316,8 +319,10 @@ class Neighbourhood:
         if len(draft.parts) > 1:
             yield "order of stages", replace(draft, chained=not draft.chained)
             if self._problem.regime.mode == "async":
-                other = "direct" if draft.routing == "relay" else "relay"
-                yield "routing", replace(draft, routing=other, chained=True)
+                if draft.routing == "relay":
+                    yield "routing", replace(draft, routing="direct", chained=True)
+                else:
+                    yield "routing", replace(draft, routing="relay", chained=True)
 
     def seeds(self) -> Iterator[Draft]:
         """Rows of stages of equal work and equal groups, each way, at each micro-batch; one stage among them."""

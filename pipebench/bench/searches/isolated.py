@@ -99,9 +99,7 @@ def timed_search(
     Where there is no plan, the report says with which memory there would be one.
     """
     searches = (
-        _InProcess(host, planner, searcher)
-        if planner.here
-        else _Isolated(host, planner, searcher, limits, heard)
+        _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits, heard)
     )
     request = replace(request, limit_s=limits.timeout_s)
     began_s = time.monotonic()

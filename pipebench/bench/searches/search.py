@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from pipebench.bench.components import Ready
 from pipebench.bench.plugin_results import exact_counters, exact_result
-from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.searches.request import Start
+from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.services import HostServices
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -9,7 +9,7 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import ALLOW_IDLE, FORMATS
 from pipebench.cli.completion import of_slot, one_of, planners_and_best
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
-from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, share_or_none, no_wait_option, patience_s
+from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s, share_or_none
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
 from pipebench.defaults import BEST

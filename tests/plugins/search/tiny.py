@@ -23,7 +23,7 @@ NS = 1e9
 
 
 def tiny(number: int, mode: RegimeMode, pins: Pins | None = None) -> Problem:
-    """Three or four operators in a chain or with branches, two or three devices, in half of the cases tight memory."""
+    """Three or four operators in a chain or with branches, two or three devices, often tight memory."""
     drawn = random.Random(number)
     count, devices = drawn.choice([(3, 2), (3, 3), (4, 2)])
     tensors = [(at, (at + 1,), drawn.randint(0, 6)) for at in range(count - 1)]
@@ -46,7 +46,7 @@ def tiny(number: int, mode: RegimeMode, pins: Pins | None = None) -> Problem:
 
 
 def all_plans(problem: Problem) -> Iterator[Plan]:
-    """Every division into stages on groups of devices, shared or not, micro-batches, modes, recomputation, copies."""
+    """Every division into stages on groups of devices, with micro-batches, modes, recomputation and copies."""
     names = [operator.name for operator in problem.profile.graph.operators]
     count, sync = problem.cluster.size, problem.regime.mode == "sync"
     for groups in partitions(names):
