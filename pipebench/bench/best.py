@@ -274,7 +274,7 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     for entry in entries:
         row = entry.row
         if entry.planner == SEARCH_PLANNER and row is not None and row.status == "ok":
-            lines += [line for line in row.notices if line.startswith(SEARCH_PLANNER)]
+            lines += row.notices
         faster = row is not None and row.simulated_s is not None and row.simulated_s < mine
         if entry.reason:
             lead = f"faster with {row.simulated_s:.4g} s, but " if faster and row and row.simulated_s else ""

@@ -1,1 +1,1 @@
-"""The planner `search`: local search over plans, scored by the suite's schedulers and simulator."""
+"""The planner `local-search`: local search over plans, scored by the suite's schedulers and simulator."""

@@ -1,4 +1,4 @@
-"""The planner `search`."""
+"""The planner `local-search`."""
 
 from pipebench.algorithms.coarse import require_whole_operators
 from pipebench.algorithms.planning import idle_devices
@@ -22,16 +22,16 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     """
     options = context.options
     assert isinstance(options, SearchOptions)
-    require_whole_operators(problem, "search")
+    require_whole_operators(problem, "local-search")
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1 and not context.seeds:
-        raise UnsupportedProblem(f"search plans for devices of one type, these are {', '.join(kinds)}")
+        raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
     bound = time_bound(problem)
     search = LocalSearch(context, Scorer(problem, context), bound.ns, options)
     search.run(list(context.seeds))
     if search.best is None:
         context.check_deadline()
-        raise InfeasibleProblem("search: none of the plans that it starts from fits")
+        raise InfeasibleProblem("local-search: none of the plans that it starts from fits")
     best = search.best.scored
     return PlanResult(
         plan=best.plan,

@@ -13,7 +13,7 @@ PATTERNS = ("1f1b*", "1f1b-rr", "periodic-bnb")
 
 
 class SearchOptions(Value, frozen=True, kw_only=True):
-    """Options of the planner `search`.
+    """Options of the planner `local-search`.
 
     - gap: end when the time of the best plan is within this share of the proven bound.
     - steps: end after so many plans were scored for each operator of the problem; 0: any number.
@@ -33,10 +33,10 @@ class SearchOptions(Value, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_planners() -> Iterable[Planner]:
-    """The planner `search`."""
+    """The planner `local-search`."""
     return (
         Planner(
-            name="search",
+            name="local-search",
             summary="local search over all that a plan can say, scored by the suite's schedulers and simulator",
             load="pipebench_search.planner:plan",
             options=SearchOptions,

@@ -31,14 +31,14 @@ def test_the_search_goes_on_from_the_fastest_and_all_say_why_they_lost() -> None
     found = best(HOST, pinned, timeout_s=30, told=told.append, solved=solved.append)
     times = [entry.row.simulated_s for entry in found.ranked if entry.row]
     assert times == sorted(times)
-    assert [entry.planner for entry in found.ranked][:2] == ["search", "layout"]
+    assert [entry.planner for entry in found.ranked][:2] == ["local-search", "layout"]
     assert {entry.planner for entry in found.entries} == set(HOST.slot("planners"))
     reasons = {entry.planner: entry.reason for entry in found.entries}
     assert reasons["pipedream"] == "it has no tensor parallelism, which is pinned"
     assert "unsupported" in reasons["piper"]
     assert "pipedream" not in told
     text = "\n".join(found.why)
-    assert "winner: search" in text
+    assert "winner: local-search" in text
     assert "runner-up: layout" in text
     assert "search ended: " in text
     assert "search improved on " in text
@@ -50,14 +50,14 @@ def test_the_gap_ends_planners_and_search() -> None:
     found = best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=30, gap=1000.0)
     assert [entry.planner for entry in found.ranked] == ["layout"]
     reasons = {entry.planner: entry.reason for entry in found.entries}
-    assert reasons["uniform"] == reasons["search"] == "the gap of 100000.00% was reached before"
+    assert reasons["uniform"] == reasons["local-search"] == "the gap of 100000.00% was reached before"
 
 
 def test_with_a_target_the_search_keeps_to_what_it_can_express() -> None:
     target = TARGETS["deepspeed"]
     found = best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=20, target=target, whole=True)
     reasons = {entry.planner: entry.reason for entry in found.entries}
-    assert reasons["search"] == ""
+    assert reasons["local-search"] == ""
     assert all(
         target.refusal(e.outcome.problem, e.outcome.plan) == "" and e.outcome.row.scheduler in target.schedules
         for e in found.ranked

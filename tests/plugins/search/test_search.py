@@ -1,4 +1,4 @@
-"""The planner `search` against enumeration, and what it keeps to."""
+"""The planner `local-search` against enumeration, and what it keeps to."""
 
 import itertools
 
@@ -29,7 +29,7 @@ MODES: tuple[RegimeMode, ...] = ("sync", "async")
 
 
 def context(**options: float) -> Context:
-    made = services().context(services().planner("search"))
+    made = services().context(services().planner("local-search"))
     made.options = SearchOptions(**options)  # type: ignore[arg-type]
     return made
 
@@ -142,7 +142,7 @@ def test_no_plan_is_scored_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Scorer, "score", noted)
     within.deadline_s = 10_000.0
-    within.services = services().context(services().planner("search")).services
+    within.services = services().context(services().planner("local-search")).services
     monkeypatch.setattr(Context, "check_deadline", lambda _: None)
     result = plan(tiny(0, "sync"), within)
     assert result.termination in ("limit", "heuristic")
