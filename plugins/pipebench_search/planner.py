@@ -7,7 +7,7 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench.hooks.context import Context
+from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_search.descent import TIME_IS_OVER, LocalSearch
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scorer
@@ -30,7 +30,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     search = LocalSearch(context, Scorer(problem, context), bound.ns, options)
     search.run(list(context.seeds))
     if search.best is None:
-        context.check_deadline()
+        if search.ended == TIME_IS_OVER:
+            raise DeadlineReached("the time limit was reached")
         raise InfeasibleProblem("local-search: none of the plans that it starts from fits")
     best = search.best.scored
     return PlanResult(

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.ordering.schedulers import tried_schedulers
 from pipebench.bench.score import judge
+from pipebench.check import check_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.placement import placement_kind_of
@@ -125,7 +126,7 @@ def optimum_ns(problem: Problem, below: int) -> int:
     model = CostModel(problem)
     for plan in all_plans(problem):
         try:
-            if busiest_ns(model, plan) < below:
+            if busiest_ns(model, plan) < below and check_plan(problem, plan).status != "invalid":
                 below = order_ns(problem, plan, below)
         except PipebenchError:
             continue
