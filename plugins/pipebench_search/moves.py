@@ -210,7 +210,7 @@ class Neighbourhood:
                 yield "stages joined", made.tidy()
 
     def _splits(self, draft: Draft) -> Iterator[Move]:
-        """A stage in two, on its own devices divided, on idle ones, or on those of another stage."""
+        """A stage in two: on its own devices, divided or not, on idle ones, or on those of another stage."""
         idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
         for at, part in enumerate(draft.parts):
             if len(part.operators) < 2:
@@ -229,10 +229,9 @@ class Neighbourhood:
                     if 0 < given <= idle:
                         yield from self._second(draft, at, first, tail, given, draft.sizes)
                 for group in range(len(draft.sizes)):
-                    if group != part.group:
-                        second = replace(part, operators=tail, group=group)
-                        parts = (*draft.parts[:at], first, second, *draft.parts[at + 1 :])
-                        yield "stage split onto shared devices", replace(draft, parts=parts)
+                    second = replace(part, operators=tail, group=group)
+                    parts = (*draft.parts[:at], first, second, *draft.parts[at + 1 :])
+                    yield "stage split onto shared devices", replace(draft, parts=parts)
 
     @staticmethod
     def _second(
