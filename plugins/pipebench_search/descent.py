@@ -23,6 +23,8 @@ STARTS = 4
 """Plans from which descents start before random moves do: the best, and the best of other shapes."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
+SQUEEZED = 200
+"""Rows that are looked at where none fits in memory."""
 EVEN = 8
 """Plans of even stages that are scored beside those that were handed over."""
 TIME_IS_OVER = "the time is over"
@@ -112,7 +114,33 @@ class LocalSearch:
                 before = len(found)
                 self._take(self._score(made, None), draft, "even stages", (), found)
                 scored += len(found) > before
+        if not found and guessed:
+            self._squeeze([draft for _, _, draft in guessed[:SQUEEZED]], found)
         return sorted(found, key=lambda each: each.scored.rank)
+
+    def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
+        """Where no row fits: from the one that lacks least memory to neighbours that lack less, until one fits."""
+        here, lacks = None, None
+        while drafts and not self._over():
+            better = None
+            for draft in drafts:
+                plan = self._drafting.plan_of(draft)
+                lack = None if plan is None else self._scorer.excess_bytes(plan)
+                if plan is None or lack is None or (lack and lacks is not None and lack >= lacks):
+                    continue
+                if lack:
+                    better, lacks = draft, lack
+                elif draft not in self._seen and self._scorer.permitted(plan):
+                    self._seen.add(draft)
+                    self._take(self._score(plan, None), draft, "stages that fit", (), found)
+                    if found:
+                        return
+                if self._late():
+                    return
+            if better is None or better is here:
+                return
+            here = better
+            drafts = [made for _, made in self._near.moves(here) if self._drafting.possible(made)]
 
     def _take(
         self,

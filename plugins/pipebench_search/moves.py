@@ -136,7 +136,9 @@ class Neighbourhood:
         for taker, size in enumerate(draft.sizes):
             for more in sorted({steps[taker], size, idle - idle % steps[taker]}):
                 if 0 < more <= idle:
-                    yield "replicas", self._resized(draft, {taker: size + more})
+                    grown = self._resized(draft, {taker: size + more})
+                    yield "replicas", grown
+                    yield from self._in_turn(grown, taker)
             if size % 2 == 0 and size // 2 >= steps[taker]:
                 yield "replicas", self._resized(draft, {taker: size // 2})
             if size > steps[taker]:
@@ -146,6 +148,15 @@ class Neighbourhood:
                 for more in sorted({step, has // 2 - has // 2 % step, size}):
                     if giver != taker and 0 < more < has:
                         yield "replicas", self._resized(draft, {taker: size + more, giver: has - more})
+
+    def _in_turn(self, draft: Draft, group: int) -> Iterator[Move]:
+        """The replicas of a group take micro-batches in turn, at each size: there must be one for each of them."""
+        for size in self.micro_batches:
+            parts = tuple(
+                replace(part, micro_batch=size, replicas="round_robin" if part.group == group else part.replicas)
+                for part in draft.parts
+            )
+            yield "replicas in turn", replace(draft, parts=parts)
 
     @staticmethod
     def _resized(draft: Draft, sizes: dict[int, int]) -> Draft:
@@ -186,6 +197,8 @@ class Neighbourhood:
         for at, part in enumerate(draft.parts):
             if draft.sizes[part.group] > part.way.tensor_parallel:
                 other = modes[part.replicas == "split"]
+                if other == "round_robin":
+                    yield from self._in_turn(draft, part.group)
                 yield "replicas' mode", draft.with_part(at, replace(part, replicas=other))
 
     def _merges(self, draft: Draft) -> Iterator[Move]:

@@ -89,7 +89,7 @@ class Scorer:
         """Whether the plan honours the pins, is valid before its tasks are ordered, and may fit in memory."""
         if check_pins(self.problem, plan).status == "invalid":
             return False
-        if check_plan(self.problem, plan).status == "invalid" or self._overfull(plan):
+        if check_plan(self.problem, plan).status == "invalid" or self.excess_bytes(plan) != 0:
             return False
         return self._context.admits is None or self._context.admits(self.problem, plan)
 
@@ -190,19 +190,19 @@ class Scorer:
                 first[lane] = min(first.get(lane, head[at]), head[at])
         return max([most, *(load[lane] + first[lane] for lane in load)])
 
-    def _overfull(self, plan: Plan) -> bool:
-        """Whether a device cannot hold its stages with one micro-batch in flight in one of them."""
+    def excess_bytes(self, plan: Plan) -> int | None:
+        """What devices lack to hold their stages with one micro-batch in flight; None: not known."""
         model = self.model
         try:
             edges = model.messages(plan)
             memory = [model.stage_memory(plan, at, edges) for at in range(len(plan.stages))]
             sets, lanes_of = lanes_in_turn(plan)
         except PipebenchError:
-            return True
+            return None
         held, live = [0] * len(sets), [0] * len(sets)
         for lanes, each in zip(lanes_of, memory, strict=True):
             for lane in lanes:
                 held[lane] += each.held
                 live[lane] = max(live[lane], each.per_micro_batch + each.while_live + each.workspace)
         limits = [memory_limits(self.problem, devices)[-1] for devices in sets]
-        return any(a + b > limit for a, b, limit in zip(held, live, limits, strict=True))
+        return sum(max(0, a + b - limit) for a, b, limit in zip(held, live, limits, strict=True))

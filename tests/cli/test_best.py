@@ -12,11 +12,15 @@ def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(pipebench: Comma
     assert done.code == 0
     assert "planning with layout" in done.err
     assert "planning with local-search" in done.err
-    shown = re.findall(r"^  (\S.*): best (\S+) samples/s \(.* s\), bound .* s, gap (\S+)%$", done.err, re.MULTILINE)
+    shown = re.findall(
+        r"^  (\S.*): best (\S+) samples/s \(.* s\), bound .* s, gap (\S+)%$", done.err, re.MULTILINE
+    )
     assert shown, done.err
     gaps = [float(gap) for _, _, gap in shown]
     assert gaps == sorted(gaps, reverse=True)
-    assert re.search(r"^search ended: .*; best .* samples/s .*, bound .*, gap .*, \d+ plans$", done.err, re.MULTILINE)
+    assert re.search(
+        r"^search ended: .*; best .* samples/s .*, bound .*, gap .*, \d+ plans$", done.err, re.MULTILINE
+    )
     assert "verdict    valid, fits" in done.out
 
 
