@@ -265,10 +265,11 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     mine = first.row.simulated_s or 0.0
     what = "simulated, fits" + (f", {target.name} can express it" if target else "")
     lines = [f"winner: {first.planner}, {mine:.4g} s ({what})"]
-    if len(ranked) > 1 and ranked[1].row is not None:
-        other = ranked[1].row.simulated_s or 0.0
+    others = [entry for entry in ranked[1:] if entry.planner != SEARCH_PLANNER]
+    if others and others[0].row is not None:
+        other = others[0].row.simulated_s or 0.0
         how = "the same time, more stages or a later name" if other == mine else f"{other / mine - 1:.2%} slower"
-        lines.append(f"runner-up: {ranked[1].planner}, {other:.4g} s: {how}")
+        lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")
     for entry in entries:
