@@ -21,6 +21,7 @@ from pipebench.bench.sweeps.run_plan import make_run_plan
 from pipebench.bench.sweeps.sweep import Where, run_trials
 from pipebench.bench.trials.comparison import comparison_request, home_regime, trials
 from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.defaults import BEST
 from pipebench.domain.arguments import typed
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
@@ -98,20 +99,25 @@ def plan(
     timeout_s: float = 300.0,
     seed: int = 0,
     coarsen: int = 0,
+    gap: float = 0.0,
     **workload: Unpack[SelectionKeywords],
 ) -> NotebookOutcome:
-    """One plan with its row, schedule and traces, for exactly one workload; planner `best`: the best of all.
+    """One plan with its row, schedule and traces, for exactly one workload.
 
+    planner: `best` is the best of all, and of a search from their plans that ends with the time or at `gap`, a
+    share of the proven bound.
     coarsen: the planner sees at most so many blocks of operators (0: the operators).
     """
-    require_figures(timeout_s=timeout_s, seed=seed, coarsen=coarsen)
+    require_figures(timeout_s=timeout_s, seed=seed, coarsen=coarsen, gap=gap)
     host = installed_host()
     workloads = select(host, Selection(**workload))
     if len(workloads) != 1:
         raise PipebenchError(f"{len(workloads)} workloads are selected, a plan is for one")
-    if planner == "best":
+    if planner == BEST:
         return NotebookOutcome.of(
-            best(host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed, coarsen=coarsen).winner
+            best(
+                host, workloads[0], regime or "sync", timeout_s=timeout_s, seed=seed, coarsen=coarsen, gap=gap
+            ).winner
         )
     ready = ready_planner(host, parse_reference(planner))
     trial = Trial(

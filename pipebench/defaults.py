@@ -91,6 +91,12 @@ LANGUAGE_MODEL = "llm"
 
 FIRST_PLANNERS = ("layout", "uniform")
 """Planners that `best` runs first: fast ones, so that there is a plan whatever the others take."""
+NEXT_PLANNERS = ("data-parallel", "tensor-parallel", "graphpipe", "pipedream", "madpipe", "piper")
+"""Planners that `best` runs before all others, which may get no time."""
+BEST = "best"
+"""What stands for all planners and the search that follows; no component has this name."""
+SEARCH_PLANNER = "local-search"
+"""The planner with which `best` goes on from the plans of all others."""
 LAYOUT_PLANNER = "layout"
 """The planner of layouts that frameworks can express: it plans what is nearest to a refused export."""
 

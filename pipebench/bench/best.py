@@ -1,25 +1,37 @@
-"""The best plan of all planners that can plan a workload: simulated, fitting, and where asked for, expressible."""
+"""The best plan of a workload: all planners', then a search's. It fits, and where asked can be expressed."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.searches.request import Start
+from pipebench.bench.time_limits import scoring_limit
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
-from pipebench.defaults import FIRST_PLANNERS
+from pipebench.bounds import time_bound
+from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
+from pipebench.domain.value import digest
 from pipebench.formats.frameworks.targets import Target
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
-from pipebench.hooks.syntax import Reference
+from pipebench.hooks.syntax import Reference, parse_reference
 
 LEAST_S = 1.0
 """A planner that would get less than this is not started."""
 """FIRST_PLANNERS get half of the time that is left, so that there is a plan whatever the others take."""
+SEARCHED = 0.5
+"""Share of the time that is kept for the search; it gets what the planners leave, too."""
+SEEDS = 8
+"""Plans from which the search goes on: the fastest."""
+STALL = 2000
+"""The search gives up after so many plans without a better one."""
 Told = Callable[[str], None]
 
 
@@ -65,20 +77,29 @@ def best(
     coarsen: int = 0,
     whole: bool = False,
     told: Told = lambda _: None,
+    gap: float = 0.0,
+    solved: Told = lambda _: None,
 ) -> Best:
-    """Run every capable planner, each with a part of the time that is left, and rank their plans.
+    """Run every capable planner, each with a part of the time that is left; search from their plans; rank all.
 
-    Capable: its regimes include this one (or it is adapted to sync), and it has what the pins ask for. Planners
-    with default options, one search each, not timed. Equal times: the one with fewer stages, then by name.
+    Capable: it has what the pins ask for; plans for the other regime are adapted. Planners with default options,
+    one search each, not timed. The search begins with the fastest plans; it gets half of the time and what the
+    planners leave. Equal times: the one with fewer stages, then by name, the search last.
     coarsen: they see at most so many blocks of operators (0: the operators).
     whole: only plans that use every device take part.
+    gap: planners and search end when the fastest plan is within this share of the proven bound.
+    told: the name of each planner that starts. solved: what is known so far: best plan, bound, gap.
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
-    until = time.monotonic() + timeout_s
+    began = time.monotonic()
+    until = began + timeout_s * (1.0 - SEARCHED)
+    bound_s = _bound_s(problem)
     entries: list[Candidate] = []
     capable: list[Ready] = []
-    for name in sorted(host.slot("planners"), key=lambda name: (name not in FIRST_PLANNERS, name)):
+    for name in sorted(host.slot("planners"), key=_turn):
+        if name == SEARCH_PLANNER:
+            continue
         try:
             ready = ready_planner(host, Reference(name))
         except PipebenchError as error:
@@ -89,7 +110,11 @@ def best(
             entries.append(Candidate(name, None, reason))
         else:
             capable.append(ready)
+    incumbent_s = math.inf
     for position, ready in enumerate(capable):
+        if incumbent_s <= bound_s * (1.0 + gap):
+            entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
+            continue
         left = (until - time.monotonic()) / min(
             len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable)
         )
@@ -112,7 +137,38 @@ def best(
         )
         outcome = run_trial(host, trial)
         entries.append(Candidate(ready.label, outcome, _unfit(outcome, target, whole)))
+        found_s = outcome.row.simulated_s
+        if not entries[-1].reason and found_s is not None and found_s < incumbent_s:
+            incumbent_s = found_s
+            solved(f"{ready.label}: {known_so_far(problem.mini_batch, found_s, bound_s)}")
     ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
+    left = timeout_s - (time.monotonic() - began)
+    if SEARCH_PLANNER in host.slot("planners"):
+        if incumbent_s <= bound_s * (1.0 + gap):
+            reason = f"the gap of {gap:.2%} was reached before"
+            entries.append(Candidate(SEARCH_PLANNER, None, reason))
+        elif left < LEAST_S:
+            entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
+        else:
+            told(SEARCH_PLANNER)
+            trial = Trial(
+                workload=workload,
+                regime=regime,
+                planner=ready_planner(
+                    host, parse_reference(f"{SEARCH_PLANNER}[gap={gap!r},steps=0,stall={STALL}]")
+                ),
+                scheduler=scheduler,
+                repeat=0,
+                timeout_s=left,
+                memory_bytes=SEARCH_MEMORY_BYTES,
+                seed=seed,
+                parallel=True,
+                start=_start(ranked, target, whole),
+                heard=solved,
+            )
+            outcome = run_trial(host, trial)
+            entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
+            ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     if not ranked:
         reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
         raise PipebenchError(
@@ -125,13 +181,47 @@ def best(
     return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
 
 
+def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:
+    """The best plan, the bound and the gap, as solvers show them."""
+    share = f"{best_s / bound_s - 1:.2%}" if bound_s else "unknown"
+    samples = f"{mini_batch / best_s:.5g} samples/s " if best_s else ""
+    return f"best {samples}({best_s:.4g} s), bound {bound_s:.4g} s, gap {share}"
+
+
+def _turn(name: str) -> tuple[bool, bool, str]:
+    """The order in which planners run."""
+    return name not in FIRST_PLANNERS, name not in NEXT_PLANNERS, name
+
+
+def _bound_s(problem: Problem) -> float:
+    """The proven bound; 0 where it takes too long, or where the pins leave no plan: planners say so."""
+    try:
+        with scoring_limit():
+            return time_bound(problem).value
+    except PipebenchError:
+        return 0.0
+
+
+def _start(ranked: Sequence[Candidate], target: Target | None, whole: bool) -> Start:
+    """The fastest plans, and what the search must keep to."""
+    seeds: dict[str, tuple[str, Plan]] = {}
+    for entry in ranked:
+        if entry.outcome is not None and entry.outcome.plan is not None:
+            seeds.setdefault(digest(entry.outcome.plan), (entry.planner, entry.outcome.plan))
+    return Start(
+        seeds=tuple(seeds.values())[:SEEDS],
+        target="" if target is None else target.name,
+        offered=() if target is None else target.schedules,
+        whole=whole,
+        progress=True,
+    )
+
+
 def _incapable(ready: Ready, problem: Problem) -> str:
     """What the planner lacks, from its description alone."""
     component = ready.component
     assert isinstance(component, Planner)
     able, pins = component.capabilities, problem.pins
-    if problem.regime.mode == "async" and "async" not in able.regimes:
-        return "it plans for sync only"
     for needed, has, what in (
         ((pins.tensor_parallel or 1) > 1, able.tensor_parallel, "tensor parallelism"),
         ((pins.data_parallel or 1) > 1, able.replicas, "replicas"),
@@ -162,11 +252,11 @@ def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
     return ""
 
 
-def _order(entry: Candidate) -> tuple[float, int, str]:
+def _order(entry: Candidate) -> tuple[float, int, bool, str]:
     row = entry.row
     assert row is not None
     assert row.simulated_s is not None
-    return row.simulated_s, row.stages or 0, entry.planner
+    return row.simulated_s, row.stages or 0, entry.planner == SEARCH_PLANNER, entry.planner
 
 
 def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | None) -> list[str]:
@@ -175,14 +265,17 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     mine = first.row.simulated_s or 0.0
     what = "simulated, fits" + (f", {target.name} can express it" if target else "")
     lines = [f"winner: {first.planner}, {mine:.4g} s ({what})"]
-    if len(ranked) > 1 and ranked[1].row is not None:
-        other = ranked[1].row.simulated_s or 0.0
+    others = [entry for entry in ranked[1:] if entry.planner != SEARCH_PLANNER]
+    if others and others[0].row is not None:
+        other = others[0].row.simulated_s or 0.0
         how = "the same time, more stages or a later name" if other == mine else f"{other / mine - 1:.2%} slower"
-        lines.append(f"runner-up: {ranked[1].planner}, {other:.4g} s: {how}")
+        lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")
     for entry in entries:
         row = entry.row
+        if entry.planner == SEARCH_PLANNER and row is not None and row.status == "ok":
+            lines += row.notices
         faster = row is not None and row.simulated_s is not None and row.simulated_s < mine
         if entry.reason:
             lead = f"faster with {row.simulated_s:.4g} s, but " if faster and row and row.simulated_s else ""

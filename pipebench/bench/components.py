@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from pipebench.defaults import BEST, SEARCH_PLANNER
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
@@ -68,6 +70,12 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
         calls = script_calls(reference.name)
         options = typed_options(reference, NoOptions)
         return _users_own(reference, lambda: load_script(reference.name), "a file", options, calls)
+    if reference.name == BEST:
+        raise PipebenchError(
+            f"{BEST} is no entrant: it runs every planner with a part of its time, each in a process of its own, "
+            "so its search time is no planner's",
+            f"name {SEARCH_PLANNER}, the search that it ends with, beside the planners; or pipebench plan {BEST}",
+        )
     return _plugin(host, "planners", reference)
 
 

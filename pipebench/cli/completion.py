@@ -96,7 +96,7 @@ def of_every_slot() -> Mapping[str, str]:
 
 def planners_and_best() -> Mapping[str, str]:
     """The planners, and the word for all of them."""
-    from pipebench.cli.commands.plan import BEST
+    from pipebench.defaults import BEST
 
     return {BEST: "every planner, the best plan that fits", **of_slot("planners")()}
 

@@ -41,12 +41,23 @@ WHOLE, REAL = _Whole(), _Real()
 NUMBERS: dict[type, Any] = {int: WHOLE, float: REAL}
 
 
+MOST_SHARE = 1000.0
+"""Of what is asked for as a share, such as 0.02."""
+
+
 def finite_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """A finite time above zero. Raises click's usage error for other values, NaN included."""
     if value is not None and not 0 < value <= LONGEST_WAIT_S:
         raise click.BadParameter(
             f"{value:g} is not a number of seconds above 0, up to {LONGEST_WAIT_S:g}", ctx, param
         )
+    return value
+
+
+def share_or_none(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """A share of at least 0, or none. Raises click's usage error for other values, NaN included."""
+    if value is not None and not 0 <= value <= MOST_SHARE:
+        raise click.BadParameter(f"{value:g} is not from 0 to {MOST_SHARE:g}", ctx, param)
     return value
 
 

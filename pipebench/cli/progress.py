@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.sweeps.sweep import PATIENCE_S
-from pipebench.cli.terminal import console
+from pipebench.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.run_plan import RunPlan
@@ -88,6 +88,24 @@ def long_work(words: str) -> Iterator[Callable[[str], None]]:
     """On a terminal, say at once what goes on; gone when it is done. What it gives changes the words."""
     with console(stderr=True).status(words) as status:
         yield status.update
+
+
+LOG_S = 5.0
+"""Between two lines of a search that has found nothing better."""
+
+
+def solver_log() -> Callable[[str], None]:
+    """Prints to stderr what is known of the best plan: at once where it is new, else every few seconds."""
+    told_s, last = 0.0, ""
+
+    def show(words: str) -> None:
+        nonlocal told_s, last
+        incumbent = words.partition("), ")[0]
+        if incumbent != last or time.monotonic() - told_s >= LOG_S:
+            told_s, last = time.monotonic(), incumbent
+            say(f"  {words}", err=True)
+
+    return show
 
 
 def about_store(plan: "RunPlan") -> str:

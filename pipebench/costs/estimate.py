@@ -13,8 +13,8 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order
 
 
-def estimate(problem: Problem, plan: Plan) -> int:
-    """Nanoseconds for one mini-batch.
+def estimate(problem: Problem, plan: Plan, model: CostModel | None = None) -> int:
+    """Nanoseconds for one mini-batch. model: the problem's, for those who ask of many plans.
 
     sync: (m - 1) times the longest period, plus the longest path of one micro-batch through the pipeline and
     back, plus the all-reduces of the lane where they take longest. The period of a lane is the forwards and
@@ -29,7 +29,7 @@ def estimate(problem: Problem, plan: Plan) -> int:
 
     Raises InvalidValue for stages that share only some devices, or edges with a cycle.
     """
-    model = CostModel(problem)
+    model = model or CostModel(problem)
     counts = [Fraction(problem.mini_batch, stage.micro_batch * plan.all_pipelines) for stage in plan.stages]
     times = [model.stage_times(stage, plan) for stage in plan.stages]
     sent = flows(model, plan)

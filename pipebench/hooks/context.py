@@ -60,6 +60,9 @@ class Context:
     scheduler: for a planner the scheduler that will order its plan, where the user names one; else empty.
     placements: the placements that this scheduler declares; empty where the user names none.
     trusted: import paths out of files that the user trusts. A component imports no other name out of a file.
+    seeds: for a planner plans to start from, each with the name of the planner that made it.
+    offered: for a planner the schedulers that alone may order its plan; empty: all that take it.
+    admits(problem, plan): for a planner whether a plan counts, as where a framework must express it; None: any.
     """
 
     options: Any
@@ -73,6 +76,9 @@ class Context:
     scheduler: str = ""
     placements: "tuple[PlacementKind, ...]" = ()
     trusted: frozenset[str] = frozenset()
+    seeds: "tuple[tuple[str, Plan], ...]" = ()
+    offered: tuple[str, ...] = ()
+    admits: "Callable[[Problem, Plan], bool] | None" = None
 
     def note(self, text: str) -> None:
         """Add a line for the user to read beside the result."""

@@ -22,9 +22,12 @@ class StepTime:
         self._columns = tasks_of(schedule)
         self._tasks: TaskTable | None = None
 
-    def ns(self, problem: Problem) -> int:
-        """The length of `simulate`'s trace (simulation.simulate). Raises as it does."""
-        model = CostModel(problem)
+    def ns(self, problem: Problem, model: CostModel | None = None) -> int:
+        """The length of `simulate`'s trace (simulation.simulate). Raises as it does.
+
+        model: the problem's, for those who ask of many plans.
+        """
+        model = model or CostModel(problem)
         stages = stage_table(model, self._plan, samples_of_pipeline(model, self._plan))
         if self._tasks is None:
             self._tasks = task_table(self._columns, stages)

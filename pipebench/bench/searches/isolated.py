@@ -25,6 +25,7 @@ from pipebench.bench.searches.perform import COMPILATION, WORK, perform
 from pipebench.bench.searches.request import (
     Fitting,
     KernelPart,
+    Progress,
     Sample,
     Searcher,
     SearchReport,
@@ -33,6 +34,7 @@ from pipebench.bench.searches.request import (
 from pipebench.bench.searches.search import GRACE_S
 from pipebench.bench.searches.timing import measure_duration
 from pipebench.bench.services import HostServices
+from pipebench.documents.printable import one_line
 from pipebench.hooks.manager import Host
 
 PREPARE_S = 300.0
@@ -43,6 +45,8 @@ WARM_FACTOR, WARM_MARGIN_S = 3.0, 0.1
 """How much more CPU the first search may use than the later ones before a row says so."""
 NOTED_PREPARE_S = 2.0
 """CPU seconds before the problem is known, from which on a row says so."""
+Heard = Callable[[str], None]
+"""Told in words how far a search is."""
 DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 
 
@@ -83,13 +87,20 @@ class TimedSearch:
 
 
 def timed_search(
-    host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
+    host: Host,
+    planner: Ready,
+    searcher: Searcher,
+    request: SearchRequest,
+    limits: SearchLimits,
+    heard: Heard | None = None,
 ) -> TimedSearch:
-    """Search, each time in a fresh process unless the planner is the host's own.
+    """Search, each time in a fresh process unless the planner is the host's own. heard: told how far it is.
 
     Where there is no plan, the report says with which memory there would be one.
     """
-    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits)
+    searches = (
+        _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits, heard)
+    )
     request = replace(request, limit_s=limits.timeout_s)
     began_s = time.monotonic()
     first = searches.search(request, limits.timeout_s)
@@ -184,8 +195,10 @@ class _InProcess:
 class _Isolated:
     """Searches in children of the fork server, timed from outside."""
 
-    def __init__(self, host: Host, planner: Ready, searcher: Searcher, limits: SearchLimits) -> None:
-        self._planner = planner
+    def __init__(
+        self, host: Host, planner: Ready, searcher: Searcher, limits: SearchLimits, heard: Heard | None = None
+    ) -> None:
+        self._planner, self._heard = planner, heard
         self._index = host.index()
         self._limits = limits
         self._given = msgspec.msgpack.encode(searcher)
@@ -245,7 +258,17 @@ class _Isolated:
             calibrate=calibrate,
         )
         handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S)
-        return isolation().run(errand, PREPARE_S, handover, self._planner.provider.distribution)
+        owner = self._planner.provider.distribution
+        return isolation().run(errand, PREPARE_S, handover, owner, None if self._heard is None else self._listen)
+
+    def _listen(self, message: bytes) -> None:
+        """Pass on what a search says of its progress; reports come here too, and mean nothing here."""
+        assert self._heard is not None
+        try:
+            progress = msgspec.msgpack.decode(message, type=Progress)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        self._heard(one_line(progress.message))
 
     def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:
         if ended.outliving:

@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 import sys
+import time
 import traceback
 from dataclasses import replace as replace_load
 
@@ -17,12 +18,13 @@ from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.request import (
     Fitting,
     KernelPart,
+    Progress,
     Searcher,
     SearchReport,
     SearchRequest,
     SearchStatus,
 )
-from pipebench.bench.searches.search import search_once
+from pipebench.bench.searches.search import Report, search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import toy_alarm, toys
@@ -39,6 +41,8 @@ from pipebench.hooks.syntax import parse_reference
 _SEARCHERS, _REQUESTS = msgspec.msgpack.Decoder(Searcher), msgspec.msgpack.Decoder(SearchRequest)
 _PARTS = msgspec.msgpack.Decoder(KernelPart)
 WORK = "pipebench.bench.searches.perform:search_errand"
+TOLD_S = 0.2
+"""Progress is told this often at most."""
 COMPILATION = "pipebench.bench.searches.perform:kernels_errand"
 
 
@@ -71,10 +75,26 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
         return
     request = _REQUESTS.decode(payload)
     try:
-        report = perform(HostServices(host, seed=searcher.seed), planner, searcher.scheduler, request)
+        services = HostServices(host, seed=searcher.seed)
+        report = perform(services, planner, searcher.scheduler, request, tell=_teller(channel, request))
     except BaseException as error:  # an interrupt can only be the planner's own doing here
         report = failure(error)
     channel.send(msgspec.msgpack.encode(report))
+
+
+def _teller(channel: Channel, request: SearchRequest) -> Report | None:
+    """Sends on what the planner reports, where somebody listens; at most once in TOLD_S."""
+    if not request.start.progress:
+        return None
+    told_s = 0.0
+
+    def tell(done: float, message: str) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= TOLD_S:
+            told_s = time.monotonic()
+            channel.progress(msgspec.msgpack.encode(Progress(done=done, message=one_line(message))))
+
+    return tell
 
 
 def kernels_errand(host: Host, given: bytes, channel: Channel) -> None:
@@ -118,23 +138,36 @@ def _empty(folder: str) -> None:
 
 
 def perform(
-    services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest, quiet: bool = False
+    services: HostServices,
+    planner: Ready,
+    scheduler: str | None,
+    request: SearchRequest,
+    quiet: bool = False,
+    tell: Report | None = None,
 ) -> SearchReport:
-    """Search. Raises nothing but KeyboardInterrupt. quiet: a planner's error is not printed."""
+    """Search. Raises nothing but KeyboardInterrupt.
+
+    quiet: a planner's error is not printed. tell: told how far the search is.
+    """
     services.limit(request.limit_s)
     with CompilationWatch() as compilation:
-        report = _report(services, planner, scheduler, request, quiet)
+        report = _report(services, planner, scheduler, request, quiet, tell)
     return replace(report, compile_s=compilation.seconds)
 
 
 def _report(
-    services: HostServices, planner: Ready, scheduler: str | None, request: SearchRequest, quiet: bool
+    services: HostServices,
+    planner: Ready,
+    scheduler: str | None,
+    request: SearchRequest,
+    quiet: bool,
+    tell: Report | None,
 ) -> SearchReport:
     if request.smallest:
         fitting = _smallest(services, planner, scheduler, request)
         return SearchReport(status="infeasible", smallest=fitting)
     try:
-        found, _ = search_once(services, planner, request.problem, scheduler)
+        found, _ = search_once(services, planner, request.problem, scheduler, request.start, tell)
     except InfeasibleProblem as error:
         return SearchReport(status="infeasible", reason=one_line(error.message), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:

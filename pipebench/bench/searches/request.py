@@ -32,6 +32,23 @@ class KernelPart(Value, frozen=True, kw_only=True):
     function: str
 
 
+class Start(Value, frozen=True, kw_only=True):
+    """What a search begins with, and what its plan must be.
+
+    seeds: plans, each with the name of the planner that made it.
+    target: a framework that must be able to express the plan; empty: none.
+    offered: the schedulers that alone may order it; empty: all.
+    whole: whether it must use every device.
+    progress: whether the search tells how far it is.
+    """
+
+    seeds: tuple[tuple[str, Plan], ...] = ()
+    target: str = ""
+    offered: tuple[str, ...] = ()
+    whole: bool = False
+    progress: bool = False
+
+
 class SearchRequest(Value, frozen=True, kw_only=True):
     """One search.
 
@@ -39,12 +56,21 @@ class SearchRequest(Value, frozen=True, kw_only=True):
     limit_s: seconds from the moment that the request arrives.
     smallest: search the smallest memory with which there is a plan, instead of a plan.
     bound_memory_bytes: a proven minimum, from where the smallest memory is searched.
+    start: what it begins with.
     """
 
     problem: Problem
     limit_s: float | None = None
     smallest: bool = False
     bound_memory_bytes: int = 0
+    start: Start = Start()
+
+
+class Progress(Value, frozen=True, kw_only=True):
+    """How far a search is: the share that is done, and words."""
+
+    done: float
+    message: str
 
 
 class Sample(Value, frozen=True, kw_only=True):

@@ -4,21 +4,27 @@ import contextlib
 import gc
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from pipebench.bench.components import Ready
 from pipebench.bench.plugin_results import exact_counters, exact_result
+from pipebench.bench.searches.request import Start
 from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.services import HostServices
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
+from pipebench.formats.frameworks.targets import target_named
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.hooks.descriptors import Scheduler
 from pipebench.hooks.placements import placements_of
 
+Report = Callable[[float, str], None]
+"""Of the share that is done, and words."""
+NOTHING = Start()
 GRACE_S = 1.0
 """How long after the deadline a plan still counts: planners look at the clock now and then only."""
 
@@ -32,13 +38,24 @@ class FoundPlan:
 
 
 def search_once(
-    services: HostServices, planner: Ready, problem: Problem, scheduler: str | None
+    services: HostServices,
+    planner: Ready,
+    problem: Problem,
+    scheduler: str | None,
+    start: Start = NOTHING,
+    report: Report | None = None,
 ) -> tuple[FoundPlan, Duration]:
     """One search. The duration is the planner's; looking at what it returns is not in it.
 
     scheduler: the one that the user names; the planner learns its name and the placements that it takes.
+    start: what the planner begins with. report: told how far it is.
     """
     context = services.context(planner)
+    context.seeds, context.offered = start.seeds, start.offered
+    if start.target or start.whole:
+        context.admits = _admission(start)
+    if report is not None:
+        context.report = report
     if scheduler is not None:
         component = services.scheduler(scheduler).component
         assert isinstance(component, Scheduler)
@@ -49,6 +66,18 @@ def search_once(
     _check_time(services)
     result = _with_notes(exact_result(planner.label, returned), context)
     return FoundPlan(result, exact_counters(planner.label, context.counters)), duration
+
+
+def _admission(start: Start) -> Callable[[Problem, Plan], bool]:
+    """Whether a plan counts: its framework can express it, and it uses every device where it must."""
+    target = target_named(start.target) if start.target else None
+
+    def admits(problem: Problem, plan: Plan) -> bool:
+        if start.whole and plan.devices_used < problem.cluster.size:
+            return False
+        return target is None or not target.refusal(problem, plan)
+
+    return admits
 
 
 @contextlib.contextmanager

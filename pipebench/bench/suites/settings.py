@@ -46,6 +46,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "jobs": (1, MOST_COUNT),
     "seed": (0, MOST_SEED),
     "coarsen": (0, MOST_COUNT),
+    "gap": (0, 1000),
 }
 """Least and most of each figure of a comparison."""
 

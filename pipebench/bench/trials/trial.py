@@ -25,8 +25,9 @@ from pipebench.bench.score import (
     time_fields,
     verdict_fields,
 )
-from pipebench.bench.searches.isolated import SearchLimits, TimedSearch, smallest_fitting, timed_search
-from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest
+from pipebench.bench.searches.isolated import Heard, SearchLimits, TimedSearch, smallest_fitting, timed_search
+from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest, Start
+from pipebench.bench.searches.search import NOTHING
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.time_limits import LimitReached, scoring_limit
@@ -38,6 +39,7 @@ from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row, Status
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
+from pipebench.domain.value import digest
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
 
@@ -131,6 +133,7 @@ class Trial:
     coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     yardstick: the suite added it, so that the others stand beside something known; it counts in no standing.
+    start: what the planner begins with, and what its plan must be. heard: told in words how far the search is.
     """
 
     workload: Workload
@@ -148,6 +151,8 @@ class Trial:
     coarsen: int = 0
     trusted: frozenset[str] = frozenset()
     yardstick: bool = False
+    start: Start = NOTHING
+    heard: Heard | None = field(default=None, compare=False)
 
     @property
     def planning(self) -> RegimeMode:
@@ -203,9 +208,9 @@ class Searches:
         """The search of a trial, run where it has not been."""
         limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
         asked = id(trial.planner), searcher.scheduler, request.problem.problem_id, trial.repetition, trial.seed
-        key = (*asked, limits)
+        key = (*asked, limits, digest(request.start))
         if key not in self._known:
-            self._known[key] = timed_search(host, trial.planner, searcher, request, limits)
+            self._known[key] = timed_search(host, trial.planner, searcher, request, limits, trial.heard)
             while len(self._known) > self.KEPT:
                 del self._known[next(iter(self._known))]
         return self._known[key]
@@ -290,7 +295,9 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
     On blocks: on half as many as long as it finds them too many.
     """
     searcher = trial.searcher(mode)
-    request = SearchRequest(problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes)
+    request = SearchRequest(
+        problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes, start=trial.start
+    )
     if not trial.coarsen:
         return _Asked(searcher, request, searches.find(host, trial, searcher, request))
     blocks, refused = trial.coarsen, ""

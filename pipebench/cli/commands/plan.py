@@ -9,9 +9,10 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.export import ALLOW_IDLE, FORMATS
 from pipebench.cli.completion import of_slot, one_of, planners_and_best
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
-from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s
+from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s, share_or_none
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
+from pipebench.defaults import BEST
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
     from pipebench.bench.trials.trial import Outcome
     from pipebench.hooks.manager import Host
-
-
-BEST = "best"
 
 
 @click.command(cls=GroupedCommand)
@@ -34,6 +32,13 @@ BEST = "best"
     help="A scheduler in place of the planner's default.",
 )
 @option(HOW, "--timeout", default=300.0, show_default=True, type=REAL, callback=finite_seconds, help="Seconds.")
+@option(
+    HOW,
+    "--gap",
+    type=REAL,
+    callback=share_or_none,
+    help="With best: end when the plan is so close to the bound, such as 0.02.",
+)
 @option(HOW, "--seed", default=0, type=SEED, show_default=True, help="Seed of everything random.")
 @option(WHO, "--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
 @no_wait_option
@@ -47,6 +52,7 @@ def command(
     regime: Any,
     scheduler: str | None,
     timeout: float,
+    gap: float | None,
     seed: int,
     coarsen: int | None,
     no_wait: bool,
@@ -58,8 +64,8 @@ def command(
 ) -> int:
     """Make one plan with PLANNER and show its stages, their memory and the proven bound.
 
-    PLANNER `best` runs every planner that is able to and keeps the best plan that fits; with --export, that the
-    framework can express.
+    PLANNER `best` runs every planner that is able to, searches on from the best plans until --gap or --timeout,
+    and keeps the best plan that fits; with --export, that the framework can express.
     """
     from pipebench.algorithms.planning import idle_devices
     from pipebench.bench.components import ready_planner, ready_scheduler
@@ -72,6 +78,10 @@ def command(
 
     host = open_host()
     ready = None if planner == BEST else ready_planner(host, parse_reference(planner))
+    if ready is not None and gap is not None:
+        raise PipebenchError(
+            f"--gap is for the planner {BEST}, this one is {planner}", "leave it out, or plan with best"
+        )
     if scheduler is not None:
         ready_scheduler(host, scheduler)
     workloads = chosen_workloads(host, choice)
@@ -90,7 +100,9 @@ def command(
         prepare_file(output)
     show_new_warnings(host)
     if ready is None:
-        outcome = _best(host, workloads[0], regime, timeout, scheduler, seed, coarsen or 0, exported, allow_idle)
+        outcome = _best(
+            host, workloads[0], regime, timeout, gap or 0.0, scheduler, seed, coarsen or 0, exported, allow_idle
+        )
     else:
         outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait)
     row = outcome.row
@@ -162,6 +174,7 @@ def _best(
     workload: "Workload",
     regime: Any,
     timeout: float,
+    gap: float,
     scheduler: str | None,
     seed: int,
     coarsen: int,
@@ -170,6 +183,7 @@ def _best(
 ) -> "Outcome":
     """The winner; how it won goes to stderr."""
     from pipebench.bench.best import best
+    from pipebench.cli.progress import solver_log
     from pipebench.formats.frameworks.targets import target_named
 
     found = best(
@@ -183,6 +197,8 @@ def _best(
         coarsen=coarsen,
         whole=exported is not None and not allow_idle,
         told=lambda name: say(f"planning with {name}", err=True),
+        gap=gap,
+        solved=solver_log(),
     )
     for line in found.why:
         say(line, err=True)

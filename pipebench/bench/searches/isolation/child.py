@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from pipebench.bench.searches.isolation.confinement import confine
-from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
+from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, PROGRESS, READY, frame, write_all
 from pipebench.domain.value import Value
 from pipebench.hooks.installed.catalogue import ChildHost
 from pipebench.system.parent import end_with_parent
@@ -83,6 +83,10 @@ class Channel:
     def send(self, payload: bytes) -> None:
         """Send one message."""
         write_all(self._reports, frame(MESSAGE + payload))
+
+    def progress(self, payload: bytes) -> None:
+        """Say how far the work is; no message of its own."""
+        write_all(self._reports, frame(PROGRESS + payload))
 
     def receive(self, about: bytes = b"") -> bytes:
         """Say that everything is prepared, and wait for what is handed over; from now on the clock runs.

@@ -13,6 +13,7 @@ from pipebench.bench.searches.isolation.wire import (
     HEADER,
     KILL,
     MESSAGE,
+    PROGRESS,
     READ_CLOCK,
     READY,
     BrokenWire,
@@ -110,7 +111,7 @@ class Conversation:
                 self._output.read()
             if self._reports in ready and self._reports.read():
                 ended.wall_s = time.monotonic() - self._began_s
-            if self._reads_clock and len(frames(self._reports.kept)) > 1:
+            if self._reads_clock and any(each[:1] == MESSAGE for each in frames(self._reports.kept)):
                 self._read_clock()
             if self._commands in ready:
                 return self._finish(json.loads(receive(self._commands)))
@@ -213,7 +214,7 @@ class Stream:
     def _tell(self, heard: Callable[[bytes], None]) -> None:
         for each in frames(self.kept[self._told :]):
             self._told += HEADER.size + len(each)
-            if each[:1] == MESSAGE:
+            if each[:1] in (MESSAGE, PROGRESS):
                 heard(each[1:])
 
     def drain(self) -> None:

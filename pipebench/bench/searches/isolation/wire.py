@@ -7,8 +7,8 @@ import struct
 from pipebench.domain.limits import MOST_MESSAGE_BYTES
 
 HEADER = struct.Struct("!Q")
-MESSAGE, READY = b"M", b"R"
-"""The first byte of what a child sends: a message, or that it waits for what is handed over."""
+MESSAGE, READY, PROGRESS = b"M", b"R", b"P"
+"""The first byte of what a child sends: a message, that it waits for what is handed over, or how far it is."""
 KILL, HAND_OVER, READ_CLOCK = b"K", b"H", b"T"
 """What the parent commands: end the child; start its clock; read the clock."""
 DESCRIPTORS = 4

@@ -1,0 +1,314 @@
+"""Iterated local search: better neighbours as long as there are some, then a few random moves, and again."""
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from pipebench.domain.plan import Plan
+from pipebench.hooks.context import Context
+from pipebench_search.draft import Draft, Drafting
+from pipebench_search.guess import Guesses
+from pipebench_search.moves import Neighbourhood
+from pipebench_search.plugin import SearchOptions
+from pipebench_search.score import Scored, Scorer
+
+LOOKED_AT = 32
+"""Neighbours that are scored before a plan counts as a local optimum: those of the best estimates."""
+OTHERS = 8
+"""So many of these are drawn from the rest."""
+KICK = (1, 4)
+"""The fewest and the most random moves from one local optimum to the start of the next descent."""
+STARTS = 4
+"""Plans from which descents start before random moves do: the best, and the best of other shapes."""
+NEAR = 1.35
+"""Random moves lead to plans whose estimate is within this factor of the best time."""
+SQUEEZED = 200
+"""Rows that are looked at where none fits in memory."""
+EVEN = 8
+"""Plans of even stages that are scored beside those that were handed over."""
+TIME_IS_OVER = "the time is over"
+LEAST_MARGIN_S = 0.3
+"""Before the deadline; more where scoring a plan takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A scored plan with its draft, who made the plan that it comes from, and the moves since."""
+
+    scored: Scored
+    draft: Draft | None
+    source: str
+    moves: tuple[str, ...] = ()
+
+
+class LocalSearch:
+    """One search. bound_ns: the proven bound. options: when it ends."""
+
+    def __init__(self, context: Context, scorer: Scorer, bound_ns: int, options: SearchOptions) -> None:
+        self._context, self._scorer = context, scorer
+        self._drafting = Drafting(scorer.problem)
+        self._near = Neighbourhood(scorer.model, self._drafting)
+        self._guesses = Guesses(scorer.model)
+        self._random = random.Random(context.seed)
+        self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
+        self._steps = options.steps * len(scorer.model.graph.operators)
+        self._seen: set[Draft] = set()
+        self._scored = self._improved_at = 0
+        self._longest_s = 0.0
+        self._began_s = self._told_s = time.monotonic()
+        self.best: Candidate | None = None
+        self.first: Candidate | None = None
+        self.ended = ""
+
+    def run(self, seeds: list[tuple[str, Plan]]) -> None:
+        """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan."""
+        found = self._start(seeds)
+        if not found:
+            self.ended = self.ended or "no plan to start from fits"
+            return
+        self.first = self.best
+        optima = []
+        for start in self._diverse(found):
+            optima.append(self._descend(start))
+            if self._over():
+                return
+        fruitless = 0
+        while not self._over():
+            optima.sort(key=lambda each: each.scored.rank)
+            optima = self._diverse(optima)
+            base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
+            kicked = self._kicked(base)
+            if kicked is None:
+                fruitless += 1
+                if fruitless > 50:
+                    self.ended = "no move leads to a plan that was not looked at"
+                    return
+                continue
+            fruitless = 0
+            optima.append(self._descend(kicked))
+
+    def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
+        found: list[Candidate] = []
+        for source, plan in seeds:
+            for kept in (True, False) if plan != plan.without_in_flight() else (False,):
+                if self._over():
+                    return found
+                if self._scorer.permitted(plan):
+                    self._take(self._score(plan, None, kept), self._drafting.draft_of(plan), source, (), found)
+        guessed: list[tuple[float, int, Draft]] = []
+        for draft in self._near.seeds():
+            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
+            if guess is not None:
+                guessed.append((guess.about, len(guessed), draft))
+            if self._late() and found:
+                break
+        guessed.sort(key=lambda each: each[:2])
+        scored = 0
+        for _, _, draft in guessed:
+            if self._over() or scored >= (EVEN if seeds else 3 * EVEN):
+                break
+            made = self._drafting.plan_of(draft)
+            if made is not None and draft not in self._seen and self._scorer.permitted(made):
+                self._seen.add(draft)
+                before = len(found)
+                self._take(self._score(made, None), draft, "even stages", (), found)
+                scored += len(found) > before
+        if not found and guessed:
+            self._squeeze([draft for _, _, draft in guessed[:SQUEEZED]], found)
+        return sorted(found, key=lambda each: each.scored.rank)
+
+    def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
+        """Where no row fits: from the one that lacks least memory to neighbours that lack less, until one fits."""
+        here, lacks = None, None
+        while drafts and not self._over():
+            better = None
+            for draft in drafts:
+                plan = self._drafting.plan_of(draft)
+                lack = None if plan is None else self._scorer.excess_bytes(plan)
+                if plan is None or lack is None or (lack and lacks is not None and lack >= lacks):
+                    continue
+                if lack:
+                    better, lacks = draft, lack
+                elif draft not in self._seen and self._scorer.permitted(plan):
+                    self._seen.add(draft)
+                    self._take(self._score(plan, None), draft, "stages that fit", (), found)
+                    if found:
+                        return
+                if self._late():
+                    return
+            if better is None or better is here:
+                return
+            here = better
+            drafts = [made for _, made in self._near.moves(here) if self._drafting.possible(made)]
+
+    def _take(
+        self,
+        scored: Scored | None,
+        draft: Draft | None,
+        source: str,
+        moves: tuple[str, ...],
+        found: list[Candidate],
+    ) -> None:
+        if scored is None:
+            return
+        candidate = Candidate(scored, draft, source, moves)
+        found.append(candidate)
+        self._note(candidate)
+
+    def _note(self, candidate: Candidate) -> None:
+        if self.best is None or candidate.scored.rank < self.best.scored.rank:
+            self.best, self._improved_at = candidate, self._scored
+            self._tell()
+
+    @staticmethod
+    def _diverse(found: list[Candidate]) -> list[Candidate]:
+        """The best, and the best of other shapes; `found` is in order."""
+        shapes: dict[object, Candidate] = {}
+        for each in found:
+            if each.draft is not None:
+                parts = each.draft.parts
+                shape = len(parts), each.draft.sizes, each.draft.copies, parts[0].micro_batch
+                shapes.setdefault(shape, each)
+        return list(shapes.values())[:STARTS]
+
+    def _descend(self, start: Candidate) -> Candidate:
+        """A local optimum: the first better neighbour, again and again."""
+        here = start
+        while (better := self._better(here)) is not None:
+            here = better
+        return here
+
+    def _better(self, here: Candidate) -> Candidate | None:
+        assert here.draft is not None
+        below = here.scored.rank
+        ranked = self._neighbours(here.draft, below[1] if not below[0] else None)
+        looked = 0
+        for _, label, draft in ranked:
+            if self._over() or looked >= LOOKED_AT:
+                return None
+            if draft in self._seen:
+                continue
+            self._seen.add(draft)
+            plan = self._drafting.plan_of(draft)
+            if plan is None or not self._scorer.permitted(plan):
+                continue
+            looked += 1
+            scored = self._score(plan, below)
+            if scored is not None:
+                found = Candidate(scored, draft, here.source, (*here.moves, label))
+                self._note(found)
+                return found
+        return None
+
+    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[float, str, Draft]]:
+        """Neighbours that may take less than the limit, by their guess; a few of the rest are drawn."""
+        found: dict[Draft, tuple[float, str, Draft]] = {}
+        for label, made in self._near.moves(draft):
+            if self._late():
+                break
+            if made in found or made in self._seen or not self._drafting.possible(made):
+                continue
+            guess = self._guesses.of(made)
+            self._context.count("neighbours")
+            if guess is not None and (limit_ns is None or guess.least < limit_ns):
+                found[made] = guess.about, label, made
+        ranked = sorted(found.values(), key=lambda each: each[0])
+        rest = ranked[LOOKED_AT - OTHERS :]
+        drawn = self._random.sample(rest, min(OTHERS, len(rest)))
+        return [*ranked[: LOOKED_AT - OTHERS], *drawn, *rest]
+
+    def _kicked(self, base: Candidate) -> Candidate | None:
+        """A plan some random moves away that is valid."""
+        assert base.draft is not None
+        assert self.best is not None
+        draft, labels = base.draft, base.moves
+        most = NEAR * self.best.scored.ns
+        plan: Plan | None = None
+        for _ in range(self._random.randint(*KICK)):
+            moves = [(label, made) for label, made in self._near.moves(draft)]
+            self._random.shuffle(moves)
+            for label, made in moves[:60]:
+                if self._over():
+                    return None
+                guess = self._guesses.of(made) if self._drafting.possible(made) else None
+                if guess is None or guess.least > most:
+                    continue
+                tried = self._drafting.plan_of(made)
+                if tried is None or not self._scorer.permitted(tried):
+                    continue
+                draft, plan, labels = made, tried, (*labels, label)
+                break
+        if plan is None or draft in self._seen:
+            return None
+        self._seen.add(draft)
+        scored = self._score(plan, None)
+        if scored is None:
+            return None
+        found = Candidate(scored, draft, base.source, labels)
+        self._note(found)
+        return found
+
+    def _score(self, plan: Plan, below: tuple[bool, int] | None, kept: bool = False) -> Scored | None:
+        began_s = time.monotonic()
+        scored = self._scorer.score(plan, below, kept)
+        self._scored += 1
+        ended_s = time.monotonic()
+        self._longest_s = max(self._longest_s, ended_s - began_s)
+        if ended_s - self._told_s >= 1.0:
+            self._tell()
+        return scored
+
+    def _late(self) -> bool:
+        deadline_s = self._context.deadline_s
+        if deadline_s is None:
+            return False
+        return time.monotonic() >= deadline_s - LEAST_MARGIN_S - 2.0 * self._longest_s
+
+    def _over(self) -> bool:
+        """Whether the gap, the number of plans or the time ends the search."""
+        if self.best is not None and self.best.scored.ns <= self._bound_ns * (1.0 + self._gap):
+            at_bound = self.best.scored.ns <= self._bound_ns
+            self.ended = "the bound is reached" if at_bound else f"the gap of {self._gap:.2%} is reached"
+        elif self._steps and self._scored >= self._steps:
+            self.ended = f"{self._steps} plans were scored"
+        elif self._stall and self.best is not None and self._scored - self._improved_at >= self._stall:
+            self.ended = f"local optimum, {self._stall} plans brought no better one"
+        elif self._late():
+            self.ended = TIME_IS_OVER
+        return bool(self.ended)
+
+    def _tell(self) -> None:
+        """Progress as solvers show it: incumbent, bound, gap."""
+        if self.best is None:
+            return
+        self._told_s = now_s = time.monotonic()
+        best_ns, deadline_s = self.best.scored.ns, self._context.deadline_s
+        done = self._scored / self._steps if self._steps else 0.0
+        if deadline_s is not None:
+            done = max(done, (now_s - self._began_s) / max(deadline_s - self._began_s, 1e-9))
+        self._context.report(min(done, 1.0), self.line(best_ns))
+
+    def line(self, best_ns: int) -> str:
+        """Incumbent, bound and gap in words."""
+        samples = self._scorer.problem.mini_batch / (best_ns / 1e9) if best_ns else 0.0
+        gap = f"{best_ns / self._bound_ns - 1:.2%}" if self._bound_ns else "-"
+        known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
+        return f"{known}, gap {gap}, {self._scored} plans"
+
+    def account(self) -> tuple[str, ...]:
+        """Lines for the row: whose plan it began with, what the search gained, why it ended."""
+        assert self.best is not None
+        assert self.first is not None
+        first, best = self.first.scored, self.best.scored
+        lines = [f"search ended: {self.ended}; {self.line(best.ns)}"]
+        if best.rank < first.rank:
+            counted = Counter(self.best.moves)
+            moves = ", ".join(f"{label} x {n}" if n > 1 else label for label, n in sorted(counted.items()))
+            gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
+            of = f"of {self.best.source}" if self.best.source else ""
+            lines.append(f"search improved on {self.first.source} ({first.ns / 1e9:.4g} s): {gain}")
+            lines.append(f"its plan comes from that {of} by: {moves or 'another order of its tasks'}")
+        else:
+            lines.append(f"search found nothing better than the plan of {self.first.source}")
+        return tuple(lines)

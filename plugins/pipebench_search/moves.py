@@ -1,0 +1,352 @@
+"""The neighbours of a plan: cuts, stages, devices, replicas, micro-batches, ways to run, placement."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pipebench.algorithms.graph_orders import descendants, members
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, replica_counts
+from pipebench.costs.model import CostModel
+from pipebench.domain.plan import ReplicaMode
+from pipebench_search.draft import Draft, Drafting, Part
+
+Move = tuple[str, Draft]
+"""What was changed, in words, and what came of it."""
+
+
+class Neighbourhood:
+    """All single moves from a draft. They may lead to invalid plans: the check says so."""
+
+    def __init__(self, model: CostModel, drafting: Drafting) -> None:
+        self._problem, self._drafting = model.problem, drafting
+        graph = model.graph
+        self._after = [set(readers) for readers in graph.successors]
+        self._below = descendants(graph.successors)
+        self._above = [0] * len(self._below)
+        for op, reached in enumerate(self._below):
+            for other in members(reached):
+                self._above[other] |= 1 << op
+        count = self._problem.cluster.size
+        self.micro_batches = micro_batch_candidates(self._problem, tuple(range(1, count + 1)))
+        middle = self.micro_batches[len(self.micro_batches) // 2]
+        forward, backward = model.times.at(max(1, middle // count))
+        self._work = [max(1, int(each)) for each in (forward + backward)]
+        self._topological = graph.topological
+        self._levels = len(self._problem.cluster.levels)
+
+    def moves(self, draft: Draft) -> Iterator[Move]:
+        """All of them, in a fixed order."""
+        yield from self._shifts(draft)
+        yield from self._devices(draft)
+        yield from self._sizes(draft)
+        yield from self._manners(draft)
+        yield from self._merges(draft)
+        yield from self._splits(draft)
+        yield from self._homes(draft)
+        yield from self._recuts(draft)
+        yield from self._copies(draft)
+        yield from self._routes(draft)
+
+    def even_cuts(self, parts: int) -> list[tuple[int, ...]] | None:
+        """The topological order in so many runs of about the same work; None where there are fewer operators."""
+        order = self._topological
+        if parts > len(order):
+            return None
+        total = sum(self._work)
+        bounds, done = [0], 0
+        for position, op in enumerate(order):
+            done += self._work[op]
+            left_parts, left = parts - len(bounds), len(order) - position - 1
+            if left_parts and (done * parts >= total * len(bounds) or left == left_parts):
+                bounds.append(position + 1)
+        bounds.append(len(order))
+        if len(set(bounds)) != parts + 1:
+            return None
+        return [tuple(order[first:end]) for first, end in pairwise(bounds)]
+
+    def _shifts(self, draft: Draft) -> Iterator[Move]:
+        """Operators from a stage to the one that reads from it, or back; separate branches to any stage."""
+        home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
+        pairs = sorted(
+            {(home[op], home[b]) for op in home for b in self._after[op] if b in home and home[b] != home[op]}
+        )
+        if draft.chained or draft.routing == "relay":
+            pairs = sorted({*pairs, *pairwise(range(len(draft.parts)))})
+        for before, behind in pairs:
+            for source, target, closed in ((before, behind, self._below), (behind, before, self._above)):
+                for moved in self._ends(draft.parts[source].operators, closed):
+                    yield "cut", self._moved(draft, source, target, moved)
+        for source, part in enumerate(draft.parts):
+            pieces = self._components(part.operators)
+            if 1 < len(pieces) <= 32:
+                for piece in pieces:
+                    for target in range(len(draft.parts)):
+                        if target != source:
+                            yield "branch", self._moved(draft, source, target, frozenset(piece))
+
+    def _ends(self, operators: Sequence[int], closed: Sequence[int]) -> list[frozenset[int]]:
+        """Some sets of operators at an end of a stage, by work: the smallest, and those near some shares of it."""
+        inside = 0
+        for op in operators:
+            inside |= 1 << op
+        found = {frozenset(members((closed[op] | 1 << op) & inside)) for op in operators}
+        ordered = list(operators) if closed is self._above else list(reversed(operators))
+        found |= {frozenset(ordered[:count]) for count in range(1, len(ordered))}
+        found.discard(frozenset(operators))
+        if not found:
+            return []
+        total = sum(self._work[op] for op in operators)
+        by_work = sorted((sum(self._work[op] for op in each), sorted(each)) for each in found)
+        chosen = by_work[:3]
+        for share in (0.03, 0.06, 0.12, 0.25, 0.5):
+            chosen.append(min(by_work, key=lambda each: (abs(each[0] - share * total), each[1])))
+        return list(dict.fromkeys(frozenset(each) for _, each in chosen))
+
+    def _moved(self, draft: Draft, source: int, target: int, moved: frozenset[int]) -> Draft:
+        giver, taker = draft.parts[source], draft.parts[target]
+        left = tuple(op for op in giver.operators if op not in moved)
+        made = draft.with_part(source, replace(giver, operators=left))
+        joined = self._drafting.in_order([*taker.operators, *moved])
+        return made.with_part(target, replace(taker, operators=joined))
+
+    def _components(self, operators: Sequence[int]) -> list[set[int]]:
+        """The parts of a stage between which no tensor flows."""
+        inside, root = set(operators), {op: op for op in operators}
+
+        def find(op: int) -> int:
+            while root[op] != op:
+                root[op] = root[root[op]]
+                op = root[op]
+            return op
+
+        for op in operators:
+            for other in self._after[op] & inside:
+                root[find(op)] = find(other)
+        pieces: dict[int, set[int]] = {}
+        for op in operators:
+            pieces.setdefault(find(op), set()).add(op)
+        return list(pieces.values())
+
+    def _devices(self, draft: Draft) -> Iterator[Move]:
+        """Devices from one group to another, to idle ones and back."""
+        idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
+        steps = [
+            max(draft.parts[at].way.tensor_parallel for at in draft.hosted(g)) for g in range(len(draft.sizes))
+        ]
+        for taker, size in enumerate(draft.sizes):
+            for more in sorted({steps[taker], size, idle - idle % steps[taker]}):
+                if 0 < more <= idle:
+                    grown = self._resized(draft, {taker: size + more})
+                    yield "replicas", grown
+                    yield from self._in_turn(grown, taker)
+            if size % 2 == 0 and size // 2 >= steps[taker]:
+                yield "replicas", self._resized(draft, {taker: size // 2})
+            if size > steps[taker]:
+                yield "replicas", self._resized(draft, {taker: size - steps[taker]})
+            for giver, has in enumerate(draft.sizes):
+                step = max(steps[taker], steps[giver])
+                for more in sorted({step, has // 2 - has // 2 % step, size}):
+                    if giver != taker and 0 < more < has:
+                        yield "replicas", self._resized(draft, {taker: size + more, giver: has - more})
+
+    def _in_turn(self, draft: Draft, group: int) -> Iterator[Move]:
+        """The replicas of a group take micro-batches in turn, at each size: there must be one for each of them."""
+        for size in self.micro_batches:
+            parts = tuple(
+                replace(part, micro_batch=size, replicas="round_robin" if part.group == group else part.replicas)
+                for part in draft.parts
+            )
+            yield "replicas in turn", replace(draft, parts=parts)
+
+    @staticmethod
+    def _resized(draft: Draft, sizes: dict[int, int]) -> Draft:
+        return replace(draft, sizes=tuple(sizes.get(g, size) for g, size in enumerate(draft.sizes)))
+
+    def _sizes(self, draft: Draft) -> Iterator[Move]:
+        """Micro-batches of the whole plan, and of single stages where stages may differ."""
+        offered = [b for b in self.micro_batches if (self._problem.mini_batch // draft.copies) % b == 0]
+        common = {part.micro_batch for part in draft.parts}
+        for size in offered:
+            if common != {size}:
+                yield (
+                    "micro-batch",
+                    replace(draft, parts=tuple(replace(part, micro_batch=size) for part in draft.parts)),
+                )
+        if self._problem.regime.mode == "async":
+            return
+        for at, part in enumerate(draft.parts):
+            below = [size for size in offered if size < part.micro_batch][-1:]
+            above = [size for size in offered if size > part.micro_batch][:1]
+            for size in (*below, *above):
+                yield "micro-batch of a stage", draft.with_part(at, replace(part, micro_batch=size))
+
+    def _manners(self, draft: Draft) -> Iterator[Move]:
+        """How operators run (degree, recomputation), and how replicas share micro-batches."""
+        for each in self._drafting.ways:
+            parts = tuple(replace(part, way=each) for part in draft.parts)
+            if parts != draft.parts:
+                yield "recomputation or degree", replace(draft, parts=parts)
+            for at, part in enumerate(draft.parts):
+                if part.way != each and draft.sizes[part.group] % each.tensor_parallel == 0:
+                    yield "recomputation or degree of a stage", draft.with_part(at, replace(part, way=each))
+        modes: tuple[ReplicaMode, ...] = ("split", "round_robin")
+        for mode in modes:
+            parts = tuple(replace(part, replicas=mode) for part in draft.parts)
+            if parts != draft.parts:
+                yield "replicas' mode", replace(draft, parts=parts)
+        for at, part in enumerate(draft.parts):
+            if draft.sizes[part.group] > part.way.tensor_parallel:
+                other = modes[part.replicas == "split"]
+                if other == "round_robin":
+                    yield from self._in_turn(draft, part.group)
+                yield "replicas' mode", draft.with_part(at, replace(part, replicas=other))
+
+    def _merges(self, draft: Draft) -> Iterator[Move]:
+        home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
+        pairs = {
+            (min(home[op], home[b]), max(home[op], home[b]))
+            for op in home
+            for b in self._after[op]
+            if b in home and home[b] != home[op]
+        } | set(pairwise(range(len(draft.parts))))
+        for one, other in sorted(pairs):
+            first, second = draft.parts[one], draft.parts[other]
+            union = self._drafting.in_order([*first.operators, *second.operators])
+            alone = len(draft.hosted(first.group)) == len(draft.hosted(second.group)) == 1
+            for kept, dropped in ((first, second), (second, first)):
+                merged = replace(kept, operators=union)
+                parts = tuple(merged if at == one else p for at, p in enumerate(draft.parts) if at != other)
+                made = replace(draft, parts=parts)
+                if alone and first.group != second.group:
+                    size = draft.sizes[kept.group] + draft.sizes[dropped.group]
+                    yield "stages joined", self._resized(made, {kept.group: size}).tidy()
+                yield "stages joined", made.tidy()
+
+    def _splits(self, draft: Draft) -> Iterator[Move]:
+        """A stage in two: on its own devices, divided or not, on idle ones, or on those of another stage."""
+        idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
+        for at, part in enumerate(draft.parts):
+            if len(part.operators) < 2:
+                continue
+            for head in self._heads(part.operators):
+                tail = tuple(op for op in part.operators if op not in head)
+                first = replace(part, operators=self._drafting.in_order(list(head)))
+                size, degree = draft.sizes[part.group], part.way.tensor_parallel
+                alone = len(draft.hosted(part.group)) == 1
+                halves = {size // 2 // degree * degree, degree, size - degree} if alone else set()
+                for given in sorted(halves):
+                    if 0 < given < size:
+                        sizes = (*draft.sizes[: part.group], size - given, *draft.sizes[part.group + 1 :])
+                        yield from self._second(draft, at, first, tail, given, sizes)
+                for given in sorted({degree, size, idle // degree * degree}):
+                    if 0 < given <= idle:
+                        yield from self._second(draft, at, first, tail, given, draft.sizes)
+                for group in range(len(draft.sizes)):
+                    second = replace(part, operators=tail, group=group)
+                    parts = (*draft.parts[:at], first, second, *draft.parts[at + 1 :])
+                    yield "stage split onto shared devices", replace(draft, parts=parts)
+
+    @staticmethod
+    def _second(
+        draft: Draft, at: int, first: Part, tail: tuple[int, ...], given: int, sizes: tuple[int, ...]
+    ) -> Iterator[Move]:
+        """The second half of a stage on a group of its own, behind that of the first."""
+        new = first.group + 1
+        parts = tuple(replace(p, group=p.group + (p.group >= new)) for p in draft.parts)
+        second = replace(first, operators=tail, group=new)
+        yield (
+            "stage split",
+            replace(
+                draft,
+                parts=(*parts[:at], first, second, *parts[at + 1 :]),
+                sizes=(*sizes[:new], given, *sizes[new:]),
+            ),
+        )
+
+    def _heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
+        """First halves of a stage: runs of its order by work, and its largest branches."""
+        total, done = sum(self._work[op] for op in operators), 0
+        runs: list[tuple[int, frozenset[int]]] = []
+        for count, op in enumerate(operators[:-1], start=1):
+            done += self._work[op]
+            runs.append((done, frozenset(operators[:count])))
+        found = [min(runs, key=lambda run: abs(run[0] - share * total))[1] for share in (0.5, 0.25, 0.75)]
+        pieces = self._components(operators)
+        if 1 < len(pieces) <= 32:
+            found += [frozenset(piece) for piece in pieces]
+            half = len(pieces) // 2
+            found.append(frozenset(op for piece in pieces[:half] for op in piece))
+        return list(dict.fromkeys(found))
+
+    def _homes(self, draft: Draft) -> Iterator[Move]:
+        """Stages on the devices of others; two stages change places; groups change places."""
+        for at, part in enumerate(draft.parts):
+            for group in range(len(draft.sizes)):
+                if group != part.group:
+                    yield "devices shared", draft.with_part(at, replace(part, group=group)).tidy()
+            for other in range(at + 1, len(draft.parts)):
+                there = draft.parts[other]
+                if there.group != part.group:
+                    made = draft.with_part(at, replace(part, group=there.group))
+                    yield "places changed", made.with_part(other, replace(there, group=part.group))
+        if self._levels > 1:
+            for one, other in pairwise(range(len(draft.sizes))):
+                swap = {one: other, other: one}
+                sizes = tuple(draft.sizes[swap.get(g, g)] for g in range(len(draft.sizes)))
+                parts = tuple(replace(p, group=swap.get(p.group, p.group)) for p in draft.parts)
+                yield "places changed", replace(draft, parts=parts, sizes=sizes)
+
+    def _recuts(self, draft: Draft) -> Iterator[Move]:
+        """As many runs of equal work on each group, in turn or there and back."""
+        for rounds in (1, 2, 4):
+            for parts in self._rows(len(draft.sizes), rounds, draft.parts[0]):
+                yield "even cuts", replace(draft, parts=parts)
+
+    def _rows(self, groups: int, rounds: int, like: Part) -> Iterator[tuple[Part, ...]]:
+        """Runs of equal work, `rounds` on each group: in turn, and there and back."""
+        contents = self.even_cuts(groups * rounds)
+        if contents is None or (rounds > 1 and groups == 1):
+            return
+        for back in (False, True) if rounds > 1 else (False,):
+            parts = []
+            for at, operators in enumerate(contents):
+                sweep, place = divmod(at, groups)
+                group = groups - 1 - place if back and sweep % 2 else place
+                parts.append(replace(like, operators=operators, group=group))
+            yield tuple(parts)
+
+    def _copies(self, draft: Draft) -> Iterator[Move]:
+        for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
+            sizes = [size // factor for size in draft.sizes]
+            whole = all(size % factor == 0 for size in draft.sizes)
+            if whole and all(p.micro_batch % factor == 0 for p in draft.parts):
+                parts = tuple(replace(p, micro_batch=p.micro_batch // factor) for p in draft.parts)
+                yield "copies", replace(draft, sizes=tuple(sizes), copies=draft.copies * factor, parts=parts)
+            if draft.copies % factor == 0:
+                parts = tuple(replace(p, micro_batch=p.micro_batch * factor) for p in draft.parts)
+                grown = tuple(size * factor for size in draft.sizes)
+                yield "copies", replace(draft, sizes=grown, copies=draft.copies // factor, parts=parts)
+
+    def _routes(self, draft: Draft) -> Iterator[Move]:
+        if len(draft.parts) > 1:
+            yield "order of stages", replace(draft, chained=not draft.chained)
+            if self._problem.regime.mode == "async":
+                if draft.routing == "relay":
+                    yield "routing", replace(draft, routing="direct", chained=True)
+                else:
+                    yield "routing", replace(draft, routing="relay", chained=True)
+
+    def seeds(self) -> Iterator[Draft]:
+        """Rows of stages of equal work and equal groups, each way, at each micro-batch; one stage among them."""
+        pins, count = self._problem.pins, self._problem.cluster.size
+        numbers = sorted({*replica_counts(count), *filter(None, (pins.pipeline, pins.data_parallel))})
+        for stages in numbers:
+            for each in self._drafting.ways:
+                for replicas in numbers:
+                    size = replicas * each.tensor_parallel
+                    if stages * size > count:
+                        continue
+                    for micro_batch in self.micro_batches:
+                        like = Part(operators=(), group=0, way=each, micro_batch=micro_batch)
+                        for parts in self._rows(stages, pins.virtual_stages or 1, like):
+                            yield Draft(parts=parts, sizes=(size,) * stages, chained=stages > 1)

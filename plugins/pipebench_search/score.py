@@ -1,0 +1,208 @@
+"""What a plan is worth: bounds that cost little, then the suite's schedulers, check and simulator."""
+
+from dataclasses import dataclass
+
+from pipebench.algorithms.planning import memory_limits
+from pipebench.check import check_pins, check_plan, check_schedule
+from pipebench.costs.estimate import estimate
+from pipebench.costs.formula import StageTimes
+from pipebench.costs.messages import Message
+from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_in_turn, micro_batches_of
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.placement import placement_kind_of
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import PeriodicSchedule, Schedule
+from pipebench.domain.topology import topological_order
+from pipebench.hooks.context import Context
+from pipebench.simulation.step_time import StepTime
+
+WORTH_ORDERING = 1.25
+"""Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
+SHORT_BRANCH = "periodic-bnb[nodes=200]"
+"""Branch and bound that ends soon: an order of many stages takes seconds otherwise."""
+FAST = frozenset({"1f1b", "1f1b[warmup=+2]", "1f1b*", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A valid plan in its fastest order. ns: of a mini-batch. tight: it uses the reserve."""
+
+    plan: Plan
+    schedule: Schedule
+    scheduler: str
+    ns: int
+    tight: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Smaller is better: inside the reserve first."""
+        return self.tight, self.ns
+
+
+class CachedCosts(CostModel):
+    """The cost model, whose times of stages are kept: neighbours share most stages."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._stages: dict[tuple[object, ...], StageTimes] = {}
+        self._sent: tuple[Plan, list[Message]] | None = None
+
+    def messages(self, plan: Plan) -> list[Message]:
+        """As `CostModel.messages`; those of the last plan are kept."""
+        if self._sent is None or self._sent[0] is not plan:
+            self._sent = plan, super().messages(plan)
+        return self._sent[1]
+
+    def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
+        """As `CostModel.stage_times`."""
+        if stage.sharding or (plan is not None and plan.pipelines > 1):
+            return super().stage_times(stage, plan)
+        key = (
+            (stage.operators, stage.choice, stage.devices)
+            + (stage.data_parallel, stage.tensor_parallel, stage.micro_batch, stage.replicas, stage.recompute)
+            + (() if plan is None else (plan.copies, plan.devices_used))
+        )
+        if key not in self._stages:
+            self._stages[key] = super().stage_times(stage, plan)
+        return self._stages[key]
+
+
+class Scorer:
+    """Plans of one problem, judged as the suite judges them."""
+
+    def __init__(self, problem: Problem, context: Context) -> None:
+        self.problem, self._context = problem, context
+        self.model = CachedCosts(problem)
+        self._sync = problem.regime.mode == "sync"
+
+    def guess(self, plan: Plan) -> tuple[int, int] | None:
+        """Nanoseconds of a mini-batch: what the plan takes at least, and about. None: it has no times."""
+        try:
+            about = estimate(self.problem, plan, self.model)
+            return (self._least(plan) if self._sync else about), about
+        except PipebenchError:
+            return None
+
+    def permitted(self, plan: Plan) -> bool:
+        """Whether the plan honours the pins, is valid before its tasks are ordered, and may fit in memory."""
+        if check_pins(self.problem, plan).status == "invalid":
+            return False
+        if check_plan(self.problem, plan).status == "invalid" or self.excess_bytes(plan) != 0:
+            return False
+        return self._context.admits is None or self._context.admits(self.problem, plan)
+
+    def score(self, plan: Plan, below: tuple[bool, int] | None = None, kept: bool = False) -> Scored | None:
+        """The plan in its fastest order that is valid; None where there is none that is better than `below`.
+
+        kept: what the plan says of samples in flight stands; else that is up to the schedulers.
+        """
+        guessed = self.guess(plan)
+        if guessed is None or (below is not None and (False, guessed[0]) >= below):
+            return None
+        self._context.count("plans")
+        free = plan if kept else plan.without_in_flight()
+        best: Scored | None = None
+        fastest: int | None = None
+        for name in self._orders(plan):
+            if best is not None and best.ns <= guessed[0]:
+                break
+            far = below is not None and fastest is not None and fastest > WORTH_ORDERING * below[1]
+            if name not in FAST and far:
+                continue
+            try:
+                schedule = self._context.schedule(name, self.problem, free)
+                ns = self._length(free, schedule)
+            except PipebenchError:
+                continue
+            fastest = ns if fastest is None else min(fastest, ns)
+            limit = best.rank if best is not None else below
+            if limit is not None and (False, ns) >= limit:
+                continue
+            verdict = check_schedule(self.problem, free, schedule)
+            if verdict.status != "valid":
+                continue
+            found = Scored(free, schedule, name, ns, verdict.fit == "tight")
+            if limit is None or found.rank < limit:
+                best = found
+        return best
+
+    def _length(self, plan: Plan, schedule: Schedule) -> int:
+        if isinstance(schedule, PeriodicSchedule):
+            return schedule.period_ns * micro_batches_of(self.problem, plan, plan.stages[0])
+        return StepTime(plan, schedule).ns(self.problem, self.model)
+
+    def _orders(self, plan: Plan) -> list[str]:
+        """Schedulers to ask, the fast ones first."""
+        context = self._context
+        if context.scheduler:
+            return [context.scheduler]
+        if context.offered:
+            return sorted(context.offered, key=lambda name: name not in FAST)
+        stages = plan.stages
+        kind = placement_kind_of([stage.devices for stage in stages], plan.pipelines)
+        equal = len({stage.micro_batch for stage in stages}) == 1
+        if not self._sync:
+            if plan.takes_turns:
+                return ["1f1b-rr"]
+            if len(stages) == 1:
+                return ["1f1b*"]
+            return ["1f1b*", "1f1b-rr", SHORT_BRANCH] if kind == "apart" else ["1f1b*", SHORT_BRANCH]
+        if len(stages) == 1:
+            return ["1f1b"]
+        if kind == "apart":
+            even = equal and not plan.takes_turns
+            return ["1f1b", "1f1b[warmup=+2]", *(("zb-h1", "gpipe", "greedy") if even else ("kfkb", "gpipe"))]
+        first = {"in-turn": ["interleaved-1f1b"], "v": ["zb-v"], "mirrored": ["chimera"]}.get(kind, [])
+        return [*first, "greedy"]
+
+    def _least(self, plan: Plan) -> int:
+        """What no order of the plan is below, in sync.
+
+        A lane runs all tasks of its stages. The first forward of a stage waits for one of each stage in a path to
+        it; behind its last input gradient come those of that path, one after the other.
+        """
+        model, stages = self.model, plan.stages
+        times = [model.stage_times(stage, plan) for stage in stages]
+        runs = [micro_batches_of(self.problem, plan, stage) for stage in stages]
+        after: list[list[int]] = [[] for _ in stages]
+        for before, behind in sorted({(m.source, m.target) for m in model.messages(plan)} | set(plan.order_edges)):
+            after[before].append(behind)
+        head, tail = [0] * len(stages), [0] * len(stages)
+        for at in topological_order(after, [str(at) for at in range(len(stages))]):
+            there = head[at] + times[at].forward
+            back = tail[at] + times[at].backward - times[at].weight_gradient
+            for behind in after[at]:
+                head[behind], tail[behind] = max(head[behind], there), max(tail[behind], back)
+        most = 0
+        load: dict[int, int] = {}
+        first: dict[int, int] = {}
+        _, lanes_of = lanes_in_turn(plan)
+        for at, (time, count, lanes) in enumerate(zip(times, runs, lanes_of, strict=True)):
+            if self.problem.overlap:
+                continue
+            each = -(-count // len(lanes))
+            gradients = each * (time.period - time.weight_gradient)
+            most = max(most, head[at] + gradients + tail[at], head[at] + each * time.period + time.all_reduce)
+            for lane in lanes:
+                load[lane] = load.get(lane, 0) + (count // len(lanes)) * time.period + time.all_reduce
+                first[lane] = min(first.get(lane, head[at]), head[at])
+        return max([most, *(load[lane] + first[lane] for lane in load)])
+
+    def excess_bytes(self, plan: Plan) -> int | None:
+        """What devices lack to hold their stages with one micro-batch in flight; None: not known."""
+        model = self.model
+        try:
+            edges = model.messages(plan)
+            memory = [model.stage_memory(plan, at, edges) for at in range(len(plan.stages))]
+            sets, lanes_of = lanes_in_turn(plan)
+        except PipebenchError:
+            return None
+        held, live = [0] * len(sets), [0] * len(sets)
+        for lanes, each in zip(lanes_of, memory, strict=True):
+            for lane in lanes:
+                held[lane] += each.held
+                live[lane] = max(live[lane], each.per_micro_batch + each.while_live + each.workspace)
+        limits = [memory_limits(self.problem, devices)[-1] for devices in sets]
+        return sum(max(0, a + b - limit) for a, b, limit in zip(held, live, limits, strict=True))

@@ -1,0 +1,50 @@
+"""`pipebench plan best` as a user runs it: planners, search, gap, and what it refuses."""
+
+import re
+
+from tests.cli.command_line import CommandLine
+
+WHERE = ("--profile", "tiny-mmt-cpu", "--devices", "2", "--mini-batch", "16", "--memory", "4GB")
+
+
+def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "best", *WHERE, "--timeout", "12", "--gap", "0")
+    assert done.code == 0
+    assert "planning with layout" in done.err
+    assert "planning with local-search" in done.err
+    shown = re.findall(
+        r"^  (\S.*): best (\S+) samples/s \(.* s\), bound .* s, gap (\S+)%$", done.err, re.MULTILINE
+    )
+    assert shown, done.err
+    gaps = [float(gap) for _, _, gap in shown]
+    assert gaps == sorted(gaps, reverse=True)
+    assert re.search(
+        r"^search ended: .*; best .* samples/s .*, bound .*, gap .*, \d+ plans$", done.err, re.MULTILINE
+    )
+    assert "verdict    valid, fits" in done.out
+
+
+def test_a_wide_gap_ends_it_after_the_first_plan(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "best", *WHERE, "--timeout", "30", "--gap", "900")
+    assert done.code == 0
+    assert re.findall(r"^planning with (.*)$", done.err, re.MULTILINE) == ["layout"]
+    assert "left out: local-search: the gap of 90000.00% was reached before" in done.err
+
+
+def test_a_gap_is_for_best_only(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "uniform", *WHERE, "--gap", "0.1")
+    assert done.code == 2
+    assert "--gap is for the planner best, this one is uniform" in done.err
+
+
+def test_a_gap_below_zero_is_refused(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "best", *WHERE, "--gap", "-0.1")
+    assert done.code == 2
+    assert "-0.1 is not from 0 to 1000" in done.err
+
+
+def test_best_is_no_entrant_of_a_comparison(pipebench: CommandLine) -> None:
+    done = pipebench("compare", "--planners", "best", *WHERE)
+    assert done.code == 2
+    assert "best is no entrant" in done.err
+    assert "name local-search" in done.err

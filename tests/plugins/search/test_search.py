@@ -1,0 +1,242 @@
+"""The planner `local-search` against enumeration, and what it keeps to."""
+
+import itertools
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.bench.score import judge
+from pipebench.bounds import time_bound
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Pins, Problem, RegimeMode
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context, DeadlineReached
+from pipebench.simulation.metrics import metrics
+from pipebench.simulation.simulate import simulate
+from pipebench_search import descent
+from pipebench_search.draft import Drafting
+from pipebench_search.guess import Guesses
+from pipebench_search.moves import Neighbourhood
+from pipebench_search.planner import plan
+from pipebench_search.plugin import SearchOptions
+from pipebench_search.score import Scorer
+from tests.plugins.running import services
+from tests.plugins.search.tiny import NS, optimum_ns, tiny, with_memory
+
+MODES: tuple[RegimeMode, ...] = ("sync", "async")
+
+
+def context(**options: float) -> Context:
+    made = services().context(services().planner("local-search"))
+    made.options = SearchOptions(**options)  # type: ignore[arg-type]
+    return made
+
+
+def found(problem: Problem, within: Context) -> PlanResult:
+    """The result, which the suite judges valid and times as the search did."""
+    result = plan(problem, within)
+    assert result.schedule is not None
+    assert judge(problem, result.plan, result.schedule).status == "valid"
+    trace = simulate(problem, result.plan, result.schedule)
+    assert metrics(problem, result.plan, trace).seconds == pytest.approx(result.claimed_s, abs=1e-12)
+    return result
+
+
+def nanoseconds(result: PlanResult) -> int:
+    assert result.claimed_s is not None
+    return round(result.claimed_s * NS)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", [0, 3, 10])
+def test_no_plan_of_a_tiny_problem_is_faster(number: int, mode: RegimeMode) -> None:
+    problem = tiny(number, mode)
+    best_ns = nanoseconds(found(problem, context(steps=50)))
+    assert optimum_ns(problem, best_ns) == best_ns
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", MODES)
+def test_hardly_any_plan_of_many_tiny_problems_is_faster(mode: RegimeMode) -> None:
+    missed = []
+    for number in range(100, 130):
+        problem = tiny(number, mode)
+        best_ns = nanoseconds(found(problem, context(steps=50)))
+        if optimum_ns(problem, best_ns) < best_ns:
+            missed.append(number)
+    assert not missed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_seed_gives_the_same_plan_and_work(mode: RegimeMode) -> None:
+    first, second = context(steps=20), context(steps=20)
+    problem = tiny(0, mode)
+    assert plan(problem, first) == plan(problem, second)
+    assert first.counters == second.counters
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "pins",
+    [
+        Pins(pipeline=2),
+        Pins(data_parallel=2),
+        Pins(micro_batch=2),
+        Pins(recompute="stage"),
+        Pins(recompute="none"),
+        Pins(micro_batch_size=1),
+    ],
+)
+def test_pins_are_honoured(pins: Pins, mode: RegimeMode) -> None:
+    found(tiny(7, mode, pins), context(steps=10))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_less_memory_leaves_a_plan_that_fits_or_none(mode: RegimeMode) -> None:
+    problem = with_memory(tiny(2, mode), 10**9)
+    free = found(problem, context(steps=10))
+    assert free.schedule is not None
+    peak = max(judge(problem, free.plan, free.schedule).peak_bytes.values())
+    less = with_memory(problem, peak - 1)
+    try:
+        tight = found(less, context(steps=10))
+    except InfeasibleProblem:
+        return
+    assert nanoseconds(tight) >= time_bound(less).ns
+
+
+def test_too_little_memory_is_said() -> None:
+    with pytest.raises(InfeasibleProblem, match="none of the plans that it starts from fits"):
+        plan(with_memory(tiny(2, "sync"), 1), context(steps=10))
+
+
+def test_a_deadline_that_has_passed() -> None:
+    within = context()
+    within.deadline_s = 0.0
+    with pytest.raises(DeadlineReached):
+        plan(tiny(2, "sync"), within)
+
+
+class Clock:
+    """Each look at it is a second later."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        self.now_s += 1.0
+        return self.now_s
+
+
+def test_no_plan_is_scored_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, within = Clock(), context(steps=0)
+    monkeypatch.setattr(descent, "time", clock)
+    scored_at: list[float] = []
+    score = Scorer.score
+
+    def noted(self: Scorer, *arguments: object, **named: object) -> object:
+        scored_at.append(clock.now_s)
+        return score(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Scorer, "score", noted)
+    within.deadline_s = 10_000.0
+    within.services = services().context(services().planner("local-search")).services
+    monkeypatch.setattr(Context, "check_deadline", lambda _: None)
+    result = plan(tiny(0, "sync"), within)
+    assert result.termination in ("limit", "heuristic")
+    assert max(scored_at) < 10_000.0
+
+
+def one_stage(problem: Problem) -> Plan:
+    drafting = Drafting(problem)
+    seeds = Neighbourhood(Scorer(problem, context()).model, drafting).seeds()
+    return next(made for draft in seeds if (made := drafting.plan_of(draft)) is not None)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_is_never_slower_than_a_seed_and_says_whose_plan_it_began_with(mode: RegimeMode) -> None:
+    problem = tiny(0, mode)
+    best = found(problem, context(steps=50))
+    within = context(steps=1)
+    within.seeds = (("somebody", best.plan),)
+    again = found(problem, within)
+    assert nanoseconds(again) <= nanoseconds(best)
+    assert any("somebody" in line for line in again.notices)
+
+
+def test_it_ends_when_the_gap_is_reached() -> None:
+    within, whole = context(gap=1000.0), context(steps=20)
+    near = found(tiny(0, "sync"), within)
+    plan(tiny(0, "sync"), whole)
+    assert within.counters["plans"] == 1 < whole.counters["plans"]
+    assert "gap of 100000.00% is reached" in near.notices[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_what_is_admitted_and_offered(mode: RegimeMode) -> None:
+    within = context(steps=20)
+    within.admits = lambda problem, made: made.devices_used == problem.cluster.size and len(made.stages) > 1
+    within.offered = ("gpipe",) if mode == "sync" else ("1f1b-rr",)
+    result = found(tiny(3, mode), within)
+    assert result.plan.devices_used == tiny(3, mode).cluster.size
+    assert len(result.plan.stages) > 1
+    assert result.scheduler == within.offered[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", range(4))
+def test_no_order_is_faster_than_the_guess_allows(number: int, mode: RegimeMode) -> None:
+    """Of drafts and of plans; and a draft of a plan gives the plan again."""
+    problem = tiny(number, mode)
+    scorer, drafting = Scorer(problem, context()), Drafting(problem)
+    near, guesses = Neighbourhood(scorer.model, drafting), Guesses(scorer.model)
+    start = list(near.seeds())
+    drafts = itertools.chain(start[::3], (made for _, made in itertools.islice(near.moves(start[-1]), 0, None, 3)))
+    looked = 0
+    for draft in drafts:
+        made = drafting.plan_of(draft)
+        if made is None or not scorer.permitted(made):
+            continue
+        again = drafting.draft_of(made)
+        assert again is not None
+        assert drafting.plan_of(again) == made
+        guess, scored = guesses.of(draft), scorer.score(made)
+        if scored is not None:
+            assert guess is not None
+            assert guess.least <= scored.ns
+            bounds = scorer.guess(made)
+            assert bounds is not None
+            assert bounds[0] <= scored.ns
+            looked += 1
+    assert looked >= 4
+
+
+def test_without_a_flush_it_reaches_data_parallelism_and_shared_devices() -> None:
+    """The first problem of the first quick suite: MadPipe's plan took twice as long as one replica a device."""
+    problem = tiny(7, "async")
+    result = found(problem, context(steps=30))
+    for rival in ("data-parallel", "madpipe", "pipedream"):
+        rivals = services().plan(rival, problem)
+        assert rivals.claimed_s is not None
+        assert nanoseconds(result) <= round(rivals.claimed_s * NS_PER_S)
+
+
+def test_devices_of_two_types_need_seeds() -> None:
+    problem = tiny(0, "sync")
+    kinds = problem.cluster.types
+    assert len(kinds) == 1
+    other = replace(kinds[0], name="other")
+    costs = replace(problem.profile.costs[0], device_type="other")
+    mixed = replace(
+        problem,
+        cluster=replace(
+            problem.cluster,
+            types=(*kinds, other),
+            devices=("other", *problem.cluster.devices[1:]),
+        ),
+        profile=replace(problem.profile, costs=(*problem.profile.costs, costs)),
+    )
+    with pytest.raises(UnsupportedProblem, match="devices of one type"):
+        plan(mixed, context())
