@@ -20,7 +20,7 @@ ClassKind = Literal["memory", "messages", "pipeline"]
 CLASS = "stages in a row, each of consecutive operators on devices of its own, of one micro-batch size"
 PLAIN = "nothing recomputed"
 """The class in words, as rows name it; and what is said besides of the smaller class."""
-MOST_STATES, MOST_DEVICES = 2**23, 32
+MOST_STATES, MOST_DEVICES = 2**21, 32
 """Squared operators times devices, and devices, of the largest problems that are bounded."""
 FEW = 24
 """Runs into which the operators are cut for a first time that is not below the bound."""

@@ -26,6 +26,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
 
 SHARED = "reduce", "fill", "memory"
+"""Kinds of bounds on what all operators share."""
 
 
 def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any]:

@@ -91,9 +91,7 @@ def task_table(columns: Tasks, stages: StageTable, known: TaskTimes | None = Non
     followers = _followers(stages, reduce_row)
     alone = stages.pipelines == 1 and len(stages.lane) == len(stages.count)
     reduces = reduce_row if alone else -2 - np.arange(len(stages.count)) % len(followers)
-    # An R names a replica, of which there may be more than micro-batches: it has no slot.
-    at = np.where(kind == R, 0, slot)
-    after = np.where(kind == F, backward[at], np.where(kind == I, weight[at], reduces[stage]))
+    after = np.where(kind == F, backward[slot], np.where(kind == I, weight[slot], reduces[stage]))
     after[kind == R] = -1
     first = columns.together
     pair_start = np.append(rows, -1)  # the last one is for no row

@@ -55,7 +55,7 @@ def test_a_changed_certificate_is_refused(pipebench: CommandLine, store: str, tm
     assert pipebench("certify", store, "--planner", "uniform", "-o", str(folder)).code == 0
     file = min(folder.iterdir())
     content = json.loads(file.read_bytes())["content"]
-    content["problem"]["devices"][0][0] += 1
+    content["problem"]["devices"][0][0] -= 1
     document = {**json.loads(file.read_bytes()), "content": content}
     file.write_text(json.dumps(document))
     done = pipebench("certify", "--check", str(file))
@@ -65,7 +65,7 @@ def test_a_changed_certificate_is_refused(pipebench: CommandLine, store: str, tm
     assert pipebench("certify", "--check", str(file)).code == 0  # of a problem with another device it is a proof
     done = pipebench("certify", "--check", str(file), "--against", store)
     assert done.code == 1
-    assert "content.problem.devices[0][0] is 16000000001, the store says 16000000000" in done.out
+    assert "content.problem.devices[0][0] is 15999999999, the store says 16000000000" in done.out
 
 
 def test_a_plan_file(pipebench: CommandLine, tmp_path: Path) -> None:
