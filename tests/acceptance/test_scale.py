@@ -21,8 +21,8 @@ SHAPES: tuple[Shape, ...] = ("chain", "branches")
 SPLITTERS = ("expert", "mcmc", "pase", "tensor-parallel")
 """Planners that split operators."""
 OTHERS = (
-    *("alpa-inter", "contiguous-exact", "data-parallel", "gpipe-hybrid", "graphpipe", "layout", "madpipe"),
-    *("pipedream", "pipedream-2bw", "piper", "rannc", "tarnawski", "uniform"),
+    *("alpa-inter", "contiguous-exact", "data-parallel", "gpipe-hybrid", "graphpipe", "layout", "local-search"),
+    *("madpipe", "pipedream", "pipedream-2bw", "piper", "rannc", "tarnawski", "uniform"),
 )
 
 
