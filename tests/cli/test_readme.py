@@ -25,6 +25,7 @@ def without_search_times(lines: list[str]) -> list[list[str]]:
     return [re.sub(SEARCH, "TIME", line).split() for line in lines]
 
 
+@pytest.mark.nightly
 def test_the_picture_is_what_its_commands_draw(
     pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
