@@ -84,6 +84,7 @@ def serial(folder: Path) -> list[dict[str, Any]]:
     return quality(compare(folder))
 
 
+@pytest.mark.nightly
 def test_two_workers_of_this_machine(folder: Path, serial: list[dict[str, Any]]) -> None:
     done = compare(folder, "--jobs", "2", "--out", str(folder / "store"))
     assert len(serial) == 16
