@@ -12,6 +12,7 @@ from pipebench.bench.store.results import HINT, Results, open_results
 from pipebench.certificates.check import Proven, check
 from pipebench.certificates.document import Refused, read
 from pipebench.certificates.write import Certificate, NoCertificate, certificate
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.document import PlannedProblem
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -24,7 +25,6 @@ from pipebench.formats.documents import read_any_document
 from pipebench.formats.files import write_file
 from pipebench.system.files import reason_of
 
-NS_PER_S = 1e9
 NAME_LETTERS = 12
 """Of a row's key, for the name of its certificate."""
 

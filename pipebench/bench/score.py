@@ -178,8 +178,10 @@ def time_fields(
         except PipebenchError as error:
             notices.append(f"executor {name}: {error}")
             continue
-        disturbances = disturbance(before, usage()) if trace.origin == "measured" else []
-        noted += disturbances
+        if trace.origin == "measured":
+            disturbances = disturbance(before, usage())
+            noted += disturbances
+            undisturbed = not disturbances
         notices += [f"executor {name}: {line}" for line in noted]
         ran.append(name)
         traces.append(trace)
@@ -188,8 +190,6 @@ def time_fields(
             notices.append(f"executor {name} simulates by itself, which does not count")
             continue
         fields.update(_metric_fields(measured, trace.origin, problem.mini_batch))
-        if trace.origin == "measured":
-            undisturbed = not disturbances
         if trace.origin == "measured" and undisturbed:
             with suppress(PipebenchError):  # an executor may run what the simulator cannot
                 fields["replayed_s"] = replayed_s(problem, plan, schedule, trace)

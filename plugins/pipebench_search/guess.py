@@ -5,11 +5,10 @@ from math import ceil
 
 from pipebench.costs.formula import StageTimes
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench_search.draft import Draft, Part
-
-NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,16 +34,25 @@ class Services:
         return measured() if name == "real" else simulate(PROBLEM, PLAN, SCHEDULE)
 
 
-def figures() -> dict[str, object]:
-    fields, *_ = score.time_fields(
+def scored(executors: tuple[str, ...] = ("simulate", "real")) -> tuple[dict[str, object], list[str]]:
+    """The fields of a row, and notices."""
+    fields, _, notices = score.time_fields(
         Services(),  # type: ignore[arg-type]
         PROBLEM,
         PLAN,
         SCHEDULE,
-        ("simulate", "real"),
+        executors,
         {"bound_s": None},
     )
+    return fields, notices
+
+
+def figures() -> dict[str, object]:
+    fields, _ = scored()
     return {name: fields.get(name) for name in ("simulated_s", "replayed_s", "measured_s")}
+
+
+BOTH_ORDERS = pytest.mark.parametrize("executors", [("simulate", "real"), ("real", "simulate")])
 
 
 def test_a_row_has_all_three() -> None:
@@ -52,36 +61,24 @@ def test_a_row_has_all_three() -> None:
     )
 
 
-def test_a_run_that_others_disturbed_has_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@BOTH_ORDERS
+def test_a_run_that_others_disturbed_has_no_error(
+    executors: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was measured stays, and who disturbed it is said."""
     monkeypatch.setattr(score, "disturbance", lambda *_: ["others used 1.0 of 2 cores"])
-    for executors in (("simulate", "real"), ("real", "simulate")):
-        fields, _, notices = score.time_fields(
-            Services(),  # type: ignore[arg-type]
-            PROBLEM,
-            PLAN,
-            SCHEDULE,
-            executors,
-            {"bound_s": None},
-        )
-        assert fields["measured_s"] == pytest.approx(MEASURED_S)
-        assert fields.get("measured_error") is None
-        assert fields.get("replayed_s") is None
-        assert notices == ["executor real: others used 1.0 of 2 cores"]
+    fields, notices = scored(executors)
+    assert fields["measured_s"] == pytest.approx(MEASURED_S)
+    assert fields.get("measured_error") is None
+    assert fields.get("replayed_s") is None
+    assert notices == ["executor real: others used 1.0 of 2 cores"]
 
 
-def test_the_order_of_executors_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+@BOTH_ORDERS
+def test_an_undisturbed_run_has_its_error(executors: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score, "disturbance", lambda *_: [])
-    for executors in (("simulate", "real"), ("real", "simulate")):
-        fields, *_ = score.time_fields(
-            Services(),  # type: ignore[arg-type]
-            PROBLEM,
-            PLAN,
-            SCHEDULE,
-            executors,
-            {"bound_s": None},
-        )
-        assert fields["measured_error"] == pytest.approx(-0.6)
+    fields, _ = scored(executors)
+    assert fields["measured_error"] == pytest.approx(-0.6)
 
 
 def test_a_plan_that_only_runs_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
