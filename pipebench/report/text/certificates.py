@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipebench.bench.certification import NAME_LETTERS, NS_PER_S, Outcome, Verification
+from pipebench.bench.certification import NAME_LETTERS, Outcome, Verification
 from pipebench.certificates.check import Proven
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.report.text.tables import print_table
 
