@@ -80,8 +80,8 @@ def test_three_operators_fill_two_devices_as_wholes() -> None:
 def test_devices_without_the_first_bundle_wait_for_it() -> None:
     """The first two stay together, 18 ns; three operators of 12 ns come behind them, on either of two devices.
 
-    The device without the bundle waits 6 ns before its first task and 12 ns behind its last one: to end by 42 ns it
-    holds one or two of the three.
+    The device without the bundle waits 6 ns before its first task and 12 ns behind its last one. To end by 42 ns
+    it holds one or two of the three.
     """
     tensors = [(0, (1,), 900), (1, (2,), 0), (1, (3,), 0), (1, (4,), 0)]
     problem = dag_problem([3, 3, 4, 4, 4], [6, 6, 8, 8, 8], tensors, cluster(2), pins=ALONE)
