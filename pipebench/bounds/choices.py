@@ -11,10 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.memory import ELEMENT, parameter_bytes_counted, state_of_ways
+from pipebench.bounds.memory import ELEMENT, ancestors_of_last, parameter_bytes_counted, state_of_ways
 from pipebench.bounds.operators import Cut, Ways, busy_ns, cuts, fastest_ring, most_replicas, ways
 from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
+from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 
 COLUMNS = (
@@ -27,6 +28,7 @@ COLUMNS = (
     "state_bytes",
     "saved_bytes",
     "own_byte_ns",
+    "live_bytes",
 )
 """What a row of a table of choices says.
 
@@ -39,8 +41,9 @@ state_bytes: what the devices together hold at all times.
 saved_bytes: what is saved for all micro-batches of a mini-batch together, each from its forward to its backward; 0
 where the stage recomputes.
 own_byte_ns: saved bytes and workspace, times ns, while the operator's own tasks run.
+live_bytes: what is saved of the micro-batch whose forward ends in the last operator; 0 where that is not behind.
 """
-DEVICES, COMPUTE, CROSSING, UPDATE, FORWARD, ROUND, STATE, SAVED, OWN = range(len(COLUMNS))
+DEVICES, COMPUTE, CROSSING, UPDATE, FORWARD, ROUND, STATE, SAVED, OWN, LIVE = range(len(COLUMNS))
 MOST_ROWS = 60_000
 """Where ways times cuts are more, similar cuts are joined: together they cost the least that one of them does."""
 EXACT = 2**53
@@ -178,6 +181,7 @@ class _Shares:
         self.rows = rows
         self.formula = Formula(problem.regime, problem.mini_batch)
         self.counted = parameter_bytes_counted(problem.profile.graph, rows)
+        self.held_at_once = np.isin(rows.operator, _before_the_last(problem.profile.graph, rows))
         self.times = cache(self._times)
         self.state_bytes = cache(self._state_bytes)
         self.update_ns = cache(self._update_ns)
@@ -201,8 +205,15 @@ class _Shares:
                 self.state_bytes(cut.replicas),
                 computed * (0 * saved if repeat else saved),
                 np.where(own < EXACT, own, np.floor(own * (1 - LOSS))),
+                self._replicas_at_once(cut) * devices * saved * self.held_at_once,
             ]
         )
+
+    def _replicas_at_once(self, cut: Cut) -> int:
+        """Replicas that save a part of one micro-batch, at least. In sync they may be in pipelines that share
+        device sets; each pipeline has an instant of its own.
+        """
+        return cut.replicas if cut.turns == 1 and self.problem.regime.mode == "async" else 1
 
     def _times(self, samples: int) -> FloatArray:
         """Forward, run, crossing, busy time of a run and of a crossing, and saved bytes, of one micro-batch on one
@@ -256,6 +267,13 @@ class _Shares:
             return cut.replicas
         micro_batch = self.problem.mini_batch // cut.runs
         return max(cut.replicas, min(most, (micro_batch - 1) // (cut.samples - 1)))
+
+
+def _before_the_last(graph: OperatorGraph, rows: Ways) -> list[int]:
+    """The operator without successors before which most is saved, with all before it."""
+    saved = np.full(len(graph.operators), np.inf)
+    np.minimum.at(saved, rows.operator, rows.devices * rows.saved_bytes)
+    return max(ancestors_of_last(graph), key=lambda operators: float(np.minimum(saved, EXACT)[operators].sum()))
 
 
 def additive_update_ns(problem: Problem, rows: Ways, counted: IntArray, replicas: int) -> IntArray:

@@ -31,6 +31,7 @@ class TimeProof:
     parts: int
     byte: int
     byte_parts: int
+    instant: int
     step_bytes: int
     points: int
 
@@ -67,6 +68,7 @@ def time_proof(problem: Problem) -> TimeProof | None:
         parts=PARTS,
         byte=prices.byte,
         byte_parts=1 << PRICE_BITS,
+        instant=prices.instant,
         step_bytes=found.step_bytes,
         points=POINTS,
     )

@@ -8,6 +8,8 @@ from pipebench.bounds.choices import COMPUTE, STATE
 from pipebench.bounds.shared import PARTS, PRICE_BITS, Prices, Shared
 
 SHARES = (PARTS, PARTS // 2, 0)
+INSTANTS = (PARTS // 2, 3 * PARTS // 4, PARTS // 4, PARTS)
+"""How much the memory of one instant counts, where memory binds, until one raises nothing."""
 LOWEST, HIGHEST = -10.0, 3.0
 """Prices that are tried, as powers of 2 around that at which all memory is worth all time."""
 ROUNDS = 8
@@ -87,6 +89,19 @@ def with_memory(shared: Shared, prices: Prices, time_ns: int) -> tuple[int, Pric
     state = float(shared.choices.least(STATE).sum())
     if not shared.memory_bytes or state > shared.memory_bytes:
         return time_ns, prices
+    best = _with_memory(shared, prices, time_ns)
+    if best[0] == time_ns:
+        return best
+    for instant in INSTANTS:
+        found = _with_memory(shared, replace(best[1], instant=instant), best[0])
+        if found[0] <= best[0]:
+            break
+        best = found
+    return best
+
+
+def _with_memory(shared: Shared, prices: Prices, time_ns: int) -> tuple[int, Prices]:
+    """The same for one share of the instant in memory."""
     best, first, at = time_ns, time_ns, (LOWEST + HIGHEST) / 2
     width = (HIGHEST - LOWEST) / 2
     for _ in range(ROUNDS):

@@ -14,6 +14,7 @@ from pipebench.bounds.choices import (
     CROSSING,
     DEVICES,
     FORWARD,
+    LIVE,
     LOSS,
     OWN,
     ROUND,
@@ -53,11 +54,14 @@ class Prices:
     forwards and input gradients with the waits before and behind them.
     byte: the price of a byte, in 2^-PRICE_BITS ns.
     waits: whether devices wait for the operators before their first one.
+    instant: of PARTS, how much the memory of one instant counts, at which all operators have saved something; the
+    rest is that of all instants together.
     """
 
     share: int
     byte: int
     waits: bool
+    instant: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,15 +165,17 @@ def _rows(
     compute = own = float(kind != STARTED)
     update = state = float(kind == STARTED or alone)
     part, price = prices.share / PARTS, prices.byte / 2**PRICE_BITS
+    instant, lasting = price * (prices.instant / PARTS), price * (1 - prices.instant / PARTS)
     scale = 2.0**bits * (1 - LOSS)
     nothing = np.zeros(len(table))
     cost = (
         compute * (part * table[:, COMPUTE] + (1 - part) * table[:, CROSSING])
         + update * part * table[:, UPDATE]
-        + price * (own * (table[:, OWN] / time_ns) + state * table[:, STATE])
+        + own * (lasting * (table[:, OWN] / time_ns) + instant * table[:, LIVE])
+        + state * price * table[:, STATE]
     ) * scale
     wait = (part * table[:, FORWARD] + (1 - part) * table[:, ROUND]) * scale
-    slope = price * problem.step_bytes * (table[:, ROUND] / time_ns) * scale
+    slope = lasting * problem.step_bytes * (table[:, ROUND] / time_ns) * scale
     counts, prices_bytes = prices.waits and kind != SAVES, prices.byte > 0 and kind != STARTED
     columns = np.stack(
         [

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
     Cut,
     Ways,
@@ -17,13 +18,13 @@ from pipebench.bounds.operators import (
     least_part,
     update_ns,
 )
+from pipebench.bounds.paths import before_each
 from pipebench.bounds.search import bounds_of
 from pipebench.bounds.shared import shared
 from pipebench.costs.quantise import NS_PER_S, IntArray
-from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 
-TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory"]
+TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory", "links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     """The largest of all bounds, over all plans that honour the pins and fit into memory.
 
     `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
-    more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits.
+    more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits. `links`
+    is there where it is the largest (`pipebench.bounds.links`).
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
     cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 
@@ -70,18 +72,24 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
         parts["path"], through = path_ns(problem, split)
         where["path"] = graph.operators[through].name
     if not split:
-        parts |= of_shared(problem, parts["work"])
+        parts |= of_shared(problem, parts)
     kind = max(parts, key=lambda name: parts[name])
     return TimeBound(parts[kind], kind, parts, where.get(kind, ""))
 
 
-def of_shared(problem: Problem, work: int) -> dict[TimeKind, int]:
-    """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits."""
+def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, int]:
+    """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits.
+    Then `links`, where it is above all others.
+
+    known: the bounds that are computed already, `work` among them.
+    """
     found = shared(problem)
     if found is None:
         return {}
     names: list[TimeKind] = ["reduce", "fill", "memory"] if found.lasting else ["reduce", "memory"]
-    return dict(zip(names, (bound for bound, _ in bounds_of(found, work)), strict=True))
+    parts = dict(zip(names, (bound for bound, _ in bounds_of(found, known["work"])), strict=True))
+    links = links_proof(problem, found, max(*known.values(), *parts.values()))
+    return parts if links is None else {**parts, "links": links.claimed_ns}
 
 
 def work_ns(problem: Problem) -> int:
@@ -171,16 +179,3 @@ def path_ns(problem: Problem, split: bool = False) -> tuple[int, int]:
 
     longest = np.maximum(least(problem, through_ns), before_each(graph, crossing, first=once) + crossing + every)
     return int(longest.max()), int(longest.argmax())
-
-
-def before_each(graph: OperatorGraph, lengths: IntArray, first: IntArray | None = None) -> IntArray:
-    """For each operator the longest sum of lengths along a path to it, itself left out.
-
-    first: lengths of an operator that is the first of its path; not less than its others.
-    """
-    above = [0] * len(lengths)
-    each, alone = lengths.tolist(), (lengths if first is None else first).tolist()
-    for operator in graph.topological:
-        for before in graph.predecessors[operator]:
-            above[operator] = max(above[operator], above[before] + each[before], alone[before])
-    return np.array(above, dtype=np.int64)

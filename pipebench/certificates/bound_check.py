@@ -6,7 +6,7 @@ claimed_ns: no plan takes less, says the proof.
 devices, memory_bytes, every_ns: the devices of a plan, the memory of all of them together, and the ns that each
 device runs once a mini-batch whatever it holds.
 tables: lists of rows. A row is a way to run an operator: its devices, compute_ns, crossing_ns, update_ns,
-forward_ns, round_ns, state_bytes, saved_bytes and own_byte_ns (`pipebench.bounds.choices.COLUMNS`).
+forward_ns, round_ns, state_bytes, saved_bytes, own_byte_ns and live_bytes (`pipebench.bounds.choices.COLUMNS`).
 operators: for each operator the number of its table.
 edges: pairs (before, behind) of operators.
 visits: pairs (operator, kind) in the order in which operators are counted. Kind 0: an operator of the path, with
@@ -14,6 +14,7 @@ all that it costs. Kind 1: another operator, without what kind 2 counts. Kind 2:
 waits: 1 where devices wait for their first operator. Where it is 0 there is no kind 2, and kind 1 counts all.
 share, parts: share / parts of the time of all tasks counts, and the rest of that of forwards and input gradients.
 byte, byte_parts: the price of a byte is byte / byte_parts ns.
+instant: instant / parts of it is for live_bytes at one instant, the rest for bytes as long as they are held.
 step_bytes, points: saved bytes are looked at from 0 to points x step_bytes, in steps.
 
 The argument is that of docs/explanation/cost-model.md, section 11. All arithmetic is of whole numbers of any size.
@@ -22,7 +23,7 @@ The argument is that of docs/explanation/cost-model.md, section 11. All arithmet
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DEVICES, COMPUTE, CROSSING, UPDATE, FORWARD, ROUND, STATE, SAVED, OWN = range(9)
+DEVICES, COMPUTE, CROSSING, UPDATE, FORWARD, ROUND, STATE, SAVED, OWN, LIVE = range(10)
 PLACED, SAVES, STARTED = range(3)
 MOST_PLACES = 32
 """More devices are counted in units of several, rounded up."""
@@ -40,15 +41,15 @@ def flaw_of_bound(proof: Mapping[str, Any]) -> str:
 
 def _flaw_of_numbers(proof: Mapping[str, Any]) -> str:
     names = "claimed_ns", "devices", "memory_bytes", "every_ns", "waits", "share", "parts", "byte", "byte_parts"
-    numbers = [proof[name] for name in (*names, "step_bytes", "points")]
+    numbers = [proof[name] for name in (*names, "instant", "step_bytes", "points")]
     numbers += [number for table in proof["tables"] for row in table for number in row]
     if any(type(number) is not int or number < 0 for number in numbers):
         return "a number is not whole or below zero"
     if min(proof["devices"], proof["parts"], proof["byte_parts"], proof["step_bytes"], proof["points"]) < 1:
         return "there are no devices, no parts or no steps"
-    if proof["share"] > proof["parts"]:
+    if max(proof["share"], proof["instant"]) > proof["parts"]:
         return "the share is more than the whole"
-    if any(len(row) != OWN + 1 for table in proof["tables"] for row in table):
+    if any(len(row) != LIVE + 1 for table in proof["tables"] for row in table):
         return "a row has not as many numbers as there are resources"
     if not all(proof["tables"]):
         return "an operator has no way to run"
@@ -155,15 +156,15 @@ def _between(line: list[int], saved: int, step: int) -> int:
 def _row(proof: Mapping[str, Any], row: Sequence[int], kind: int, time: int, unit: int) -> Row:
     alone = kind == PLACED or not proof["waits"]
     share, rest = proof["share"], proof["parts"] - proof["share"]
-    ns = bytes_held = byte_ns = 0
+    instant, lasting = proof["instant"], proof["parts"] - proof["instant"]
+    ns = byte_ns = 0
     if kind != STARTED:
         ns += share * row[COMPUTE] + rest * row[CROSSING]
-        byte_ns += row[OWN]
+        byte_ns += lasting * row[OWN] + instant * row[LIVE] * time
     if kind == STARTED or alone:
         ns += share * row[UPDATE]
-        bytes_held += row[STATE]
-    price = proof["parts"] * proof["byte"]
-    cost = ns * proof["byte_parts"] * time + price * (byte_ns + bytes_held * time)
+        byte_ns += proof["parts"] * row[STATE] * time
+    cost = ns * proof["byte_parts"] * time + proof["byte"] * byte_ns
     counts = proof["waits"] and kind != SAVES
     wait = (share * row[FORWARD] + rest * row[ROUND]) * proof["byte_parts"] * time
     return (
@@ -171,7 +172,7 @@ def _row(proof: Mapping[str, Any], row: Sequence[int], kind: int, time: int, uni
         cost,
         wait if counts and kind == PLACED else 0,
         row[SAVED] if proof["byte"] and kind != STARTED else 0,
-        price * row[ROUND] if proof["byte"] and kind == PLACED else 0,
+        lasting * proof["byte"] * row[ROUND] if proof["byte"] and kind == PLACED else 0,
     )
 
 

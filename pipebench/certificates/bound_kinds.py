@@ -175,6 +175,69 @@ def _at(problem: Problem, part: Part, found: list[int]) -> int:
     return found[named]
 
 
+def links_bound(problem: Problem, part: Part) -> int:
+    """Operators that no link can part, as wholes on devices (cost model, section 11, "Links").
+
+    In one ns less than is claimed the tensors that keep a link busy longer stay on one device, with all that makes
+    and reads them. Devices without the bundle of `first` wait for what is before theirs; what they wait is taken
+    off every device and off that bundle. `threshold_ns` is that of Martello and Toth's bound on bins.
+    """
+    proof, count = part.part("proof"), len(problem.operators)
+    if problem.pins["data_parallel"] != 1:
+        raise Refused(proof.place, "is of problems whose stages have one replica")
+    claimed = proof.number("claimed_ns", 1)
+    devices, every = proof.number("devices", 1, len(problem.devices)), proof.number("every_ns")
+    whole_loads, first = proof.number("whole", 0, 1), proof.number("first", 0, count - 1)
+    loads, forward, back = (_one_each(problem, proof, name) for name in ("loads_ns", "forward_ns", "back_ns"))
+    waits = problem.flushes and not problem.overlap[0]
+    for name, found, counts in (("forward_ns", forward, waits), ("back_ns", back, waits and not whole_loads)):
+        if (any(found) and not counts) or any(found[operator] for operator in problem.constants):
+            raise Refused(proof.at(name), "are those of operators that nobody waits for")
+    bundle = _bundles(problem, proof, claimed - 1)
+    held = [0] * count
+    for operator, ns in enumerate(loads):
+        held[bundle[operator]] += ns
+    above, behind = (_before_each(problem, lengths, lengths) for lengths in (forward, back))
+    others = [each for each in range(count) if loads[each] and bundle[each] != bundle[first]]
+    waited = min((above[each] for each in others), default=0) + min((behind[each] for each in others), default=0)
+    waited = min(waited, held[bundle[first]])
+    held[bundle[first]] -= waited
+    room = claimed - 1 - every - waited
+    if max(held) <= room and _devices_of(held, room, proof) <= devices:
+        raise Refused(proof.place, f"{claimed - 1} ns suffice for what the devices hold")
+    proof.number("threshold_ns")
+    return claimed
+
+
+def _one_each(problem: Problem, proof: Part, name: str) -> list[int]:
+    found = proof.numbers(name)
+    if len(found) != len(problem.operators):
+        raise Refused(proof.at(name), f"are {len(found)} of {len(problem.operators)}")
+    return found
+
+
+def _bundles(problem: Problem, proof: Part, time_ns: int) -> list[int]:
+    """For each operator an operator of its bundle, the same one for all of a bundle."""
+    of, before = list(range(len(problem.operators))), problem.predecessors()
+    for position, (producer, reader, ns) in enumerate(proof.rows("links", int, int, int)):
+        if reader >= len(of) or producer not in before[reader] or producer in problem.constants:
+            raise Refused(f"{proof.at('links')}[{position}]", "is no tensor that one operator sends to another")
+        if ns > time_ns and of[producer] != of[reader]:
+            joined, other = of[producer], of[reader]
+            of = [joined if each == other else each for each in of]
+    return of
+
+
+def _devices_of(held: list[int], room: int, proof: Part) -> int:
+    """At least so many devices hold all of it; none of the loads is above the room."""
+    threshold = proof.number("threshold_ns", 0, room // 2)
+    loads = [each for each in held if each]
+    large = [each for each in loads if 2 * each > room]
+    small = sum(each for each in loads if threshold <= each and 2 * each <= room)
+    beside = sum(room - each for each in large if each <= room - threshold)
+    return len(large) + (-(-max(0, small - beside) // room) if room else 0)
+
+
 KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "work": work_bound,
     "operator": operator_bound,
@@ -182,6 +245,7 @@ KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "reduce": shared_bound,
     "fill": shared_bound,
     "memory": shared_bound,
+    "links": links_bound,
 }
 
 

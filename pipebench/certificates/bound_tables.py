@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipebench.bounds import TimeBound
+from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
     Cut,
     Ways,
@@ -21,6 +22,7 @@ from pipebench.bounds.operators import (
     ways,
 )
 from pipebench.bounds.proof import time_proof
+from pipebench.bounds.shared import shared
 from pipebench.certificates.bound_kinds import COLUMNS
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
@@ -39,6 +41,12 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
         assert proof is not None
         document = json.loads(json.dumps(proof.document()))
         document["edges"].sort()
+        return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
+    if bound.kind == "links":
+        parted, found = shared(problem), max(ns for kind, ns in bound.parts.items() if kind != "links")
+        links = links_proof(problem, parted, found) if parted else None
+        assert links is not None
+        document = json.loads(json.dumps(links.document()))
         return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
     index = problem.profile.graph.index
     counted = freely_split(problem) if split else problem

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.bounds import time_bound
-from pipebench.bounds.choices import COLUMNS, DEVICES, choices
+from pipebench.bounds import search, time_bound
+from pipebench.bounds.choices import COLUMNS, DEVICES, LIVE, choices
 from pipebench.bounds.proof import time_proof
 from pipebench.bounds.spine import PLACED, SAVES, STARTED, spine_of
 from pipebench.certificates.bound_check import flaw_of_bound
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import Pins, Problem, RegimeMode
 from tests.bounds.drawn_problems import problems
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 
@@ -88,6 +88,10 @@ def _too_much(proof: dict[str, Any]) -> None:
     proof["share"] = proof["parts"] + 1
 
 
+def _too_much_at_once(proof: dict[str, Any]) -> None:
+    proof["instant"] = proof["parts"] + 1
+
+
 def _empty(proof: dict[str, Any]) -> None:
     proof["tables"][0] = []
 
@@ -107,6 +111,7 @@ def _short(proof: dict[str, Any]) -> None:
         (_unordered, "is on the path and not behind"),
         (_below_zero, "not whole or below zero"),
         (_too_much, "the share is more than the whole"),
+        (_too_much_at_once, "the share is more than the whole"),
         (_empty, "an operator has no way to run"),
         (_short, "not as many numbers"),
     ],
@@ -119,11 +124,11 @@ def test_a_spoilt_proof_is_refused(spoilt: Callable[[dict[str, Any]], None], sai
 
 def test_an_order_of_visits_that_the_edges_do_not_allow_is_refused() -> None:
     """Operators 0 and 2 of a path 0, 1 and one beside it: what 2 saves does not last while 1 runs."""
-    table = [[1, 10, 10, 0, 5, 10, 1, 1, 10]]
+    table = [[1, 10, 10, 0, 5, 10, 1, 1, 10, 1]]
     proof = {
         "claimed_ns": 2, "devices": 1, "memory_bytes": 10, "every_ns": 0, "tables": [table],
         "operators": [0, 0, 0], "edges": [[0, 1], [0, 2]], "visits": [[0, 0], [2, 1], [1, 0]], "waits": 0,
-        "share": 1, "parts": 1, "byte": 1, "byte_parts": 1, "step_bytes": 1, "points": 4,
+        "share": 1, "parts": 1, "byte": 1, "byte_parts": 1, "instant": 0, "step_bytes": 1, "points": 4,
     }  # fmt: skip
     assert "operator 2 saves for an operator" in flaw_of_bound(proof)
     assert flaw_of_bound(proof | {"visits": [[0, 0], [1, 0], [2, 1]]}) == ""
@@ -142,7 +147,7 @@ def test_a_row_says_what_the_cost_model_says_of_a_stage_of_its_own() -> None:
         "devices": 2, "compute_ns": 2 * 2 * times.period, "crossing_ns": 2 * 2 * times.period,
         "update_ns": 2 * (times.all_reduce - 1), "forward_ns": times.forward, "round_ns": times.period,
         "state_bytes": 2 * memory.held, "saved_bytes": 2 * 2 * memory.per_micro_batch,
-        "own_byte_ns": 2 * 2 * memory.per_micro_batch * times.period,
+        "own_byte_ns": 2 * 2 * memory.per_micro_batch * times.period, "live_bytes": memory.per_micro_batch,
     }  # fmt: skip
     found = choices(problem)
     assert found is not None
@@ -189,6 +194,64 @@ def test_memory_binds_where_micro_batches_must_be_small() -> None:
     bound = time_bound(one)
     assert bound.kind == "memory"
     assert 60 <= bound.ns <= 80  # four samples one by one: 4 x 20
+
+
+def with_overhead(time_s: float, memory_bytes: int, weights: list[int]) -> Problem:
+    """Four layers that save 10 bytes a sample; n samples take 1 + n times `time_s` forward, and backward."""
+    on = cluster(2, memory=memory_bytes)
+    free = chain_problem([0] * 4, [0] * 4, on, saved=[10] * 4, weights=weights, mini_batch=4)
+    (costs,) = free.profile.costs
+    sizes = (1, 2, 4)
+    times = tuple(time_s * (1 + samples) for samples in sizes)
+    operators = tuple(replace(each, forward_s=times, backward_s=times) for each in costs.operators)
+    costs = replace(costs, micro_batches=sizes, operators=operators)
+    return replace(free, profile=replace(free.profile, costs=(costs,)))
+
+
+def test_all_operators_hold_something_at_one_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 21 bytes a device all layers run samples alone, 40 ns forward and 40 ns backward.
+
+    Over time the mean is less: a stage that recomputes holds a pair only while it runs. When the last forward ends
+    none of them has let go.
+    """
+    problem, alone = with_overhead(20e-9, 21, [0] * 4), 4 * 4 * (40 + 40) // 2
+    proof = time_proof(problem)
+    assert proof is not None
+    assert proof.claimed_ns >= alone
+    monkeypatch.setattr(search, "INSTANTS", ())
+    over_time = time_proof(problem)
+    assert over_time is not None
+    assert over_time.claimed_ns < alone
+
+
+@pytest.mark.parametrize(("memory_bytes", "weight"), [(21, 0), (84, 10)])
+def test_the_checker_counts_one_instant_as_the_search_does(memory_bytes: int, weight: int) -> None:
+    proof = time_proof(with_overhead(20e-9, memory_bytes, [weight] * 4))
+    assert proof is not None
+    assert proof.instant > 0
+    document = proof.document()
+    assert flaw_of_bound(document) == ""
+    assert "ns suffice" in flaw_of_bound(document | {"claimed_ns": proof.claimed_ns * 1003 // 1000})
+
+
+@pytest.mark.parametrize(("mode", "micro_batch", "replicas"), [("async", 2, 2), ("sync", 2, 1), ("async", 1, 1)])
+def test_replicas_that_share_hold_it_on_each_device(mode: RegimeMode, micro_batch: int, replicas: int) -> None:
+    """In async one pipeline has a stage once. In sync its replicas may be in pipelines that share device sets. Of
+    replicas in turn, which alone take micro-batches of one sample, one holds it.
+    """
+    pins = Pins(data_parallel=2, micro_batch=micro_batch)
+    on = cluster(2, memory=100)
+    found = choices(chain_problem([2], [3], on, saved=[7], mode=mode, mini_batch=2, pins=pins))
+    assert found is not None
+    assert found.least(LIVE).tolist() == [7 * replicas]
+
+
+def test_what_is_not_before_the_last_operator_is_not_counted() -> None:
+    """1 and 2 read from 0; 2 saves more, so that 1 need not hold anything when 2's forward ends."""
+    problem = dag_problem([1] * 3, [1] * 3, [(0, (1, 2), 0)], cluster(2), saved=[5, 6, 7], mini_batch=1)
+    found = choices(problem)
+    assert found is not None
+    assert found.least(LIVE).tolist() == [5, 0, 7]
 
 
 def test_nothing_is_said_where_no_plan_fits() -> None:
