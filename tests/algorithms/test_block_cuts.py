@@ -7,8 +7,8 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.block_cuts import Block, BlockLoads, convex_blocks
-from pipebench.algorithms.level_cuts import balanced_cuts
+from pipebench.algorithms.blocks.block_cuts import Block, BlockLoads, convex_blocks
+from pipebench.algorithms.chains.level_cuts import balanced_cuts
 from tests.algorithms.convexity import Convexity
 from tests.algorithms.graphs import branches, chain, dags, graph
 

@@ -5,8 +5,8 @@ from collections.abc import Hashable
 from itertools import accumulate, pairwise
 from typing import TypeVar, cast
 
-from pipebench.algorithms.level_cuts import Bounds, Groups, cut_items, level_devices
-from pipebench.algorithms.stage_row import Way, stage_row, way
+from pipebench.algorithms.chains.level_cuts import Bounds, Groups, cut_items, level_devices
+from pipebench.algorithms.chains.stage_row import Way, stage_row, way
 from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph

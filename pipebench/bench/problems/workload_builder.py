@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 from msgspec.structs import replace as replace_fields
 
-from pipebench.algorithms.layer_profile import with_layers
+from pipebench.algorithms.blocks.layer_profile import with_layers
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
 from pipebench.bench.time_limits import BUILD_S, time_limit

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipebench.algorithms.chain import Chain, ChainArrays
+from pipebench.algorithms.chains.chain import Chain, ChainArrays
+from pipebench.algorithms.chains.one_f_one_b_star import minimal_period
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.one_f_one_b_star import minimal_period
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import (
+from pipebench.algorithms.chains.chain import Chain, build_chain
+from pipebench.algorithms.chains.contiguous import (
     Partition,
     StageRange,
     contiguous_optimum,
@@ -16,9 +16,9 @@ from pipebench.algorithms.contiguous import (
     shortest_period,
     stage_range,
 )
+from pipebench.algorithms.chains.one_f_one_b_star import groups, one_f_one_b_star
 from pipebench.algorithms.graph_orders import CutRule, Layers, crosses_twice, linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
-from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star
 from pipebench.algorithms.planning import idle_devices, memory_limits, whole_stages
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel

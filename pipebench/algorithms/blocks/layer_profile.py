@@ -17,7 +17,14 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way, summed_s, summed_where_said
+from pipebench.algorithms.blocks.grouped import (
+    PLAIN,
+    joined_graph,
+    joined_way,
+    plain_way,
+    summed_s,
+    summed_where_said,
+)
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pipebench.algorithms.quotient import Quotient, Tensors
+from pipebench.algorithms.blocks.quotient import Quotient, Tensors
 
 FINE = 8
 """Groups for each block that is wanted, before runs of groups are cut."""
