@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from pipebench.bench.environment import disturbance, usage
+from pipebench.bench.machine.environment import disturbance, usage
 from pipebench.bench.score import NS_PER_S, prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.check import require_ordered, require_valid_plan

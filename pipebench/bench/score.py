@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pipebench.bench.environment import disturbance, usage
+from pipebench.bench.machine.environment import disturbance, usage
+from pipebench.bench.machine.time_limits import SCORE_S, LimitReached, time_limit
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.services import HostServices
 from pipebench.bench.shape import shape_fields
-from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
 from pipebench.bounds import (
     CLASS,
     PLAIN,

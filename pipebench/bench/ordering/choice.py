@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipebench.bench.machine.time_limits import scoring_limit
 from pipebench.bench.ordering.adaptation import adapted_plans, changes, sizes
 from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
-from pipebench.bench.time_limits import scoring_limit
 from pipebench.check import check_plan
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -11,8 +11,9 @@ from msgspec.structs import replace as replace_struct
 
 from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
-from pipebench.bench.environment import with_load
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.environment import with_load
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.time_limits import LimitReached, scoring_limit
 from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.score import (
@@ -30,7 +31,6 @@ from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchRe
 from pipebench.bench.searches.search import NOTHING
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
-from pipebench.bench.time_limits import LimitReached, scoring_limit
 from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
 from pipebench.documents.units import hardware, readable_bytes

@@ -24,7 +24,7 @@ def command(results: str, rows: tuple[str, ...], trust: bool, as_json: bool) -> 
     """
     from rich.markup import escape
 
-    from pipebench.bench.rerun import Rerun, rerun
+    from pipebench.bench.reproduction.rerun import Rerun, rerun
     from pipebench.bench.store.results import open_results
     from pipebench.report.text.runs import print_reruns
 

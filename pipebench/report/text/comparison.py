@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
-from pipebench.bench.environment import machine_difference
 from pipebench.bench.explanation import Explainer
+from pipebench.bench.machine.environment import machine_difference
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.bench.execution import Execution, StageGap
-from pipebench.bench.rerun import FieldChange, Rerun
+from pipebench.bench.reproduction.rerun import FieldChange, Rerun
 from pipebench.domain.trace import Trace
 from pipebench.report.gantt.gantt import gantt
 from pipebench.report.gantt.text import legend, timeline

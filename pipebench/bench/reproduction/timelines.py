@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipebench.bench.reproduce import ReproductionPlan
+from pipebench.bench.reproduction.reproduce import ReproductionPlan
 from pipebench.bench.services import HostServices
 from pipebench.bench.store import Store
 from pipebench.bench.sweeps.run_plan import FinishedTrial

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipebench.bench import environment
-from pipebench.bench.environment import Usage, disturbance, usage
+from pipebench.bench.machine import environment
+from pipebench.bench.machine.environment import Usage, disturbance, usage
 
 BEFORE = Usage(at_s=100.0, all_s=50.0, own_s=7.0)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench import time_limits
+from pipebench.bench.machine import time_limits
+from pipebench.bench.machine.time_limits import LimitReached, time_limit
 from pipebench.bench.ordering import choice
 from pipebench.bench.searches.isolation.client import isolation
-from pipebench.bench.time_limits import LimitReached, time_limit
 from tests.bench.searches.isolation.scripts import HONEST, run
 
 pytestmark = pytest.mark.timeout(60, method="thread")  # the other method needs the same timer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.bench.reproduce import Remainder, remainder, run_cells, work_of
+from pipebench.bench.reproduction.reproduce import Remainder, remainder, run_cells, work_of
 from pipebench.bench.store import Store
 from pipebench.bench.sweeps.sweep import Where
 from pipebench.bench.trials.trial import run_trial
