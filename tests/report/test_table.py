@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import cut_words, problem_blocks
-from pipebench.report.text.comparison import heading, print_rows
+from pipebench.report.text.comparisons.comparison import heading, print_rows
 from tests.report.rows import row
 
 LONG = "tensors that skip stages are passed on from stage to stage"

@@ -64,7 +64,7 @@ def command(
     from pipebench.formats.calibrations import read_calibration
     from pipebench.formats.files import write_file
     from pipebench.report.html.accuracy_page import accuracy_page
-    from pipebench.report.text.accuracy import print_accuracy
+    from pipebench.report.text.measurements.accuracy import print_accuracy
 
     page = checked_page_path(html)
     listed = read_runs(runs)

@@ -36,7 +36,7 @@ def command(row: str, runs: tuple[str, ...], warmup: int, output: Path | None, a
     from pipebench.bench.store import open_results
     from pipebench.documents.document import Rows
     from pipebench.formats.documents import write_document
-    from pipebench.report.text.attachment import attachment_lines
+    from pipebench.report.text.measurements.attachment import attachment_lines
 
     source, _, key = (row, "", "") if os.path.exists(row) or ":" not in row else row.rpartition(":")
     results = open_results(source)

@@ -90,7 +90,7 @@ def command(
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.cli.progress import long_work
     from pipebench.formats.files import prepare_file, write_file
-    from pipebench.report.text.calibration import print_outcome
+    from pipebench.report.text.measurements.calibration import print_outcome
 
     listed, traced = with_traces(measured_runs(runs, device), traces)
     if output is not None:

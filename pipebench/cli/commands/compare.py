@@ -220,7 +220,7 @@ def command(
     from pipebench.cli.progress import long_work
     from pipebench.documents.document import Rows
     from pipebench.hooks.syntax import split_list
-    from pipebench.report.text.comparison import print_comparison
+    from pipebench.report.text.comparisons.comparison import print_comparison
 
     if (fresh or retry_failed) and out is None:
         raise PipebenchError("--fresh and --retry-failed are about a store", "name it with --out")

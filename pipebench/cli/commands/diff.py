@@ -35,7 +35,7 @@ def _print_difference(before: str, after: str, as_json: bool) -> bool:
     first, second = open_side(before), open_side(after)
     if isinstance(first, PlanSide) and isinstance(second, PlanSide):
         from pipebench.bench.difference.plans import compare_plans
-        from pipebench.report.text.differences import print_plan_difference
+        from pipebench.report.text.comparisons.differences import print_plan_difference
 
         plans = compare_plans(first, second)
         same = plans.same
@@ -45,7 +45,7 @@ def _print_difference(before: str, after: str, as_json: bool) -> bool:
             print_plan_difference(console(), plans)
     elif isinstance(first, ResultsSide) and isinstance(second, ResultsSide):
         from pipebench.bench.difference.results import compare_results
-        from pipebench.report.text.differences import print_results_difference
+        from pipebench.report.text.comparisons.differences import print_results_difference
 
         results = compare_results(first, second)
         same = results.same

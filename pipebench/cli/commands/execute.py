@@ -51,7 +51,7 @@ def command(
     from pipebench.bench.execution import execute_plan
     from pipebench.formats.documents import read_plan, write_document
     from pipebench.hooks.trust import UntrustedName
-    from pipebench.report.text.runs import execution_lines
+    from pipebench.report.text.measurements.runs import execution_lines
 
     trusting = trust_in_files(trust)
     planned = read_plan(plan, trusting)

@@ -76,8 +76,8 @@ def command(
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.cli.commands.reproduce import checked_markdown_path
     from pipebench.formats.files import write_file
-    from pipebench.report.text.originals import markdown as markdown_table
-    from pipebench.report.text.originals import print_originals
+    from pipebench.report.text.comparisons.originals import markdown as markdown_table
+    from pipebench.report.text.comparisons.originals import print_originals
     from pipebench.system.scratch import scratch_folder
 
     page = checked_markdown_path(markdown)

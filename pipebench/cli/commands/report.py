@@ -61,7 +61,7 @@ def _write_report(results: str, output: Path, title: str | None, columns: int | 
     from pipebench.report.chart.terminal import terminal_svg
     from pipebench.report.html.rows_page import rows_page
     from pipebench.report.rows import rows_csv, rows_markdown
-    from pipebench.report.text.comparison import print_comparison
+    from pipebench.report.text.comparisons.comparison import print_comparison
 
     if output.suffix not in ENDINGS:
         raise PipebenchError(f"cannot write a report to {str(output)!r}", f"end it in {' or '.join(ENDINGS)}")

@@ -26,7 +26,7 @@ def command(results: str, rows: tuple[str, ...], trust: bool, as_json: bool) -> 
 
     from pipebench.bench.reproduction.rerun import Rerun, rerun
     from pipebench.bench.store.results import open_results
-    from pipebench.report.text.runs import print_reruns
+    from pipebench.report.text.measurements.runs import print_reruns
 
     opened = open_results(results)
     for notice in opened.notices:

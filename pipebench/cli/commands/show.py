@@ -72,7 +72,7 @@ def _gap(kind: str, value: Any, trace: str) -> int:
     from pipebench.bench.services import HostServices
     from pipebench.cli.application import open_host
     from pipebench.formats.documents import read_document
-    from pipebench.report.text.runs import execution_lines
+    from pipebench.report.text.measurements.runs import execution_lines
 
     if kind != "plan" or value.schedule is None:
         raise PipebenchError("--trace stands beside a plan file that holds a schedule", "make it with `plan -o`")
@@ -175,7 +175,7 @@ def _timeline(out: Any, value: Any) -> None:
 def _rows(kind: str, value: Any) -> None:
     """The tables; of many problems the first."""
     from pipebench.report.problem_blocks import rows_by_problem
-    from pipebench.report.text.comparison import print_rows
+    from pipebench.report.text.comparisons.comparison import print_rows
 
     problems = rows_by_problem(value.rows)
     if len(problems) <= MOST_PROBLEMS:
@@ -189,7 +189,7 @@ def _rows(kind: str, value: Any) -> None:
 
 
 def _all_rows(kind: str, value: Any) -> None:
-    from pipebench.report.text.comparison import print_rows
+    from pipebench.report.text.comparisons.comparison import print_rows
 
     del kind
     print_rows(console(), value.rows)

@@ -15,7 +15,7 @@ from pipebench.documents.units import three_digits
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import Contender, ProblemBlock, class_gap, cut_words, share_of_bound
-from pipebench.report.text.notes import Notes
+from pipebench.report.text.comparisons.notes import Notes
 from pipebench.report.units import percent, rate, seconds
 
 APART = "sync and async are not ranked against each other: without a flush, weights are one update old when used"

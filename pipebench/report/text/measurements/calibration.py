@@ -9,7 +9,7 @@ from rich.text import Text
 from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
 from pipebench.domain.tuning import CONSTANTS
-from pipebench.report.text.accuracy import ERROR_COLUMNS, error_cells
+from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import seconds
 

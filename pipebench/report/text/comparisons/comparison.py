@@ -14,11 +14,11 @@ from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
 from pipebench.bounds import PLAIN
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
-from pipebench.report.text.blocks import Legend, fitting_table
-from pipebench.report.text.notes import Notes, who_by_text
-from pipebench.report.text.standings import print_standings
+from pipebench.report.text.comparisons.blocks import Legend, fitting_table
+from pipebench.report.text.comparisons.notes import Notes, who_by_text
+from pipebench.report.text.comparisons.standings import print_standings
+from pipebench.report.text.comparisons.why import MOST_EXPLAINED, PlanOf, why_lines
 from pipebench.report.text.tables import print_line, print_table
-from pipebench.report.text.why import MOST_EXPLAINED, PlanOf, why_lines
 from pipebench.report.units import percent, rate, with_readable_bytes
 
 SAME = ("status", "plan_id", "schedule_id", "simulated_s", "estimated_s", "counters")
