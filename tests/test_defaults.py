@@ -36,8 +36,8 @@ WORDS = {
 MEANT = r"(?:such as|default:|named:|use|planners?|schedulers?|executors?|profilers?) "
 VALUES = {
     ("bench/store/keys.py", "torch"): "a distribution",
-    ("cli/commands/export.py", "pipedream"): "a format",
-    ("cli/commands/profile.py", "bert"): "a model of the library transformers",
+    ("cli/commands/planning/export.py", "pipedream"): "a format",
+    ("cli/commands/files/profile.py", "bert"): "a model of the library transformers",
     ("costs/transformer.py", "branches"): "a cost term",
     ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",

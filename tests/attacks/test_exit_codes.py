@@ -394,7 +394,7 @@ def test_an_error_of_ours_is_still_an_internal_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Causes are mended where they are: nothing at the top hides what is new."""
-    from pipebench.cli.commands import schema
+    from pipebench.cli.commands.files import schema
 
     def broken(value: object) -> None:
         raise IndexError("list index out of range")

@@ -40,7 +40,7 @@ from pipebench.testing.cases import layers
 from tests.report.rows import row
 
 FIELDS = workload_fields()
-COMMANDS = ("compare", "plan", "track.check", "track.record")
+COMMANDS = ("planning.compare", "planning.plan", "track.check", "track.record")
 PARTS: dict[str, type[msgspec.Struct]] = {"pins": Pins, "regime": Regime, "problem": Problem}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.commands.export import ALLOW_IDLE, FORMATS
+from pipebench.cli.commands.planning.export import ALLOW_IDLE, FORMATS
 from pipebench.cli.completion import of_slot, one_of, planners_and_best
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s, share_or_none
@@ -129,7 +129,7 @@ def command(
         if row.status != "ok":
             raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
         if exported is not None and planned is not None:
-            from pipebench.cli.commands.export import show_export
+            from pipebench.cli.commands.planning.export import show_export
 
             say("")
             show_export(host, planned, exported, allow_idle=allow_idle)

@@ -59,7 +59,7 @@ def command(
     from pipebench.bench.accuracy.comparison import held_against
     from pipebench.bench.accuracy.reader import read_runs
     from pipebench.bench.searches.isolation.client import isolation
-    from pipebench.cli.commands.compare import checked_page_path
+    from pipebench.cli.commands.planning.compare import checked_page_path
     from pipebench.cli.progress import long_work
     from pipebench.formats.calibrations import read_calibration
     from pipebench.formats.files import write_file

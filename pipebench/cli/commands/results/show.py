@@ -126,7 +126,7 @@ def _plan(kind: str, value: Any) -> int:
     """The plan; of one that is not valid its stages and the reason, with the exit code of bad input."""
     from pipebench.check import check_plan, require_ordered
     from pipebench.check.refusal import why
-    from pipebench.cli.commands.validate import verdict_of
+    from pipebench.cli.commands.planning.validate import verdict_of
     from pipebench.domain.schedule import PeriodicSchedule
     from pipebench.report.pattern import LEGEND, pattern_lines, pattern_of
     from pipebench.report.text.plans import print_bare_stages, print_plan

@@ -77,7 +77,7 @@ def command(
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.sweep import Where
-    from pipebench.cli.commands.compare import checked_page_path
+    from pipebench.cli.commands.planning.compare import checked_page_path
     from pipebench.formats.quantities import parse_seconds
 
     if (fresh or retry_failed) and out is None:

@@ -74,7 +74,7 @@ def command(
     from pipebench.bench.originals.problems import searches
     from pipebench.bench.originals.program import commands, default_python, make_ready
     from pipebench.bench.searches.isolation.client import isolation
-    from pipebench.cli.commands.reproduce import checked_markdown_path
+    from pipebench.cli.commands.papers.reproduce import checked_markdown_path
     from pipebench.formats.files import write_file
     from pipebench.report.text.comparisons.originals import markdown as markdown_table
     from pipebench.report.text.comparisons.originals import print_originals

@@ -14,7 +14,8 @@ COMMANDS = {
 
 
 @click.group(
-    cls=lazy_group("pipebench.cli.commands.plugin", {"Commands": COMMANDS}, "plugin "), invoke_without_command=True
+    cls=lazy_group("pipebench.cli.commands.reference.plugin", {"Commands": COMMANDS}, "plugin "),
+    invoke_without_command=True,
 )
 @click.pass_context
 def command(context: click.Context) -> None:
