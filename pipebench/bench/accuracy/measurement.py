@@ -11,9 +11,10 @@ from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
 from pipebench.bench.problems.workload_builder import tuned_framework, with_framework
-from pipebench.bench.score import NS_PER_S, judge
+from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError

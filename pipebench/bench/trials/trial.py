@@ -13,12 +13,11 @@ from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
 from pipebench.bench.machine.environment import with_load
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
-from pipebench.bench.machine.time_limits import LimitReached, scoring_limit
+from pipebench.bench.machine.time_limits import LimitReached
 from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.row_bounds import ClassBounds, ProvenBounds
 from pipebench.bench.score import (
-    ClassBounds,
-    bound_fields,
     impossible,
     judge,
     plan_fields,
@@ -195,7 +194,7 @@ class Searches:
     def __init__(self) -> None:
         self._known: dict[Hashable, TimedSearch] = {}
         self._coarse: dict[tuple[str, int], CoarseProblem] = {}
-        self.class_bounds = ClassBounds()
+        self.proven_bounds, self.class_bounds = ProvenBounds(), ClassBounds()
 
     def coarse(self, problem: Problem, blocks: int) -> CoarseProblem:
         """The problem in blocks, made where the last one was another."""
@@ -232,7 +231,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
     component = trial.planner.component
     assert isinstance(component, Planner)
     scoring = trial.workload.problem(trial.regime)
-    bounds = _bounds(scoring)
+    bounds = searches.proven_bounds.fields(scoring)
 
     def ask(mode: RegimeMode) -> _Asked:
         return _ask(host, trial, searches, mode, bounds["bound_memory_bytes"] or 0)
@@ -276,7 +275,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
     services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
-    return _scored_outcome(services, trial, scoring, done, ordered, common, searches.class_bounds)
+    return _scored_outcome(services, trial, scoring, done, ordered, common, searches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,15 +362,6 @@ def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: d
     return Outcome(row, problem, compile_s=done.compile_s)
 
 
-def _bounds(problem: Problem, split: bool = False) -> dict[str, Any]:
-    """The proven bounds; none where they take too long."""
-    try:
-        with scoring_limit():
-            return bound_fields(problem, split)
-    except LimitReached:
-        return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
-
-
 def _scored_outcome(
     services: HostServices,
     trial: Trial,
@@ -379,12 +369,12 @@ def _scored_outcome(
     done: TimedSearch,
     ordered: OrderedPlan,
     common: dict[str, Any],
-    class_bounds: ClassBounds,
+    searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
     common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
     if splits_operators(plan):
-        common = {**common, **_bounds(problem, split=True)}
+        common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
@@ -395,7 +385,7 @@ def _scored_outcome(
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
-    common |= class_bounds.fields(problem, plan, schedule, common)
+    common |= searches.class_bounds.fields(problem, plan, schedule, common)
     reason = impossible({**common, **fields})
     row = Row(
         **common,

@@ -11,7 +11,6 @@ from pipebench.bench.machine.environment import machine_difference
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
-from pipebench.bounds import PLAIN
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.comparisons.blocks import Legend, fitting_table
@@ -130,14 +129,12 @@ def _limit(block: ProblemBlock) -> str:
 def class_limits(block: ProblemBlock) -> list[str]:
     """The suite's bounds over classes of plans that rows are of, as samples/s, one line for each class."""
     lines = []
-    for scope, rows in sorted(block.class_bounds().items()):
+    for recomputes, rows in sorted(block.class_bounds().items(), reverse=True):
         said = _by_regime(
             (mode, row.mini_batch, row.class_bound_s, row.class_bound_kind) for mode, row in rows.items()
         )
-        which = (
-            "plan of stages in a row without recomputation" if scope.endswith(PLAIN) else "plan of stages in a row"
-        )
-        lines.append(f"  no {which} beats {said}")
+        which = "" if recomputes else " without recomputation"
+        lines.append(f"  no plan of stages in a row{which} beats {said}")
     return lines
 
 

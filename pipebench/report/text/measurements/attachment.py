@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipebench.bench.attachment.attachment import Attachment
 from pipebench.bench.attachment.explanation import LARGEST_FACTOR, Explanation, PartAlone
 from pipebench.bench.attachment.rank_parts import RankParts
-from pipebench.bench.score import NS_PER_S
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.units import three_digits
 from pipebench.report.text.plans import span
 from pipebench.report.units import percent, seconds
