@@ -14,7 +14,7 @@ from pipebench.bench.components import Ready
 from pipebench.bench.machine.environment import with_load
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.machine.time_limits import LimitReached
-from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.row_bounds import ClassBounds, ProvenBounds
 from pipebench.bench.score import (
@@ -233,7 +233,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
     scoring = trial.workload.problem(trial.regime)
     bounds = searches.proven_bounds.fields(scoring)
 
-    def ask(mode: RegimeMode) -> _Asked:
+    def ask(mode: RegimeMode) -> _Inquiry:
         return _ask(host, trial, searches, mode, bounds["bound_memory_bytes"] or 0)
 
     planning = trial.planning
@@ -260,7 +260,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
         )
     except LimitReached as error:
         return Outcome(Row(**common, status="timeout", reason=str(error)), scoring, done.report.result.plan)
-    if isinstance(ordered, Unordered):
+    if isinstance(ordered, OrderFailure):
         common["scheduler"] = ordered.scheduler
         if ordered.verdict is not None:
             common |= verdict_fields(ordered.verdict)
@@ -279,7 +279,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Inquiry:
     """What a planner was asked, in blocks where the trial asks for them, and what came of it, in operators."""
 
     searcher: Searcher
@@ -288,7 +288,7 @@ class _Asked:
     coarse: CoarseProblem | None = None
 
 
-def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_memory_bytes: int) -> _Asked:
+def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_memory_bytes: int) -> _Inquiry:
     """Ask the planner for a plan in that regime.
 
     On blocks: on half as many as long as it finds them too many.
@@ -298,7 +298,7 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
         problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes, start=trial.start
     )
     if not trial.coarsen:
-        return _Asked(searcher, request, searches.find(host, trial, searcher, request))
+        return _Inquiry(searcher, request, searches.find(host, trial, searcher, request))
     blocks, refused = trial.coarsen, ""
     while True:
         coarse = searches.coarse(request.problem, blocks)
@@ -306,12 +306,12 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
         done = searches.find(host, trial, searcher, in_blocks)
         too_many = done.report.status == "unsupported" and COARSER in done.report.reason
         if not too_many or blocks == 1:
-            return _Asked(searcher, in_blocks, in_operators(done, request.problem, coarse, refused), coarse)
+            return _Inquiry(searcher, in_blocks, in_operators(done, request.problem, coarse, refused), coarse)
         refused = refused or f"{blocks} blocks are too many for it: {done.report.reason.split(' (' + COARSER)[0]}"
         blocks //= 2
 
 
-def _smallest(host: Host, trial: Trial, asked: _Asked) -> Fitting | None:
+def _smallest(host: Host, trial: Trial, asked: _Inquiry) -> Fitting | None:
     """The least memory with which the planner has a plan that a scheduler can order, in the time that is left."""
     left_s = trial.timeout_s - asked.done.wall_s
     limits = SearchLimits(timeout_s=left_s, memory_bytes=trial.memory_bytes)

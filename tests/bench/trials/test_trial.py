@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.ordering.choice import Unordered
+from pipebench.bench.ordering.choice import OrderFailure
 from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.trials import trial as trial_module
 from pipebench.bench.trials.trial import Searches, Trial, run_trial
@@ -206,7 +206,7 @@ def test_a_planner_of_one_regime_is_asked_once_for_both() -> None:
 
 
 def test_a_plan_that_no_scheduler_orders_in_time_says_whose_time_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Unordered("timeout", "no schedule within 10 s", "slow")
+    late = OrderFailure("timeout", "no schedule within 10 s", "slow")
     monkeypatch.setattr(trial_module, "order_plan", lambda *_, **__: late)
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert (row.status, row.reason, row.scheduler) == ("timeout", "no schedule within 10 s", "slow")
