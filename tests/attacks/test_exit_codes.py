@@ -26,11 +26,6 @@ from tests.fuzz.targets import FRAMEWORKS
 USAGE, CONDITION_FAILED = 2, 1
 
 
-@pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
 def in_one_line(done: Done, expected: str, code: int = USAGE) -> None:
     assert done.code == code, done.err
     assert expected in done.err
