@@ -7,10 +7,10 @@ from pipebench.documents.glossary import Term, find_term
 from pipebench.domain.row import Row, Status
 from pipebench.report.problem_blocks import problem_blocks
 from pipebench.report.rows import COLUMNS as ROW_COLUMNS
-from pipebench.report.text.blocks import columns_of
-from pipebench.report.text.notes import Notes
-from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
-from pipebench.report.text.standings import DUEL_COLUMNS
+from pipebench.report.text.comparisons.blocks import columns_of
+from pipebench.report.text.comparisons.notes import Notes
+from pipebench.report.text.comparisons.standings import COLUMNS as STANDING_COLUMNS
+from pipebench.report.text.comparisons.standings import DUEL_COLUMNS
 
 TERM_OF = {
     "memory": "peak memory",

@@ -4,7 +4,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +13,7 @@ from columns_page import anchor, columns, section_link
 from planners_page import planners
 
 from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED, Run
-from pipebench.cli.commands import plugin
+from pipebench.cli.commands.reference import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.documents.document import KINDS, VERSION
 from pipebench.documents.fields import field_texts, value_types
@@ -80,9 +79,9 @@ def commands() -> Iterator[str]:
     yield f"# Commands\n\n{MADE}"
     yield _help(main, "pipebench")
     for name in COMMANDS:
-        yield _help(import_module(f"pipebench.cli.commands.{name}").command, f"pipebench {name}")
+        yield _help(_command(name), f"pipebench {name}")
     for name in plugin.COMMANDS:
-        yield _help(import_module(f"pipebench.cli.commands.plugin.{name}").command, f"pipebench plugin {name}")
+        yield _help(_command("plugin", name), f"pipebench plugin {name}")
 
 
 def components() -> Iterator[str]:
@@ -134,6 +133,17 @@ def _component(component: Component) -> str:
             for name, kind, default in options
         ]
     return "\n".join(lines)
+
+
+def _command(*names: str) -> click.Command:
+    """The command of these words."""
+    found: click.Command = main
+    for name in names:
+        assert isinstance(found, click.Group)
+        below = found.get_command(click.Context(found), name)
+        assert below is not None
+        found = below
+    return found
 
 
 def _help(command: click.Command, path: str) -> str:

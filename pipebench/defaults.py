@@ -15,7 +15,7 @@ Placement = Literal["apart", "in-turn", "v", "wave", "mirrored", "listed"]
 ONE_F_ONE_B = "1f1b"
 """Finite schedule of a plan with one stage on each device set."""
 ONE_F_ONE_B_STAR = "1f1b*"
-"""Periodic schedule of a chain; `pipebench.algorithms.one_f_one_b_star` makes it."""
+"""Periodic schedule of a chain; `pipebench.algorithms.chains.one_f_one_b_star` makes it."""
 ROUND_ROBIN = "1f1b-rr"
 """Periodic schedule of stages whose replicas take micro-batches in turn."""
 INTERLEAVED = "interleaved-1f1b"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.cli.command_line import CommandLine
+
 # The first example of a test may compile: no deadline. A change is judged by the same examples each time, the
 # night draws others.
 settings.register_profile("change", deadline=None, derandomize=True)
@@ -40,3 +42,9 @@ def own_machine_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The lock for timing trials lies in the folder for temporary files; subprocesses inherit it."""
     os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("machine"))
     tempfile.tempdir = None
+
+
+@pytest.fixture
+def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command line, as a user types it."""
+    return CommandLine(capsys)

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -36,8 +37,8 @@ WORDS = {
 MEANT = r"(?:such as|default:|named:|use|planners?|schedulers?|executors?|profilers?) "
 VALUES = {
     ("bench/store/keys.py", "torch"): "a distribution",
-    ("cli/commands/export.py", "pipedream"): "a format",
-    ("cli/commands/profile.py", "bert"): "a model of the library transformers",
+    ("cli/commands/planning/export.py", "pipedream"): "a format",
+    ("cli/commands/files/profile.py", "bert"): "a model of the library transformers",
     ("costs/transformer.py", "branches"): "a cost term",
     ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",
@@ -86,12 +87,19 @@ def names_in(text: str, components: set[str], others: set[str]) -> set[str]:
     if text in components | others:
         return {text}
 
-    def pattern(names: set[str]) -> str:
+    certain, meant = patterns(frozenset(components), frozenset(others))
+    return {*certain.findall(text), *meant.findall(text)}
+
+
+@cache
+def patterns(components: frozenset[str], others: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Of components that count in any sentence, and of all that count where they are MEANT."""
+
+    def pattern(names: Set[str]) -> str:
         longest = sorted(names, key=len, reverse=True)
         return rf"(?<![\w/.-])({'|'.join(map(re.escape, longest))})(?![\w/-]|\.\w)"
 
-    certain = re.findall(pattern(components - WORDS.keys()), text)
-    return set(certain) | set(re.findall(MEANT + pattern(components | others), text))
+    return re.compile(pattern(components - WORDS.keys())), re.compile(MEANT + pattern(components | others))
 
 
 def test_no_other_file_of_the_host_names_a_component(components: set[str]) -> None:

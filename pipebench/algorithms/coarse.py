@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.algorithms.block_cuts import Block, BlockLoads, convex_blocks
-from pipebench.algorithms.grouped import PLAIN, joined_graph, joined_way, plain_way
-from pipebench.algorithms.quotient import Tensors
+from pipebench.algorithms.blocks.block_cuts import Block, BlockLoads, convex_blocks
+from pipebench.algorithms.blocks.grouped import PLAIN, joined_graph, joined_way, plain_way
+from pipebench.algorithms.blocks.quotient import Tensors
 from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S, whole_bytes

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipebench.bench.components import Ready, ready_planner
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.time_limits import scoring_limit
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.searches.request import Start
-from pipebench.bench.time_limits import scoring_limit
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.bounds import time_bound
 from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER

@@ -3,10 +3,11 @@
 import time
 from dataclasses import dataclass
 
-from pipebench.bench.environment import disturbance, usage
-from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.bench.machine.environment import disturbance, usage
+from pipebench.bench.score import prediction_error
 from pipebench.bench.services import HostServices
 from pipebench.check import require_ordered, require_valid_plan
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError

@@ -6,11 +6,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from pipebench.bench.machine.time_limits import LimitReached, scoring_limit
 from pipebench.bench.ordering.errand import Attempt
 from pipebench.bench.ordering.schedulers import order_all
 from pipebench.bench.score import judge
 from pipebench.bench.shape import cut_id
-from pipebench.bench.time_limits import LimitReached, scoring_limit
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan

@@ -4,7 +4,7 @@ search took no time.
 
 from pathlib import Path
 
-from pipebench.algorithms.stage_row import not_offered, stage_row, way
+from pipebench.algorithms.chains.stage_row import not_offered, stage_row, way
 from pipebench.bench.components import Ready
 from pipebench.check import check_plan
 from pipebench.defaults import scheduler_for, schedulers

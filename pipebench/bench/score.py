@@ -4,24 +4,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pipebench.bench.environment import disturbance, usage
+from pipebench.bench.machine.environment import disturbance, usage
+from pipebench.bench.machine.time_limits import SCORE_S, time_limit
 from pipebench.bench.prediction_interval import interval_of
+from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.services import HostServices
 from pipebench.bench.shape import shape_fields
-from pipebench.bench.time_limits import SCORE_S, LimitReached, time_limit
-from pipebench.bounds import (
-    CLASS,
-    PLAIN,
-    ClassBound,
-    class_bound,
-    in_class,
-    memory_bound,
-    recomputes,
-    time_bound,
-    unbounded,
-)
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.estimate import estimate
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.costs.sharded_stage import is_sharded
 from pipebench.defaults import SIMULATOR
 from pipebench.domain.errors import PipebenchError
@@ -41,74 +32,6 @@ def prediction_error(predicted_s: float | None, measured_s: float | None) -> flo
     if predicted_s is None or not measured_s:
         return None
     return (predicted_s - measured_s) / measured_s
-
-
-NS_PER_S = 1e9
-
-
-def bound_fields(problem: Problem, split: bool = False) -> dict[str, Any]:
-    """The proven bounds: bound_s with its kind, bound_memory_bytes.
-
-    Over plans that do not split operators; split: over those that do as well.
-    """
-    time, memory = time_bound(problem, split), memory_bound(problem, split)
-    return {"bound_s": time.value, "bound_kind": time.kind, "bound_memory_bytes": int(memory.value)}
-
-
-SUITE = "pipebench"
-"""Who proved a class bound, where no planner did."""
-
-
-class ClassBounds:
-    """The suite's own bounds over classes of plans, each computed once for all rows of a problem."""
-
-    KEPT = 64
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], ClassBound | None] = {}
-
-    def of(self, problem: Problem, at_least_s: float | None, again: bool) -> ClassBound | None:
-        """The bound; None where there is none, or where it takes too long.
-
-        at_least_s: the bound over all plans. again: over plans that recompute, too.
-        """
-        key = problem.problem_id, again
-        if key not in self._known:
-            at_least_ns = 0 if at_least_s is None else round(at_least_s * NS_PER_S)
-            try:
-                with time_limit(SCORE_S, "bounding a class of plans", "the row has none"):
-                    found = class_bound(problem, at_least_ns, again)
-            except LimitReached:
-                found = None
-            self._known[key] = found
-            while len(self._known) > self.KEPT:
-                del self._known[next(iter(self._known))]
-        return self._known[key]
-
-    def fields(self, problem: Problem, plan: Plan, schedule: Schedule, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The class bound of a row: the suite's where the plan is of its class and the planner proved no more.
-
-        said: the row's other fields, with what its planner proved. A problem that is too large gives a notice.
-        """
-        proven_s = said.get("class_bound_s")
-        fields = {} if proven_s is None else {"class_bound_by": said["planner"]}
-        if not in_class(problem, plan, schedule):
-            return fields
-        if why := unbounded(problem):
-            return {**fields, "notices": (*said["notices"], f"{NO_CLASS_BOUND}: {why}")}
-        again = recomputes(problem, plan)
-        found = self.of(problem, said.get("bound_s"), again)
-        if found is None or (proven_s is not None and proven_s >= found.value):
-            return fields
-        return {
-            "class_bound_s": found.value,
-            "class_bound_scope": CLASS if again else f"{CLASS}, {PLAIN}",
-            "class_bound_kind": found.kind,
-            "class_bound_by": SUITE,
-        }
-
-
-NO_CLASS_BOUND = "no bound over stages in a row"
 
 
 def splits_operators(plan: Plan) -> bool:

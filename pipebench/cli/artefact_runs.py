@@ -13,11 +13,11 @@ from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
-    from pipebench.bench.reproduce import ReproductionPlan
+    from pipebench.bench.reproduction.reproduce import ReproductionPlan
+    from pipebench.bench.reproduction.timelines import Timeline
     from pipebench.bench.store import Store
     from pipebench.bench.sweeps.run_plan import FinishedTrial
     from pipebench.bench.sweeps.sweep import Where
-    from pipebench.bench.timelines import Timeline
     from pipebench.domain.artefact import Cell
     from pipebench.hooks.descriptors import Artefact
     from pipebench.hooks.manager import Host
@@ -124,7 +124,7 @@ class ArtefactRuns:
         return done, None
 
     def _plan(self, chosen: ChosenArtefact) -> "ReproductionPlan":
-        from pipebench.bench.reproduce import work_of
+        from pipebench.bench.reproduction.reproduce import work_of
 
         again = self._options.fresh, self._options.retry_failed
         work = work_of(self._host, chosen.suite, self._store, *again)
@@ -133,7 +133,7 @@ class ArtefactRuns:
         return work
 
     def _run_one(self, chosen: ChosenArtefact) -> ArtefactRun:
-        from pipebench.bench.timelines import timelines
+        from pipebench.bench.reproduction.timelines import timelines
 
         work = (self._plans.get(chosen.name) or self._plan(chosen)).up_to_date()
         del self._plans[chosen.name]  # its problems are large
@@ -190,7 +190,7 @@ def _say_expectation(chosen: Sequence[ChosenArtefact], jobs: int) -> None:
 
 
 def _say_remainder(works: "Sequence[ReproductionPlan]", jobs: int) -> None:
-    from pipebench.bench.reproduce import remainder
+    from pipebench.bench.reproduction.reproduce import remainder
     from pipebench.report.units import duration
 
     left = remainder(works)
@@ -200,7 +200,7 @@ def _say_remainder(works: "Sequence[ReproductionPlan]", jobs: int) -> None:
 
 def _finish(host: "Host", work: "ReproductionPlan", where: "Where") -> "tuple[list[FinishedTrial], bool]":
     """The finished trials, and whether the user stopped the run."""
-    from pipebench.bench.reproduce import run_cells
+    from pipebench.bench.reproduction.reproduce import run_cells
     from pipebench.cli.progress import Progress
 
     finished = []

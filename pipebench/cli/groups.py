@@ -27,12 +27,15 @@ def invocation() -> Invocation:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are modules `package`.<name>, each with a function `command`.
+    """A group whose commands are modules of `package`, or of the folder of their section, each with a function
+    `command`.
 
-    sections: by heading, name to one line of help. said_before: what stands before a name in messages.
+    sections: by heading, name to one line of help. folders: by heading, the folder below `package` where its
+    commands stand, if it has one. said_before: what stands before a name in messages.
     """
 
     sections: Mapping[str, Mapping[str, str]]
+    folders: Mapping[str, str]
     package: str
     said_before: str
 
@@ -49,7 +52,9 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self.listed:
             return None
-        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
+        heading = next(heading for heading, section in self.sections.items() if cmd_name in section)
+        place = [self.package, *filter(None, [self.folders.get(heading)]), cmd_name]
+        command: click.Command = import_module(".".join(place)).command
         return command
 
     def resolve_command(
@@ -79,6 +84,12 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(widest), text) for name, text in section.items()])
 
 
-def lazy_group(package: str, sections: Mapping[str, Mapping[str, str]], said_before: str = "") -> type[LazyGroup]:
+def lazy_group(
+    package: str,
+    sections: Mapping[str, Mapping[str, str]],
+    said_before: str = "",
+    folders: Mapping[str, str] | None = None,
+) -> type[LazyGroup]:
     """The class of a group with these commands, for click.group(cls=…)."""
-    return type("Commands", (LazyGroup,), {"package": package, "sections": sections, "said_before": said_before})
+    fields = {"package": package, "sections": sections, "said_before": said_before, "folders": folders or {}}
+    return type("Commands", (LazyGroup,), fields)

@@ -52,6 +52,15 @@ SECTIONS = {
         "plugin": "write, check and look after plugins: new, check, list, doctor",
     },
 }
+FOLDERS = {
+    "Compare and plan": "planning",
+    "Look at results": "results",
+    "Profiles and files": "files",
+    "Real devices": "devices",
+    "Papers": "papers",
+    "Plugins and reference": "reference",
+}
+"""By heading, the folder in which the modules of its commands stand."""
 COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 COMPLETION = 'Completion of names: eval "$(_PIPEBENCH_COMPLETE=bash_source pipebench)"'
 
@@ -61,7 +70,7 @@ OUTPUT_FAILED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 
 
 @click.group(
-    cls=lazy_group("pipebench.cli.commands", SECTIONS),
+    cls=lazy_group("pipebench.cli.commands", SECTIONS, folders=FOLDERS),
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=COMPLETION,
 )

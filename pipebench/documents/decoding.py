@@ -193,20 +193,20 @@ def _count_kept_keys(dense: bytes | msgspec.Raw) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeated:
+class _RepeatedKey:
     key: str
 
 
-def _object(pairs: list[tuple[str, Any]]) -> "dict[str, Any] | _Repeated":
+def _object(pairs: list[tuple[str, Any]]) -> "dict[str, Any] | _RepeatedKey":
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
     seen: set[str] = set()
-    return _Repeated(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return _RepeatedKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
 
 
 def _path_of_repeated(value: Any, path: str = "$") -> str | None:
-    if isinstance(value, _Repeated):
+    if isinstance(value, _RepeatedKey):
         return f"{path}.{value.key}"
     inside: Iterator[tuple[str, Any]] = iter(())
     if isinstance(value, dict):

@@ -27,7 +27,7 @@ Repeated = Literal["none", "selective", "full"]
 """What of an operator's forward runs again: nothing, attention's core, all."""
 _LACKING = {"full": "runs all of it again", "selective": "runs the core of its attention again"}
 _REMEDY = {
-    "full": "give it one, as commands do (pipebench.algorithms.layer_profile), or pin stage",
+    "full": "give it one, as commands do (pipebench.algorithms.blocks.layer_profile), or pin stage",
     "selective": "profile a language model anew with --selective, or pin full or stage",
 }
 
@@ -82,7 +82,7 @@ def require_offered(
             raise InvalidValue(
                 f"{what}layer {operator.layer} of profile {name!r} is not one operator: {first[operator.layer]!r} "
                 f"and {operator.name!r} belong to it",
-                "join its operators, as commands do (pipebench.algorithms.layer_profile), or pin stage",
+                "join its operators, as commands do (pipebench.algorithms.blocks.layer_profile), or pin stage",
                 field="recompute",
             )
     if not first:

@@ -32,6 +32,7 @@ class Row(Value, frozen=True, kw_only=True):
     gap: (value - bound) / bound, where value is the simulated time, else the estimated one.
     class_bound_s: proven for plans of a class, class_bound_scope, that the plan is of. class_bound_by: who proved
     it, `pipebench` or the planner; the larger of both. class_bound_kind: what binds, where the suite proved it.
+    class_bound_recomputes: whether plans that recompute are of the class; None where a planner proved the bound.
     peak_memory_bytes: for each device; memory_bytes: the largest of them.
     measured_error: (simulated - measured) / measured; None where others disturbed the run.
     replayed_s: simulated with the measured times of tasks instead of the profile's; None as above.
@@ -111,6 +112,7 @@ class Row(Value, frozen=True, kw_only=True):
     class_bound_s: float | None = None
     class_bound_scope: str = ""
     class_bound_kind: str | None = None
+    class_bound_recomputes: bool | None = None
     class_bound_by: str = ""
     throughput: float | None = None
     measured_throughput: float | None = None

@@ -19,8 +19,8 @@ from pipebench.report.html.template import fragment
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.problem_blocks import problem_blocks
-from pipebench.report.text.blocks import Legend
-from pipebench.report.text.notes import Notes
+from pipebench.report.text.comparisons.blocks import Legend
+from pipebench.report.text.comparisons.notes import Notes
 
 
 class Comparison(list[Row]):

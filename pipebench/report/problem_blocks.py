@@ -73,12 +73,12 @@ class ProblemBlock:
                 found[row.regime] = row
         return found
 
-    def class_bounds(self) -> dict[str, dict[RegimeMode, Row]]:
-        """By class and regime a row with the suite's own bound over that class of plans."""
-        found: dict[str, dict[RegimeMode, Row]] = {}
+    def class_bounds(self) -> dict[bool, dict[RegimeMode, Row]]:
+        """By class, whether it holds plans that recompute, and regime a row with the suite's own bound over it."""
+        found: dict[bool, dict[RegimeMode, Row]] = {}
         for row in self.rows:
-            if row.class_bound_kind and row.class_bound_s:
-                found.setdefault(row.class_bound_scope, {})[row.regime] = row
+            if row.class_bound_recomputes is not None and row.class_bound_s:
+                found.setdefault(row.class_bound_recomputes, {})[row.regime] = row
         return found
 
 

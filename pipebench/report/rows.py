@@ -11,8 +11,8 @@ import msgspec
 
 from pipebench.documents.printable import printable
 from pipebench.domain.row import Row
-from pipebench.report.text.blocks import search_time
-from pipebench.report.text.comparison import subject
+from pipebench.report.text.comparisons.blocks import search_time
+from pipebench.report.text.comparisons.comparison import subject
 from pipebench.report.units import gigabytes, percent, rate, seconds
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,

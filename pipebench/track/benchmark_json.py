@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.bench.environment import PACKAGES, environment
+from pipebench.bench.machine.environment import PACKAGES, environment
 from pipebench.documents.decoding import MALFORMED, bounded_json
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pipebench.bench.environment import PACKAGES, environment
+from pipebench.bench.machine.environment import PACKAGES, environment
 from pipebench.bench.searches import calibration
 from pipebench.bench.trials.trial import Trial
 from pipebench.domain.row import Row

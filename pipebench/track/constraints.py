@@ -2,7 +2,7 @@
 
 import re
 
-from pipebench.bench.environment import PACKAGES, environment
+from pipebench.bench.machine.environment import PACKAGES, environment
 
 FILE = "constraints.txt"
 HEAD = "# The versions of a night: change them on purpose, as results and times depend on them.\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipebench.algorithms.level_cuts import BALANCE, balance_permille
+from pipebench.algorithms.chains.level_cuts import BALANCE, balance_permille
 from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batch_ns
 from pipebench.costs.estimate import estimate
 from pipebench.costs.model import CostModel

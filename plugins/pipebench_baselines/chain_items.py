@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipebench.algorithms.stage_row import Way
+from pipebench.algorithms.chains.stage_row import Way
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
 

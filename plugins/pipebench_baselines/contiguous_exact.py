@@ -1,6 +1,6 @@
 """The planner `contiguous-exact`: the proven best contiguous plan under 1F1B*."""
 
-from pipebench.algorithms.contiguous_plan import contiguous_result, sweep
+from pipebench.algorithms.chains.contiguous_plan import contiguous_result, sweep
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult

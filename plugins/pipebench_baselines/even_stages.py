@@ -5,15 +5,15 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from pipebench.algorithms.grouped import grouped_problem, ungrouped_plan
-from pipebench.algorithms.level_cuts import balanced_cuts, layer_groups
+from pipebench.algorithms.blocks.grouped import grouped_problem, ungrouped_plan
+from pipebench.algorithms.chains.level_cuts import balanced_cuts, layer_groups
+from pipebench.algorithms.chains.stage_row import Way, not_offered, plain, way
 from pipebench.algorithms.micro_batches import (
     divisors,
     micro_batch_candidates,
     micro_batch_notices,
     pinned_sizes,
 )
-from pipebench.algorithms.stage_row import Way, not_offered, plain, way
 from pipebench.costs.messages import messages
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import place

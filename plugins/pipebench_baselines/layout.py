@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 
-from pipebench.algorithms.level_cuts import (
+from pipebench.algorithms.chains.level_cuts import (
     Bounds,
     Homes,
     cut_items,
@@ -13,8 +13,8 @@ from pipebench.algorithms.level_cuts import (
     loads_of,
     smallest_bottleneck,
 )
+from pipebench.algorithms.chains.stage_row import Way, stage_row
 from pipebench.algorithms.planning import idle_devices, memory_limits
-from pipebench.algorithms.stage_row import Way, stage_row
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S

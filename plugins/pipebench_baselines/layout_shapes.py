@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipebench.algorithms.level_cuts import Homes
+from pipebench.algorithms.chains.level_cuts import Homes
+from pipebench.algorithms.chains.stage_row import Way, degrees, not_offered, way
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, pinned_sizes
-from pipebench.algorithms.stage_row import Way, degrees, not_offered, way
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.problem import Problem

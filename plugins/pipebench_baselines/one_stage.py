@@ -1,5 +1,6 @@
 """The planners `data-parallel` and `tensor-parallel`: the whole model in one stage on every device."""
 
+from pipebench.algorithms.chains.stage_row import Way, plain
 from pipebench.algorithms.coarse import require_whole_operators
 from pipebench.algorithms.micro_batches import (
     honours_size,
@@ -7,7 +8,6 @@ from pipebench.algorithms.micro_batches import (
     micro_batch_notices,
     pinned_sizes,
 )
-from pipebench.algorithms.stage_row import Way, plain
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem

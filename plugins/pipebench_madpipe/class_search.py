@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipebench.algorithms.chain import Chain
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
+from pipebench.algorithms.chains.chain import Chain
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import Allocation, Estimate, estimated_period
 from pipebench_madpipe.label_search import Class, LabelSearch, allocations_at, estimated_optimum, proven_bound

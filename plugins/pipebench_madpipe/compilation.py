@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipebench.algorithms.one_f_one_b_star import groups
+from pipebench.algorithms.chains.one_f_one_b_star import groups
 from pipebench_madpipe.allocation import Estimate
 from pipebench_madpipe.labels import reach
 from pipebench_madpipe.moves import KINDS, next_move

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import StageRange, stage_range
+from pipebench.algorithms.chains.chain import Chain, build_chain
+from pipebench.algorithms.chains.contiguous import StageRange, stage_range
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, whole_stages

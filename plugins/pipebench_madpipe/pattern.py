@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.one_f_one_b_star import placed_schedule, transfers_of
+from pipebench.algorithms.chains.one_f_one_b_star import placed_schedule, transfers_of
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel

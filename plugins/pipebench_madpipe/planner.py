@@ -5,9 +5,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import StageRange, least_memory, shortest_period, stage_range
-from pipebench.algorithms.contiguous_plan import both_ways_bound_ns, take_turns
+from pipebench.algorithms.chains.chain import Chain, build_chain
+from pipebench.algorithms.chains.contiguous import StageRange, least_memory, shortest_period, stage_range
+from pipebench.algorithms.chains.contiguous_plan import both_ways_bound_ns, take_turns
 from pipebench.algorithms.graph_orders import CutRule, Layers, linearise
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.micro_batches import micro_batch_candidates

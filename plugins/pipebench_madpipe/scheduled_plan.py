@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.algorithms.chain import Chain
-from pipebench.algorithms.contiguous_plan import contiguous_plan
-from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star
+from pipebench.algorithms.chains.chain import Chain
+from pipebench.algorithms.chains.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.one_f_one_b_star import groups, one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan

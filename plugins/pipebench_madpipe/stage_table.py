@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.chain import Chain, ChainArrays
+from pipebench.algorithms.chains.chain import Chain, ChainArrays
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipebench.algorithms.quotient import Quotient, Tensors
+from pipebench.algorithms.blocks.quotient import Quotient, Tensors
 from pipebench_rannc.atoms import AtomGroup, Atoms, GroupCosts
 from pipebench_rannc.coarsening import BlockAssignment, Coarsening, CoarseningRules, uncoarsen
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pipebench.algorithms.grouped import group_name
+from pipebench.algorithms.blocks.grouped import group_name
 from pipebench.costs.placement import place
 from pipebench.domain.plan import Plan, Stage
 from pipebench_rannc.runs import BlockRuns

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
+from pipebench.algorithms.blocks.quotient import Quotient, Tensors
 from pipebench.algorithms.graph_orders import bit_set
-from pipebench.algorithms.quotient import Quotient, Tensors
 from pipebench_rannc.atoms import AtomGroup, Atoms, GroupCosts
 
 UNPROFILED = 200

@@ -1,6 +1,6 @@
 """The planner `rannc`: atoms, blocks, stages."""
 
-from pipebench.algorithms.level_cuts import BALANCE, balance_permille
+from pipebench.algorithms.chains.level_cuts import BALANCE, balance_permille
 from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S, whole_bytes

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipebench.algorithms.grouped import grouped_problem
+from pipebench.algorithms.blocks.grouped import grouped_problem
 from pipebench.check import check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.domain.errors import PipebenchError

@@ -1,6 +1,6 @@
 """The scheduler `1f1b*`: MadPipe section 4.1."""
 
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
+from pipebench.algorithms.chains.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipebench.algorithms.one_f_one_b_star import Run, Send, most_live, placed_schedule, too_large
+from pipebench.algorithms.chains.one_f_one_b_star import Run, Send, most_live, placed_schedule, too_large
 from pipebench.algorithms.planning import memory_limits
 from pipebench.check.memory import live_at
 from pipebench.check.periodic import hop_times, link_between

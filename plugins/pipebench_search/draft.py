@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipebench.algorithms.stage_row import Way, degrees, way
+from pipebench.algorithms.chains.stage_row import Way, degrees, way
 from pipebench.costs.sharded_stage import is_sharded
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, ReplicaMode, Stage

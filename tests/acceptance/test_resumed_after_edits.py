@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLANNERS = "data-parallel,layout,gpipe-hybrid,./mine.py"
 MINE = """
-from pipebench.algorithms.stage_row import way
+from pipebench.algorithms.chains.stage_row import way
 from pipebench.domain.plan import Plan, Stage
 
 def plan(problem, context):
@@ -97,7 +97,7 @@ def test_edits_run_again_what_depends_on_them(copy: Copy) -> None:
     assert copy.compare()[0] == everything  # each plan is tried under every scheduler
 
     kernel = "    return (a.id for"  # gpipe-hybrid uses the module, not this function
-    copy.edit("pipebench/algorithms/stage_row.py", kernel, f"    edited = True\n{kernel}")
+    copy.edit("pipebench/algorithms/chains/stage_row.py", kernel, f"    edited = True\n{kernel}")
     assert copy.compare()[0] == {"layout", "./mine.py"}
 
     copy.edit("pipebench/costs/version.py", "MODEL_VERSION = ", "MODEL_VERSION = 1 + ")

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.level_cuts import balance_permille, balanced_cuts
+from pipebench.algorithms.chains.level_cuts import balance_permille, balanced_cuts
 from pipebench.costs.model import CostModel
 from tests.builders import chain_problem, cluster, stages_plan
 

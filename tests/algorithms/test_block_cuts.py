@@ -7,10 +7,11 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.block_cuts import Block, BlockLoads, convex_blocks
-from pipebench.algorithms.level_cuts import balanced_cuts
+from pipebench.algorithms.blocks.block_cuts import Block, BlockLoads, convex_blocks
+from pipebench.algorithms.chains.level_cuts import balanced_cuts
 from tests.algorithms.convexity import Convexity
 from tests.algorithms.graphs import branches, chain, dags, graph
+from tests.nightly import examples
 
 
 def blocks_of(
@@ -26,7 +27,7 @@ def blocks_of(
 
 
 @given(successors=dags(40), blocks=st.integers(1, 12), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_blocks_are_a_convex_partition_in_order(
     successors: list[list[int]], blocks: int, data: st.DataObject
 ) -> None:

@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.chain import build_chain
+from pipebench.algorithms.chains.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.one_f_one_b_star import stage_chain
 from pipebench.algorithms.graph_orders import CutRule, linearise
-from pipebench.algorithms.one_f_one_b_star import stage_chain
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
 from tests.algorithms.strategies import dags, partitions

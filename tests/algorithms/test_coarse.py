@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.algorithms.chains.stage_row import plain
 from pipebench.algorithms.coarse import BLOCK, CoarseProblem, coarsen, require_whole_operators
-from pipebench.algorithms.stage_row import plain
 from pipebench.check import check_pins, check_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem

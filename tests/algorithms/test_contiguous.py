@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.chain import Chain, build_chain
-from pipebench.algorithms.contiguous import (
+from pipebench.algorithms.chains.chain import Chain, build_chain
+from pipebench.algorithms.chains.contiguous import (
     Search,
     StageRange,
     contiguous_optimum,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous import StageRange, decide
-from pipebench.algorithms.contiguous_plan import contiguous_plan, contiguous_result, sweep, take_turns
+from pipebench.algorithms.chains.contiguous import StageRange, decide
+from pipebench.algorithms.chains.contiguous_plan import contiguous_plan, contiguous_result, sweep, take_turns
+from pipebench.algorithms.chains.one_f_one_b_star import one_f_one_b_star
 from pipebench.algorithms.graph_orders import linearise
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.errors import InfeasibleProblem

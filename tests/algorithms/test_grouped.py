@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from pipebench.algorithms.grouped import group_name, grouped_problem, ungrouped_plan
+from pipebench.algorithms.blocks.grouped import group_name, grouped_problem, ungrouped_plan
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem

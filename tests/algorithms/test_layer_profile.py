@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pipebench.algorithms.layer_profile import JOINED, with_layers
+from pipebench.algorithms.blocks.layer_profile import JOINED, with_layers
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor

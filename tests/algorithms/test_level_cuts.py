@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.level_cuts import equal_bounds, level_devices, smallest_bottleneck
+from pipebench.algorithms.chains.level_cuts import equal_bounds, level_devices, smallest_bottleneck
 
 TIMES = st.lists(st.integers(1, 9), min_size=1, max_size=9)
 

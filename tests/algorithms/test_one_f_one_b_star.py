@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous import partition_at
-from pipebench.algorithms.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.chain import build_chain
+from pipebench.algorithms.chains.contiguous import partition_at
+from pipebench.algorithms.chains.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.one_f_one_b_star import groups, one_f_one_b_star, stage_chain
 from pipebench.algorithms.graph_orders import CutRule, linearise
-from pipebench.algorithms.one_f_one_b_star import groups, one_f_one_b_star, stage_chain
 from pipebench.algorithms.planning import memory_limits
 from pipebench.check import check_plan, check_schedule
 from pipebench.costs.model import CostModel

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.one_f_one_b_star import groups, minimal_period, oplus, start_times
+from pipebench.algorithms.chains.one_f_one_b_star import groups, minimal_period, oplus, start_times
 from tests.algorithms.enumeration import greedy_groups
 
 durations = st.lists(st.integers(0, 9), min_size=1, max_size=9).filter(lambda d: len(d) % 2 == 1)

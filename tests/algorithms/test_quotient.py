@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pipebench.algorithms.quotient import Quotient
+from pipebench.algorithms.blocks.quotient import Quotient
 from tests.algorithms.convexity import Convexity
 
 

@@ -26,11 +26,6 @@ from tests.fuzz.targets import FRAMEWORKS
 USAGE, CONDITION_FAILED = 2, 1
 
 
-@pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
 def in_one_line(done: Done, expected: str, code: int = USAGE) -> None:
     assert done.code == code, done.err
     assert expected in done.err
@@ -394,7 +389,7 @@ def test_an_error_of_ours_is_still_an_internal_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Causes are mended where they are: nothing at the top hides what is new."""
-    from pipebench.cli.commands import schema
+    from pipebench.cli.commands.files import schema
 
     def broken(value: object) -> None:
         raise IndexError("list index out of range")

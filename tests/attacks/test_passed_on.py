@@ -27,11 +27,6 @@ PRIVATE = ("alice", "hunter2", "swordfish", "secret project")
 
 
 @pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def private_store(tmp_path: Path) -> Path:
     """Rows with all that is not to be passed on, and a problem that was read from a file of alice."""
     folder = tmp_path / "alice"

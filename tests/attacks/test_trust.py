@@ -15,11 +15,6 @@ HARMFUL = "open({marker!r}, 'w').close()\ndef plan(problem, context): raise Valu
 
 
 @pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def marker(tmp_path: Path) -> Path:
     """A file that exists once a stranger's code has run."""
     return tmp_path / "PWNED"

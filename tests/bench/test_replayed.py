@@ -8,7 +8,7 @@ from pipebench.bench.execution import gap
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.trace import Trace
-from pipebench.report.text.runs import execution_lines
+from pipebench.report.text.measurements.runs import execution_lines
 from pipebench.simulation.simulate import simulate
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.simulation.schedules import one_f_one_b_schedule

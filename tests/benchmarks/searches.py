@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, least_memory, longest_period
+from pipebench.algorithms.chains.chain import build_chain
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, least_memory, longest_period
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Pins, Problem, RegimeMode

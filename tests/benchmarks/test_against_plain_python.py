@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.chains.contiguous import longest_period
 from pipebench.simulation.simulate import simulate
 from pipebench_madpipe.grid import UP, ValueGrid, grid_dp, most_work
 from pipebench_pase.elimination import Costs, find_best

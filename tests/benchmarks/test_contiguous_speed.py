@@ -5,11 +5,11 @@ import random
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous import Search, StageRange, contiguous_optimum, least_memory
-from pipebench.algorithms.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.chain import build_chain
+from pipebench.algorithms.chains.contiguous import Search, StageRange, contiguous_optimum, least_memory
+from pipebench.algorithms.chains.contiguous_plan import contiguous_plan
+from pipebench.algorithms.chains.one_f_one_b_star import one_f_one_b_star
 from pipebench.algorithms.graph_orders import linearise
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
 from tests.benchmarks.timed import keep_counters

@@ -25,8 +25,8 @@ KERNELS = """\
 import random
 from pathlib import Path
 
-from pipebench.algorithms.chain import build_chain
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum
+from pipebench.algorithms.chains.chain import build_chain
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
 from tests.builders import chain_problem, cluster

@@ -17,6 +17,7 @@ from pipebench.simulation.simulate import simulate
 from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, mirrored_plan
 from tests.check.orders import lane
+from tests.nightly import examples
 from tests.simulation.random_plans import executable_schedules, planned_problems
 
 HEALTH = list(HealthCheck)
@@ -99,7 +100,7 @@ def test_a_pair_hides_no_more_than_the_bound_allows() -> None:
     assert bound.ns <= total
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=HEALTH)
 @given(st.data())
 def test_no_random_order_is_below_the_bounds(data: st.DataObject) -> None:
     """With the pins that the plan honours, any of them, under any order with pairs."""

@@ -15,6 +15,7 @@ from pipebench.domain.problem import Problem
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import cluster, dag_problem
+from tests.nightly import examples
 
 
 def splitting(problem: Problem) -> Problem:
@@ -37,7 +38,11 @@ def splitting(problem: Problem) -> Problem:
     )
 
 
-@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(35),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(problems(), st.randoms(use_true_random=False))
 def test_no_plan_with_splits_is_below_the_bounds_over_splits(problem: Problem, random: Random) -> None:
     try:

@@ -15,6 +15,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.class_plans import every_plan, plans, problems, with_memory
 from tests.bounds.plain_class_bound import plain_class_bound
+from tests.nightly import examples
 from tests.plugins.running import services
 from tests.simulation.random_plans import executable_schedules
 
@@ -38,7 +39,7 @@ def hold(problem: Problem, plan: Plan, schedule: Schedule) -> None:
         assert bound.ns <= round(taken_s * 1e9), (bound, plan)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_no_plan_is_below_it_in_any_order(data: st.DataObject) -> None:
     problem = data.draw(problems("sync"))
@@ -47,7 +48,7 @@ def test_no_plan_is_below_it_in_any_order(data: st.DataObject) -> None:
     hold(problem, plan, data.draw(executable_schedules(problem, plan)))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_no_plan_is_below_it_under_a_scheduler(data: st.DataObject) -> None:
     mode = data.draw(st.sampled_from(["sync", "async"]))

@@ -21,6 +21,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import plans
+from tests.nightly import examples
 from tests.simulation.random_plans import executable_schedules, planned_problems
 
 SERVICES = HostServices(Host())
@@ -66,7 +67,7 @@ def varied(random: Random, problem: Problem, plan: Plan) -> tuple[Problem, Plan]
     return replace(problem, profile=profile, regime=regime), replace(plan, stages=stages)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_random_plan_that_just_fits_is_below_the_bound(data: st.DataObject) -> None:
     problem, plan = data.draw(planned_problems())
@@ -83,7 +84,7 @@ def test_no_random_plan_that_just_fits_is_below_the_bound(data: st.DataObject) -
     assert time_bound(fitting).ns <= total, (time_bound(fitting), total)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problems(), st.booleans(), st.randoms(use_true_random=False))
 def test_no_plan_of_a_tiny_problem_that_just_fits_is_below_the_bound(
     problem: Problem, overhead: bool, random: Random

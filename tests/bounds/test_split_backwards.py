@@ -18,6 +18,7 @@ from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems, with_alternatives
 from tests.bounds.every_plan import plans
 from tests.builders import chain_problem, cluster, stages_plan
+from tests.nightly import examples
 
 SERVICES = HostServices(Host())
 
@@ -43,7 +44,11 @@ def test_one_micro_batch_through_two_equal_layers(share: float, least_ns: int) -
     assert time_bound(problem).parts["path"] == taken_ns
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(
     problems(),
     st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=3, max_size=3),

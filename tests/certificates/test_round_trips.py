@@ -20,6 +20,7 @@ from pipebench.simulation.simulate import simulate
 from tests.bounds import every_plan
 from tests.bounds.drawn_problems import problems
 from tests.certificates.made import of_case, valid_cases
+from tests.nightly import examples
 from tests.plugins.running import services
 from tests.plugins.schedules.test_chimera import mirrored
 from tests.plugins.schedules.test_virtual_stages import shared
@@ -48,7 +49,7 @@ def test_golden_plans(name: str) -> None:
     certified(case.problem, case.plan, case.schedule)
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_finite_schedule(data: st.DataObject) -> None:
     """Any graph, mixed micro-batches, replicas in turn, shared devices, pairs, pipelines, ports."""
@@ -83,7 +84,7 @@ def a_plan(draw: st.DrawFn, problem: Problem) -> Plan | None:
     return plan
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_plan_of_a_tiny_problem_in_both_regimes(data: st.DataObject) -> None:
     """Alternatives, shared weights, recomputation, copies, pins, frameworks, ports; every kind of bound."""

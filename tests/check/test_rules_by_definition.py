@@ -12,6 +12,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from tests.builders import cluster, dag_problem, stages_plan
 from tests.check.orders import lane
+from tests.nightly import examples
 
 Edges = list[tuple[int, int]]
 
@@ -123,7 +124,7 @@ def interleaved(count: int, warm_up: int) -> list[str]:
     return ["F"] * warm_up + steady + ["B"] * warm_up
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_an_order_is_valid_exactly_when_it_runs_to_its_end(data: st.DataObject) -> None:
     size, edges = data.draw(graphs(most=4))

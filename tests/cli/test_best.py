@@ -2,12 +2,18 @@
 
 import re
 
+import pytest
+
+from pipebench.bench import best
 from tests.cli.command_line import CommandLine
 
 WHERE = ("--profile", "tiny-mmt-cpu", "--devices", "2", "--mini-batch", "16", "--memory", "4GB")
 
 
-def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(pipebench: CommandLine) -> None:
+def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(
+    pipebench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(best, "STALL", 100)
     done = pipebench("plan", "best", *WHERE, "--timeout", "12", "--gap", "0")
     assert done.code == 0
     assert "planning with layout" in done.err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipebench import api
-from pipebench.cli.commands import compare
+from pipebench.cli.commands.planning import compare
 from pipebench.domain.errors import PipebenchError
 from tests.cli.command_line import CommandLine, Done
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipebench.cli.main import COMMANDS, SECTIONS
+from pipebench.cli.main import COMMANDS, FOLDERS, SECTIONS
 from pipebench.cli.option_groups import HOW, NO_GROUP, OPTION_GROUPS, OUTPUT, WHO
 from pipebench.domain.workload import PINNED, WHAT, WHERE, keyword_fields
 from tests.cli.command_line import CommandLine
@@ -29,6 +29,7 @@ def test_commands_stand_in_groups(pipebench: CommandLine) -> None:
     for heading, section in SECTIONS.items():
         assert re.findall(r"^  (\w+)  ", found[heading], re.MULTILINE) == [*section]
     assert sum(map(len, SECTIONS.values())) == len(COMMANDS)
+    assert FOLDERS.keys() < SECTIONS.keys()
 
 
 def test_the_help_ends_with_how_names_are_completed(pipebench: CommandLine) -> None:

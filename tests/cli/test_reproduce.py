@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipebench.cli import progress
-from pipebench.cli.commands import reproduce
+from pipebench.cli.commands.papers import reproduce
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.formats.profiles.shipped import profiles_folder
 from pipebench.hooks.discovery import ImportedPlugin, Provider, installed_entry_points, load_plugins

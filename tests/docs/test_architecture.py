@@ -20,13 +20,20 @@ def test_what_it_names_exists() -> None:
     assert len(paths) > 30
     inside = (
         "bench/standings/",
+        "blocks/",
+        "chains/",
         "check/",
-        "hooks/",
+        "comparisons/",
         "frameworks/",
-        "profiles/",
+        "hooks/",
         "installed/",
+        "machine/",
+        "measurements/",
         "ordering/",
+        "profiles/",
         "programs/",
+        "reproduction/",
+        "text/",
     )
     missing = [
         path

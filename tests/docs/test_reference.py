@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipebench.cli.commands.plugin import COMMANDS as PLUGIN_COMMANDS
+from pipebench.cli.commands.reference.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.cli.main import COMMANDS
 from pipebench.documents.document import KINDS
 from pipebench.domain.result import PlanResult

@@ -9,8 +9,8 @@ import pytest
 from pipebench.documents.glossary import subjects
 from pipebench.domain.row import Status
 from pipebench.report.rows import COLUMNS
-from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
-from pipebench.report.text.standings import DUEL_COLUMNS
+from pipebench.report.text.comparisons.standings import COLUMNS as STANDING_COLUMNS
+from pipebench.report.text.comparisons.standings import DUEL_COLUMNS
 from tests.cli.command_line import CommandLine
 from tests.docs.pages import DOCS
 

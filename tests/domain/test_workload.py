@@ -40,7 +40,7 @@ from pipebench.testing.cases import layers
 from tests.report.rows import row
 
 FIELDS = workload_fields()
-COMMANDS = ("compare", "plan", "track.check", "track.record")
+COMMANDS = ("planning.compare", "planning.plan", "track.check", "track.record")
 PARTS: dict[str, type[msgspec.Struct]] = {"pins": Pins, "regime": Regime, "problem": Problem}
 
 
@@ -249,7 +249,7 @@ def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> 
 
 def test_a_cell_pins_what_a_suite_can_pin() -> None:
     """Virtual stages, recomputation, precisions and sharding reach the problem of a cell."""
-    from pipebench.bench.reproduce import work_of
+    from pipebench.bench.reproduction.reproduce import work_of
 
     cell = Cell(
         at={}, planner="uniform", model="mmt[branches=2,layers=2]", cluster="dgx-h100", devices=2, mini_batch=4,

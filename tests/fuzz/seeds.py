@@ -10,7 +10,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from pipebench.bench.score import bound_fields, judge, plan_fields, time_fields, verdict_fields
+from pipebench.bench.row_bounds import bound_fields
+from pipebench.bench.score import judge, plan_fields, time_fields, verdict_fields
 from pipebench.bench.services import HostServices
 from pipebench.bench.store.folder import MANIFEST, Store, StoreInfo, encode_manifest
 from pipebench.bench.store.pack import pack

@@ -4,7 +4,7 @@ import pytest
 
 from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FittedRun, Outcome
-from pipebench.report.text.calibration import remark_lines
+from pipebench.report.text.measurements.calibration import remark_lines
 
 ERRORS = Errors(count=2, mean_absolute=0.1, mean_signed=0.1, median_absolute=0.1, largest_absolute=0.1)
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from pipebench.bench.difference.operands import PlanSide, ResultsSide
 from pipebench.bench.difference.plans import compare_plans
 from pipebench.bench.difference.results import compare_results
-from pipebench.report.text.differences import print_plan_difference, print_results_difference
+from pipebench.report.text.comparisons.differences import print_plan_difference, print_results_difference
 from tests.bench.standings.made_rows import row
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.report.printed import printed

@@ -1,6 +1,6 @@
 """Rows of one problem from machines of different kinds: the block says so."""
 
-from pipebench.report.text.comparison import machines
+from pipebench.report.text.comparisons.comparison import machines
 from tests.report.rows import row
 
 

@@ -2,7 +2,7 @@
 
 from pipebench.bench.standings import standings
 from pipebench.domain.row import Row
-from pipebench.report.text.standings import print_standings
+from pipebench.report.text.comparisons.standings import print_standings
 from tests.bench.standings.made_rows import row
 from tests.report.printed import printed
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import cut_words, problem_blocks
-from pipebench.report.text.comparison import heading, print_rows
+from pipebench.report.text.comparisons.comparison import heading, print_rows
 from tests.report.rows import row
 
 LONG = "tensors that skip stages are passed on from stage to stage"
@@ -182,6 +182,25 @@ def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
     assert "0.0 %" in line
     assert not any("no room for" in each for each in wide)
     assert "no room for cut, memory, bubble, class gap, claimed, scheduler:" in " ".join(" ".join(narrow).split())
+
+
+def test_each_class_of_plans_has_a_line_with_its_bound() -> None:
+    plain, again = (
+        row(
+            name,
+            simulated_s=1.0,
+            class_bound_s=bound_s,
+            class_bound_kind="pipeline",
+            class_bound_recomputes=recomputes,
+        )
+        for name, bound_s, recomputes in (("a", 0.8, False), ("b", 0.64, True))
+    )
+    planners = row("c", simulated_s=1.0, class_bound_s=0.9, class_bound_scope="mine")
+    lines = lines_of(plain, again, planners)
+    assert [line for line in lines if "stages in a row" in line] == [
+        "  no plan of stages in a row beats 200 samples/s (pipeline)",
+        "  no plan of stages in a row without recomputation beats 160 samples/s (pipeline)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from pipebench.domain.trace import Trace
 from pipebench.simulation.simulate import simulate
+from tests.nightly import examples
 from tests.simulation.random_plans import executable_schedules, planned_problems
 from tests.simulation.reference import Sent, Task, reference
 
@@ -34,7 +35,7 @@ def transfer_instants(trace: Trace) -> dict[Sent, tuple[int, int]]:
     }
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_instant_equals_the_reference(data: st.DataObject) -> None:
     problem, plan = data.draw(planned_problems())

@@ -16,6 +16,7 @@ from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.simulation.simulate import simulate
 from pipebench.simulation.step_parts import MILLION, PARTS, TASK_PARTS, Part, PartedStep
 from tests.builders import chain_problem, cluster, stages_plan
+from tests.nightly import examples
 from tests.simulation.random_plans import executable_schedules, planned_problems
 from tests.simulation.reference import Sent, Task, overlap, reference
 from tests.simulation.schedules import gpipe_schedule
@@ -116,7 +117,7 @@ def arrivals(
     return found
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_parts_add_up_to_the_simulated_step_on_every_device(data: st.DataObject) -> None:
     problem, plan = data.draw(with_parts())

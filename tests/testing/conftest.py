@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from pipebench.hooks.manager import Host
-from tests.cli.command_line import CommandLine
 from tests.testing.faulty_components import install_faulty_components
 from tests.testing.faulty_planners import install_faulty_planners
 
@@ -21,8 +20,3 @@ def faulty_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     sys.path.remove(str(folder))
     for name in [name for name in sys.modules if name.startswith("faulty_")]:
         del sys.modules[name]
-
-
-@pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)

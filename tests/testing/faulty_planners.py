@@ -131,8 +131,8 @@ def counters(problem, context):
 
 def deadline(problem, context):
     result = honest(problem, context)
-    if problem.cluster.size == 8 and len(problem.profile.graph.operators) > 10:
-        end = time.process_time() + 1.6
+    if context.deadline_s is not None and context.deadline_s < time.monotonic() + 0.3:
+        end = time.process_time() + 1.3
         while time.process_time() < end:
             pass
     return result

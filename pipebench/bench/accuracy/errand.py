@@ -9,7 +9,7 @@ import msgspec
 
 from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.accuracy.measurement import Predictor, Simulated
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,

@@ -5,15 +5,16 @@ from collections.abc import Hashable
 from itertools import accumulate, pairwise
 from typing import TypeVar, cast
 
-from pipebench.algorithms.level_cuts import Bounds, Groups, cut_items, level_devices
-from pipebench.algorithms.stage_row import Way, stage_row, way
+from pipebench.algorithms.chains.level_cuts import Bounds, Groups, cut_items, level_devices
+from pipebench.algorithms.chains.stage_row import Way, stage_row, way
 from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
 from pipebench.bench.problems.workload_builder import tuned_framework, with_framework
-from pipebench.bench.score import NS_PER_S, judge
+from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError

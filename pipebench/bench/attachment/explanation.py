@@ -8,8 +8,8 @@ that is said changes the part as little as possible.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pipebench.bench.score import NS_PER_S
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import Schedule

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from pipebench.bench.execution import stage_seconds
-from pipebench.bench.score import NS_PER_S, prediction_error
+from pipebench.bench.score import prediction_error
 from pipebench.costs.placement import lanes_in_turn
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.trace import Trace

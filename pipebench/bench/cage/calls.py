@@ -10,7 +10,7 @@ import msgspec
 
 from pipebench.bench.cage.messages import HookCall, HookReply, OptionsRequest, Progress
 from pipebench.bench.cage.work import CALL, CHECK, RESULT, RUNNING
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,

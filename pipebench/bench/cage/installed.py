@@ -9,7 +9,7 @@ import msgspec
 
 from pipebench.bench.cage.calls import caged, checked_options, how_it_ended
 from pipebench.bench.cage.work import CATALOGUE, RESULT, RUNNING
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import Isolation, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment

@@ -12,7 +12,7 @@ from pipebench.bench.accuracy.errand import INDEXED, RUN_S, Told
 from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.accuracy.measurement import Predictor
 from pipebench.bench.calibration.fitting import Fit, Simulation, fit_constants
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,

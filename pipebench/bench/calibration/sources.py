@@ -9,8 +9,8 @@ from pipebench.bench.accuracy.reader import PUBLISHED, parse_runs, read_runs
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.calibration.megatron_log import is_megatron_log, megatron_run
 from pipebench.bench.calibration.torchtitan_log import is_torchtitan_log, torchtitan_run
-from pipebench.bench.score import NS_PER_S
 from pipebench.bench.traced_step import median_iteration
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import MOST_RUNS, MOST_SECONDS
 from pipebench.domain.value import Value

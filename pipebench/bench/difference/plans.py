@@ -10,6 +10,7 @@ from pipebench.bench.score import judge
 from pipebench.check import check_plan, require_ordered
 from pipebench.costs.estimate import estimate
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -19,8 +20,6 @@ from pipebench.domain.value import Value, digest
 from pipebench.domain.verdict import Fit
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-
-NS_PER_S = 1e9
 
 
 class StageFigures(Value, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipebench.bench.difference.operands import ResultsSide
 from pipebench.bench.difference.structure import Change
-from pipebench.bench.environment import search_refusal, suite_notice
+from pipebench.bench.machine.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.bench.standings.statistics import shifted_geometric_mean
 from pipebench.documents.decoding import collector_paused

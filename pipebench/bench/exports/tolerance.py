@@ -8,7 +8,14 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.algorithms.level_cuts import Bounds, Groups, cut_items, equal_bounds, language_items, level_devices
+from pipebench.algorithms.chains.level_cuts import (
+    Bounds,
+    Groups,
+    cut_items,
+    equal_bounds,
+    language_items,
+    level_devices,
+)
 from pipebench.bench.exports.prediction import framework_scheduler
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipebench.bench.machine.time_limits import scoring_limit
 from pipebench.bench.ordering.adaptation import adapted_plans, changes, sizes
 from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
-from pipebench.bench.time_limits import scoring_limit
 from pipebench.check import check_plan
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -47,7 +47,7 @@ class OrderedPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Unordered:
+class OrderFailure:
     """A plan without a schedule. reason: the first scheduler's, or what is wrong with the plan itself.
 
     verdict: of a plan that is wrong under any schedule.
@@ -60,7 +60,7 @@ class Unordered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ScoredOrder:
     """An attempt that was ordered. seconds: None where the check found it invalid."""
 
     tried: Attempt
@@ -85,7 +85,7 @@ def order_plan(
     offered: Sequence[str],
     adapted: bool,
     seed: int,
-) -> OrderedPlan | Unordered:
+) -> OrderedPlan | OrderFailure:
     """The plan in the order that counts on `problem`.
 
     A schedule that comes with the plan stands, unless the user has named a scheduler. Else each scheduler that
@@ -106,10 +106,10 @@ def order_plan(
     plans = adapted_plans(problem, result.plan) if adapted else (result.plan,)
     if not names or not plans:
         why = "no scheduler takes this plan" if not names else "no micro-batch of this plan divides the mini-batch"
-        return Unordered("unsupported", f"{why} in {problem.regime.mode}")
+        return OrderFailure("unsupported", f"{why} in {problem.regime.mode}")
     verdict = check_plan(problem, plans[0])
     if verdict.witness is not None and verdict.witness.rule != "memory":  # what is in flight is up to schedulers
-        return Unordered("invalid_plan", verdict.witness.message, verdict=verdict)
+        return OrderFailure("invalid_plan", verdict.witness.message, verdict=verdict)
     search = _Search(host, problem, own, seed)
     if len(plans) == 1:
         search.tries([_attempt(plans[0], name, own) for name in names])
@@ -134,9 +134,9 @@ class _Search:
 
     def __init__(self, host: Host, problem: Problem, own: str, seed: int) -> None:
         self._host, self._problem, self._own, self._seed = host, problem, own, seed
-        self._known: dict[str, _Scored] = {}
+        self._known: dict[str, _ScoredOrder] = {}
         self._failed: list[tuple[Attempt, OrderReply]] = []
-        self.found: list[_Scored] = []
+        self.found: list[_ScoredOrder] = []
 
     def tries(self, attempts: Sequence[Attempt]) -> bool:
         """Whether one of them was ordered."""
@@ -149,27 +149,27 @@ class _Search:
                 self.found.append(self._score(tried, reply.schedule))
         return len(self.found) > before
 
-    def _score(self, tried: Attempt, schedule: Schedule) -> _Scored:
+    def _score(self, tried: Attempt, schedule: Schedule) -> _ScoredOrder:
         """Equal orders are judged once: many schedulers agree where little is left to choose."""
         key = digest((tried.plan, schedule))
         if key in self._known:
             known = self._known[key]
-            return _Scored(tried, schedule, known.verdict, known.seconds)
+            return _ScoredOrder(tried, schedule, known.verdict, known.seconds)
         with scoring_limit():
             verdict = judge(self._problem, tried.plan, schedule)
             seconds = None
             if verdict.status != "invalid":
                 trace = simulate(self._problem, tried.plan, schedule)
                 seconds = metrics(self._problem, tried.plan, trace).seconds
-        self._known[key] = _Scored(tried, schedule, verdict, seconds)
+        self._known[key] = _ScoredOrder(tried, schedule, verdict, seconds)
         return self._known[key]
 
-    def outcome(self, planned: Plan | None) -> OrderedPlan | Unordered:
+    def outcome(self, planned: Plan | None) -> OrderedPlan | OrderFailure:
         """The best of all attempts. planned: the plan before it was adapted."""
         if not self.found:
             tried, reply = self._failed[0]
             status = {"timeout": "timeout", "failed": "crashed"}.get(reply.ending, reply.ending)
-            return Unordered(status, reply.reason, tried.scheduler)  # type: ignore[arg-type]
+            return OrderFailure(status, reply.reason, tried.scheduler)  # type: ignore[arg-type]
         best = min(self.found, key=lambda scored: scored.rank)
         notes = [] if planned is None else [f"adapted: {text}" for text in changes(planned, best.tried.plan)]
         own = self._own if best.tried.scheduler != self._own else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipebench.bench.components import Ready, ready_planner
-from pipebench.bench.environment import environment
+from pipebench.bench.machine.environment import environment
 from pipebench.bench.originals.checkout import Checkout
 from pipebench.bench.originals.problems import Search, arguments, numbers, problem
 from pipebench.bench.originals.program import ReadyOriginal, answer_of

@@ -6,10 +6,10 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 from msgspec.structs import replace as replace_fields
 
-from pipebench.algorithms.layer_profile import with_layers
+from pipebench.algorithms.blocks.layer_profile import with_layers
+from pipebench.bench.machine.time_limits import BUILD_S, time_limit
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
-from pipebench.bench.time_limits import BUILD_S, time_limit
 from pipebench.costs.step import step_costs, with_tensor_memory
 from pipebench.defaults import CLUSTER
 from pipebench.documents.units import readable_bytes

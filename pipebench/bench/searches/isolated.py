@@ -99,7 +99,9 @@ def timed_search(
     Where there is no plan, the report says with which memory there would be one.
     """
     searches = (
-        _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits, heard)
+        _SearchesHere(host, planner, searcher)
+        if planner.here
+        else _SearchesInChildren(host, planner, searcher, limits, heard)
     )
     request = replace(request, limit_s=limits.timeout_s)
     began_s = time.monotonic()
@@ -127,14 +129,18 @@ def smallest_fitting(
     host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
 ) -> Fitting | None:
     """The least memory with which the planner has a valid plan, for a plan that no scheduler could order."""
-    searches = _InProcess(host, planner, searcher) if planner.here else _Isolated(host, planner, searcher, limits)
+    searches = (
+        _SearchesHere(host, planner, searcher)
+        if planner.here
+        else _SearchesInChildren(host, planner, searcher, limits)
+    )
     return _smallest(searches, request, limits.timeout_s)
 
 
 def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
     """Compile the kernels of a planner and keep them, by a child that sees no problem."""
     if planner.kernels:
-        _Isolated(host, planner, searcher, SearchLimits(timeout_s=0.0)).compile()
+        _SearchesInChildren(host, planner, searcher, SearchLimits(timeout_s=0.0)).compile()
 
 
 def compile_part(host: Host, planner: Ready, function: str) -> None:
@@ -153,7 +159,9 @@ def compile_part(host: Host, planner: Ready, function: str) -> None:
         isolation().folders.keep_kernels(owner)
 
 
-def _smallest(searches: "_Isolated | _InProcess", request: SearchRequest, left_s: float) -> Fitting | None:
+def _smallest(
+    searches: "_SearchesInChildren | _SearchesHere", request: SearchRequest, left_s: float
+) -> Fitting | None:
     if left_s <= 0:
         return None
     return searches.search(replace(request, smallest=True, limit_s=left_s), left_s).report.smallest
@@ -174,7 +182,7 @@ def _notices(first: Sample, samples: list[Sample]) -> tuple[str, ...]:
     return (f"the first search used {first.cpu_s:.3g} s of CPU, later ones {later_s:.3g} s",)
 
 
-class _InProcess:
+class _SearchesHere:
     """Searches of the host's own planners, in this process, by its own clock."""
 
     def __init__(self, host: Host, planner: Ready, searcher: Searcher) -> None:
@@ -192,7 +200,7 @@ class _InProcess:
         return TimedSearch(report=report, first=first)
 
 
-class _Isolated:
+class _SearchesInChildren:
     """Searches in children of the fork server, timed from outside."""
 
     def __init__(

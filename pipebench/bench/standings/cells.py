@@ -9,10 +9,10 @@ from operator import attrgetter
 from msgspec.structs import fields, replace
 
 from pipebench.bench.standings.records import RUNGS, BestKnown, Entrant, Rung
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.row import Row, Status
 from pipebench.domain.value import Value
 
-NS_PER_S = 1e9
 Grid = Mapping[Entrant, Mapping[str, "EntrantCell"]]
 """Entrant, then problem_id."""
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from msgspec.structs import replace
 
-from pipebench.bench.environment import search_refusal, suite_notice
+from pipebench.bench.machine.environment import search_refusal, suite_notice
 from pipebench.bench.standings.cells import EntrantCell, Grid, best_known, best_values_ns, grid, ratio_to_best
 from pipebench.bench.standings.records import (
     RUNGS,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipebench.bench.flock import acquire
+from pipebench.bench.machine.flock import acquire
 from pipebench.domain.errors import PipebenchError
 
 _SPACE_HINT = "free some space and run the same command again: finished trials are kept"

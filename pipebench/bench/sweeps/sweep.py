@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from pipebench.bench.flock import Kind, acquire
+from pipebench.bench.machine.flock import Kind, acquire
 from pipebench.bench.searches.compilation import compile_side_by_side
 from pipebench.bench.store.sources import host_source
 from pipebench.bench.sweeps.assignment import decode_delivery, encode_assignment

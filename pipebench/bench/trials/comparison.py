@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.ordering.schedulers import PRODUCED
 from pipebench.bench.plan_entrants import ready_layout, ready_plan
 from pipebench.bench.problems.workload import Workload

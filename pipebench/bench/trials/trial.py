@@ -11,13 +11,13 @@ from msgspec.structs import replace as replace_struct
 
 from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
 from pipebench.bench.components import Ready
-from pipebench.bench.environment import with_load
-from pipebench.bench.memory_limit import SEARCH_MEMORY_BYTES
-from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
+from pipebench.bench.machine.environment import with_load
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.machine.time_limits import LimitReached
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.row_bounds import ClassBounds, ProvenBounds
 from pipebench.bench.score import (
-    ClassBounds,
-    bound_fields,
     impossible,
     judge,
     plan_fields,
@@ -30,7 +30,6 @@ from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchRe
 from pipebench.bench.searches.search import NOTHING
 from pipebench.bench.searches.smallest_memory import with_memory
 from pipebench.bench.services import HostServices
-from pipebench.bench.time_limits import LimitReached, scoring_limit
 from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
 from pipebench.documents.units import hardware, readable_bytes
@@ -195,7 +194,7 @@ class Searches:
     def __init__(self) -> None:
         self._known: dict[Hashable, TimedSearch] = {}
         self._coarse: dict[tuple[str, int], CoarseProblem] = {}
-        self.class_bounds = ClassBounds()
+        self.proven_bounds, self.class_bounds = ProvenBounds(), ClassBounds()
 
     def coarse(self, problem: Problem, blocks: int) -> CoarseProblem:
         """The problem in blocks, made where the last one was another."""
@@ -232,9 +231,9 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
     component = trial.planner.component
     assert isinstance(component, Planner)
     scoring = trial.workload.problem(trial.regime)
-    bounds = _bounds(scoring)
+    bounds = searches.proven_bounds.fields(scoring)
 
-    def ask(mode: RegimeMode) -> _Asked:
+    def ask(mode: RegimeMode) -> _Inquiry:
         return _ask(host, trial, searches, mode, bounds["bound_memory_bytes"] or 0)
 
     planning = trial.planning
@@ -261,7 +260,7 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
         )
     except LimitReached as error:
         return Outcome(Row(**common, status="timeout", reason=str(error)), scoring, done.report.result.plan)
-    if isinstance(ordered, Unordered):
+    if isinstance(ordered, OrderFailure):
         common["scheduler"] = ordered.scheduler
         if ordered.verdict is not None:
             common |= verdict_fields(ordered.verdict)
@@ -276,11 +275,11 @@ def _outcome_of(host: Host, trial: Trial, searches: Searches) -> Outcome:
         return _failed_outcome(trial, scoring, replace(done, report=report), common)
     until_s = time.monotonic() + trial.timeout_s
     services = HostServices(host, seed=trial.seed, deadline_s=until_s, trusted=trial.trusted)
-    return _scored_outcome(services, trial, scoring, done, ordered, common, searches.class_bounds)
+    return _scored_outcome(services, trial, scoring, done, ordered, common, searches)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Inquiry:
     """What a planner was asked, in blocks where the trial asks for them, and what came of it, in operators."""
 
     searcher: Searcher
@@ -289,7 +288,7 @@ class _Asked:
     coarse: CoarseProblem | None = None
 
 
-def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_memory_bytes: int) -> _Asked:
+def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_memory_bytes: int) -> _Inquiry:
     """Ask the planner for a plan in that regime.
 
     On blocks: on half as many as long as it finds them too many.
@@ -299,7 +298,7 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
         problem=trial.workload.problem(mode), bound_memory_bytes=bound_memory_bytes, start=trial.start
     )
     if not trial.coarsen:
-        return _Asked(searcher, request, searches.find(host, trial, searcher, request))
+        return _Inquiry(searcher, request, searches.find(host, trial, searcher, request))
     blocks, refused = trial.coarsen, ""
     while True:
         coarse = searches.coarse(request.problem, blocks)
@@ -307,12 +306,12 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
         done = searches.find(host, trial, searcher, in_blocks)
         too_many = done.report.status == "unsupported" and COARSER in done.report.reason
         if not too_many or blocks == 1:
-            return _Asked(searcher, in_blocks, in_operators(done, request.problem, coarse, refused), coarse)
+            return _Inquiry(searcher, in_blocks, in_operators(done, request.problem, coarse, refused), coarse)
         refused = refused or f"{blocks} blocks are too many for it: {done.report.reason.split(' (' + COARSER)[0]}"
         blocks //= 2
 
 
-def _smallest(host: Host, trial: Trial, asked: _Asked) -> Fitting | None:
+def _smallest(host: Host, trial: Trial, asked: _Inquiry) -> Fitting | None:
     """The least memory with which the planner has a plan that a scheduler can order, in the time that is left."""
     left_s = trial.timeout_s - asked.done.wall_s
     limits = SearchLimits(timeout_s=left_s, memory_bytes=trial.memory_bytes)
@@ -363,15 +362,6 @@ def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: d
     return Outcome(row, problem, compile_s=done.compile_s)
 
 
-def _bounds(problem: Problem, split: bool = False) -> dict[str, Any]:
-    """The proven bounds; none where they take too long."""
-    try:
-        with scoring_limit():
-            return bound_fields(problem, split)
-    except LimitReached:
-        return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
-
-
 def _scored_outcome(
     services: HostServices,
     trial: Trial,
@@ -379,12 +369,12 @@ def _scored_outcome(
     done: TimedSearch,
     ordered: OrderedPlan,
     common: dict[str, Any],
-    class_bounds: ClassBounds,
+    searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
     common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
     if splits_operators(plan):
-        common = {**common, **_bounds(problem, split=True)}
+        common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":
         reason = verdict.witness.message if verdict.witness else verdict.reason
@@ -395,7 +385,7 @@ def _scored_outcome(
         return Outcome(row, problem, plan, schedule, compile_s=done.compile_s)
     fields, traces, troubles = time_fields(services, problem, plan, schedule, trial.executors, common)
     common["notices"] = (*common["notices"], *troubles)
-    common |= class_bounds.fields(problem, plan, schedule, common)
+    common |= searches.class_bounds.fields(problem, plan, schedule, common)
     reason = impossible({**common, **fields})
     row = Row(
         **common,

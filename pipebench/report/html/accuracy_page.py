@@ -8,7 +8,7 @@ from markupsafe import Markup
 from pipebench.bench.accuracy.summary import AXES, Accuracy, Axis
 from pipebench.report.chart.scatter import ScatterPoint, scatter_svg
 from pipebench.report.html.template import page, picture
-from pipebench.report.text.accuracy import (
+from pipebench.report.text.measurements.accuracy import (
     ERROR_COLUMNS,
     MEANING,
     TITLES,

@@ -17,10 +17,10 @@ from pipebench.report.chart.pareto import QualityPoint, pareto_svg
 from pipebench.report.html.problem_timelines import Timelines
 from pipebench.report.html.template import fragment, picture
 from pipebench.report.problem_blocks import Contender, ProblemBlock, names_of, same_plans, share_of_bound
-from pipebench.report.text.blocks import Column, best_contender, columns_of
-from pipebench.report.text.comparison import heading, remarks
-from pipebench.report.text.notes import Notes
-from pipebench.report.text.why import MOST_EXPLAINED, PlanOf, why_lines
+from pipebench.report.text.comparisons.blocks import Column, best_contender, columns_of
+from pipebench.report.text.comparisons.comparison import heading, remarks
+from pipebench.report.text.comparisons.notes import Notes
+from pipebench.report.text.comparisons.why import MOST_EXPLAINED, PlanOf, why_lines
 
 CLASSES = {"yellow": "soft", "red": "failed", "dim": "pale"}
 """Styles of the terminal, as classes of the page."""

@@ -17,7 +17,7 @@ from pipebench.report.gantt.laps import laps_of, periods_of
 from pipebench.report.html.template import picture
 from pipebench.report.pictures import plan_gantt
 from pipebench.report.problem_blocks import Entrant, ProblemBlock, cut_words, names_of, same_plans, share_of_bound
-from pipebench.report.text.why import PlanOf
+from pipebench.report.text.comparisons.why import PlanOf
 from pipebench.report.units import rate, seconds
 
 TIMELINES_BYTES = 600_000

@@ -31,14 +31,14 @@ from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.problem_blocks import class_words, problem_blocks, rows_by_problem
 from pipebench.report.rows import STYLES, RowCell, cells, ladder, problem_of
-from pipebench.report.text.blocks import Legend
-from pipebench.report.text.comparison import merged_rounds
-from pipebench.report.text.notes import Notes
+from pipebench.report.text.comparisons.blocks import Legend
+from pipebench.report.text.comparisons.comparison import merged_rounds
+from pipebench.report.text.comparisons.notes import Notes
+from pipebench.report.text.comparisons.standings import COLUMNS as STANDING_COLUMNS
+from pipebench.report.text.comparisons.standings import explanations, figures
+from pipebench.report.text.comparisons.standings import heading as standings_heading
+from pipebench.report.text.comparisons.why import MOST_EXPLAINED, PlanOf
 from pipebench.report.text.plans import FIGURES, OPERATORS, operators, stage_figures
-from pipebench.report.text.standings import COLUMNS as STANDING_COLUMNS
-from pipebench.report.text.standings import explanations, figures
-from pipebench.report.text.standings import heading as standings_heading
-from pipebench.report.text.why import MOST_EXPLAINED, PlanOf
 from pipebench.report.units import gigabytes, seconds, with_readable_bytes
 
 PICTURES_BYTES = 600_000

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pipebench.documents.units import readable_seconds
-from pipebench.report.text.differences import structure_lines
+from pipebench.report.text.comparisons.differences import structure_lines
 from pipebench.report.tracking.blocks import (
     Block,
     BlockCell,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pipebench.bounds.time import work_ns
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -67,7 +68,6 @@ def _breakdown(question: Question, answer: Answer) -> str | None:
     return f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
 
 
-NS_PER_S = 1e9
 CLOSE = 1e-6
 AGREED = 1e-3
 """On one device every cost model agrees: no transfer, no replica, no wait."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from pipebench.algorithms.level_cuts import BALANCE
+from pipebench.algorithms.chains.level_cuts import BALANCE
 from pipebench.artefacts.curves import curve
 from pipebench.artefacts.result_grid import Contender, ResultGrid
 from pipebench.domain.artefact import Curve

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.ordering import choice
 from pipebench.bench.ordering.adaptation import adapted_plans
-from pipebench.bench.ordering.choice import OrderedPlan, Unordered, order_plan
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
 from pipebench.bench.ordering.schedulers import candidates, tried_schedulers
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
@@ -56,7 +56,7 @@ def drawn(seed: int, mode: RegimeMode, memory: int = 10**15) -> tuple[Problem, P
     return problem, plan
 
 
-def ordered(problem: Problem, plan: Plan, *, adapted: bool = False, **more: Any) -> OrderedPlan | Unordered:
+def ordered(problem: Problem, plan: Plan, *, adapted: bool = False, **more: Any) -> OrderedPlan | OrderFailure:
     arguments: dict[str, Any] = {"named": None, "offered": (), "seed": 0} | more
     return order_plan(HOST, problem, PLANNER, PlanResult(plan=plan), adapted=adapted, **arguments)
 
@@ -104,7 +104,7 @@ def test_a_named_scheduler_is_the_only_one() -> None:
     assert found.scheduler == "gpipe"
     assert seconds(problem, found) == seconds_under("gpipe", problem, plan)
     refused = ordered(problem, plan, named="zb-v")
-    assert isinstance(refused, Unordered)
+    assert isinstance(refused, OrderFailure)
     assert (refused.status, refused.scheduler) == ("unsupported", "zb-v")
 
 
@@ -154,7 +154,7 @@ def test_what_fits_counts_before_what_is_fast() -> None:
 def test_a_plan_that_is_wrong_under_any_schedule_says_so() -> None:
     problem, _ = drawn(0, "sync")
     found = ordered(problem, stages_plan([[0, 1], [2]], micro_batch=2))
-    assert isinstance(found, Unordered)
+    assert isinstance(found, OrderFailure)
     assert found.status == "invalid_plan"
     assert "op3" in found.reason
     assert found.verdict is not None

@@ -17,7 +17,7 @@ from pipebench.bench.store import Store, open_results
 from pipebench.bench.store import pack as archive
 from pipebench.bench.store.objects import object_name, script_id
 from pipebench.bench.store.pack import pack
-from pipebench.cli.commands.pack import command
+from pipebench.cli.commands.results.pack import command
 from pipebench.documents.document import Rows, encode
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.ordering.choice import Unordered
-from pipebench.bench.score import SUITE
+from pipebench.bench.ordering.choice import OrderFailure
+from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.trials import trial as trial_module
 from pipebench.bench.trials.trial import Searches, Trial, run_trial
-from pipebench.bounds import CLASS, PLAIN, ClassBound
+from pipebench.bounds import CLASS, PLAIN, ClassBound, time_bound
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Pins
+from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.manager import Host
@@ -206,7 +206,7 @@ def test_a_planner_of_one_regime_is_asked_once_for_both() -> None:
 
 
 def test_a_plan_that_no_scheduler_orders_in_time_says_whose_time_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Unordered("timeout", "no schedule within 10 s", "slow")
+    late = OrderFailure("timeout", "no schedule within 10 s", "slow")
     monkeypatch.setattr(trial_module, "order_plan", lambda *_, **__: late)
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert (row.status, row.reason, row.scheduler) == ("timeout", "no schedule within 10 s", "slow")
@@ -218,6 +218,7 @@ def test_a_row_has_the_bound_over_the_class_of_its_plan() -> None:
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert (row.status, row.class_bound_by, row.class_bound_scope) == ("ok", SUITE, f"{CLASS}, {PLAIN}")
     assert row.class_bound_kind in ("memory", "messages", "pipeline")
+    assert row.class_bound_recomputes is False
     assert row.bound_s is not None
     assert row.class_bound_s is not None
     assert row.simulated_s is not None
@@ -226,10 +227,28 @@ def test_a_row_has_the_bound_over_the_class_of_its_plan() -> None:
     row = outcome(lambda problem, context: proven).row
     assert (row.class_bound_s, row.class_bound_scope, row.class_bound_kind) == (row.simulated_s, "mine", None)
     assert row.class_bound_by == row.planner
+    assert row.class_bound_recomputes is None
+
+
+def test_trials_of_one_problem_have_their_bounds_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def counted(problem: Problem, split: bool = False) -> Any:
+        asked.append(split)
+        return time_bound(problem, split)
+
+    monkeypatch.setattr("pipebench.bench.row_bounds.time_bound", counted)
+    searches, given = Searches(), workload(PROBLEM)
+    rows = [
+        run_trial(HOST, Trial(workload=given, regime="sync", planner=planner(call)), searches).row
+        for call in (lambda problem, context: TWO_STAGES, lambda problem, context: stages_plan([[0, 1]]))
+    ]
+    assert asked == [False]
+    assert [row.bound_s for row in rows] == [time_bound(PROBLEM).value] * 2
 
 
 def test_a_plan_below_the_bound_over_its_class_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipebench.bench.score.class_bound", lambda *_: ClassBound(10**12, "pipeline"))
+    monkeypatch.setattr("pipebench.bench.row_bounds.class_bound", lambda *_: ClassBound(10**12, "pipeline"))
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert row.status == "invalid_plan"
     assert "is below the bound of 1000 s over plans of its class" in row.reason

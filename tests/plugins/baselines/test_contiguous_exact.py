@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous_plan import take_turns
+from pipebench.algorithms.chains.contiguous_plan import take_turns
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.model import CostModel

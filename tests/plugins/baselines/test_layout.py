@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pipebench.algorithms.stage_row import stage_row, way
+from pipebench.algorithms.chains.stage_row import stage_row, way
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins, check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.algorithms.level_cuts import layer_groups
+from pipebench.algorithms.chains.level_cuts import layer_groups
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
 
-from pipebench.algorithms.chain import Chain, build_chain
+from pipebench.algorithms.chains.chain import Chain, build_chain
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem

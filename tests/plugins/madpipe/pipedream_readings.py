@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from pipebench.algorithms.contiguous import partition_at
+from pipebench.algorithms.chains.contiguous import partition_at
 from pipebench.domain.problem import Problem
 from tests.plugins.madpipe.brute_force import chain_of
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum
 from pipebench.domain.problem import Problem
 from pipebench_madpipe.allocation import Estimate, admits
 from pipebench_madpipe.class_search import ClassSearch, Effort, around, restricted_table, spread

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum, longest_period
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, longest_period
 from pipebench.domain.problem import Problem
 from pipebench_madpipe.allocation import Estimate, admits
 from pipebench_madpipe.label_search import allocations_at, estimated_optimum

@@ -3,7 +3,7 @@
 import msgspec
 from hypothesis import given, settings
 
-from pipebench.algorithms.contiguous import StageRange, least_memory
+from pipebench.algorithms.chains.contiguous import StageRange, least_memory
 from pipebench.domain.problem import Problem
 from pipebench_madpipe.planner import least_class_memory
 from tests.algorithms.strategies import chains

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.chains.contiguous import longest_period
 from pipebench_madpipe.allocation import Estimate
 from pipebench_madpipe.label_search import estimated_optimum
 from pipebench_madpipe.planner import plan

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.chains.contiguous import longest_period
 from pipebench.check import check_schedule
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.contiguous import longest_period
+from pipebench.algorithms.chains.contiguous import longest_period
 from pipebench.check import check_pins, check_schedule
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem

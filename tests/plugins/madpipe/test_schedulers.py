@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.one_f_one_b_star import one_f_one_b_star
+from pipebench.algorithms.chains.one_f_one_b_star import one_f_one_b_star
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem

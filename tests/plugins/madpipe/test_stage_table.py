@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.chain import build_chain
+from pipebench.algorithms.chains.chain import build_chain
 from pipebench.algorithms.graph_orders import linearise
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pipebench.algorithms.contiguous import StageRange, contiguous_optimum
+from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.hooks.context import Context
 from pipebench_madpipe.planner import plan

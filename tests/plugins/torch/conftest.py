@@ -1,19 +1,12 @@
-"""The command line as a fixture, and processes that need not import torch each."""
+"""Processes that need not import torch each."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.command_line import CommandLine
-
 if TYPE_CHECKING:
     from tests.plugins.torch.warm import WarmProcess
-
-
-@pytest.fixture
-def pipebench(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,8 @@ from pipebench.report.html import problem_timelines
 from pipebench.report.html.problem_section import ProblemSection, ProblemSections
 from pipebench.report.html.rows_page import rows_page
 from pipebench.report.problem_blocks import problem_blocks
-from pipebench.report.text.notes import Notes
-from pipebench.report.text.why import MOST_EXPLAINED, why_lines
+from pipebench.report.text.comparisons.notes import Notes
+from pipebench.report.text.comparisons.why import MOST_EXPLAINED, why_lines
 from pipebench.simulation.metrics import metrics
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.report.html.page import Page

@@ -14,6 +14,7 @@ PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 SOFTWARE, TASK_CLOCK, INHERIT = 1, 1, 1 << 1
 ATTRIBUTE_BYTES = 128
 NS_PER_S = 1e9
+"""Its own: the server that forks children imports no numpy, as `costs` do."""
 END_S, END_PART = 0.02, 0.1
 """CPU seconds, or part of its time, that a process may use to end; one that uses more is still at work."""
 TICKS = (5, 6, 7)

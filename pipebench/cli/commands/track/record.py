@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.commands.compare import PLANNERS_HELP
+from pipebench.cli.commands.planning.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
 from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.option_groups import HOW, WHO, GroupedCommand, option

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipebench.algorithms.level_cuts import BALANCE
+from pipebench.algorithms.chains.level_cuts import BALANCE
 from pipebench.domain.artefact import Cell, Finding, Result
 from pipebench.hooks.reproduction import Reproduction
 from pipebench_rannc.figures.coarsening import SearchOnBlocks

@@ -1,0 +1,1 @@
+"""Cells of papers and stored rows, run again."""

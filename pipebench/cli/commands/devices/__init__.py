@@ -1,0 +1,1 @@
+"""Runs on real devices beside what was predicted of them."""

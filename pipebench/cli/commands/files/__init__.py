@@ -1,0 +1,1 @@
+"""Profiles, and the schemas of documents."""

@@ -1,0 +1,1 @@
+"""Papers: their figures, and the authors' own programs."""

@@ -1,0 +1,1 @@
+"""Compare and plan: problems, plans, and what a plan becomes."""

@@ -1,0 +1,1 @@
+"""What is stored: shown, proven, compared, run again, joined, passed on."""

@@ -1,0 +1,207 @@
+"""pipebench show: what is in a file."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipebench.cli.completion import files
+from pipebench.cli.terminal import console, print_json, say
+from pipebench.domain.errors import ExitCode, PipebenchError
+
+MOST_ROWS = 16
+"""Rows of devices, links and memory each that a terminal shows."""
+MOST_PROBLEMS = 20
+"""Problems whose tables are printed; of more the first."""
+
+
+@click.command()
+@click.argument("file", shell_complete=files)
+@click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
+@click.option(
+    "--trace", shell_complete=files, help="Of a plan file: a measured trace of it, drawn below the simulated one."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write that plan, problem embedded.")
+@click.option("--picture", type=click.Path(path_type=Path), help="A plan's timeline, a profile's bars … (.svg).")
+@click.option("--graph", type=click.Path(path_type=Path), help="A plan's stages as a graph (.svg).")
+@click.option("--all", "whole", is_flag=True, help="Of rows: the tables of all problems, however many.")
+@click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
+def command(
+    file: str,
+    plan_id: str | None,
+    trace: str | None,
+    output: Path | None,
+    picture: Path | None,
+    graph: Path | None,
+    whole: bool,
+    as_json: bool,
+) -> int:
+    """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
+
+    A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
+    Of rows of more than 20 problems the first 20 tables are printed, unless --all.
+    --picture draws the timeline of a plan (.svg, or .json for Perfetto), the operators of a profile, or the
+    quality of rows against their search time.
+    """
+    if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None:
+        kind, value = _from_store(file, plan_id)
+    else:
+        from pipebench.formats.profiles.files import read_any
+
+        kind, value = read_any(file)
+    if output is not None:
+        from pipebench.formats.documents import write_document
+
+        if kind != "plan":
+            raise PipebenchError(f"-o writes a plan, {file!r} gives {kind}", "name one with --plan")
+        write_document(output, "plan", value)
+    _draw(kind, value, picture, graph)
+    if as_json:
+        print_json(value)
+        return 0
+    if trace is not None:
+        return _gap(kind, value, trace)
+    printers: dict[str, Any] = {"plan": _plan, "rows": _all_rows if whole else _rows, "profile": _profile}
+    code: int | None = printers.get(kind, _other)(kind, value)
+    return code or 0
+
+
+def _gap(kind: str, value: Any, trace: str) -> int:
+    from pipebench.bench.execution import gap
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
+    from pipebench.formats.documents import read_document
+    from pipebench.report.text.measurements.runs import execution_lines
+
+    if kind != "plan" or value.schedule is None:
+        raise PipebenchError("--trace stands beside a plan file that holds a schedule", "make it with `plan -o`")
+    services = HostServices(open_host())
+    simulated = services.simulate(value.problem, value.plan, value.schedule)
+    for line in execution_lines(
+        gap(value, value.schedule, simulated, read_document(trace, "trace")), console().width
+    ):
+        say(line)
+    return 0
+
+
+def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
+    """The rows of a store, or one plan with its problem and schedule."""
+    from pipebench.bench.store import open_results
+    from pipebench.documents.document import PlannedProblem, Rows
+
+    results = open_results(path)
+    for notice in results.notices:
+        say(f"warning: {notice}", err=True)
+    if plan_id is None:
+        return "rows", Rows(rows=results.rows)
+    named = [row for row in results.rows if (row.plan_id or "").startswith(plan_id)]
+    if len({row.plan_id for row in named}) != 1:
+        known = sorted({row.plan_id[:12] for row in results.rows if row.plan_id})
+        what = "several plans" if named else "no plan"
+        raise PipebenchError(
+            f"{path!r} has {what} of that id: {plan_id!r}", f"plans: {', '.join(known) or 'none'}"
+        )
+    row = named[0]
+    behind = results.behind
+    return "plan", PlannedProblem(
+        problem=behind.problem(row.problem_id),
+        plan=behind.plan(row.plan_id or ""),
+        schedule=behind.schedule(row.schedule_id) if row.schedule_id else None,
+        scheduler=row.scheduler,
+        planner=row.planner,
+    )
+
+
+def _draw(kind: str, value: Any, picture: Path | None, graph: Path | None) -> None:
+    from pipebench.report.pictures import write_graph, write_picture
+
+    for path, write in ((picture, write_picture), (graph, write_graph)):
+        if path is not None:
+            write(path, kind, value)
+            say(f"{path} written", err=True)
+
+
+def _plan(kind: str, value: Any) -> int:
+    """The plan; of one that is not valid its stages and the reason, with the exit code of bad input."""
+    from pipebench.check import check_plan, require_ordered
+    from pipebench.check.refusal import why
+    from pipebench.cli.commands.planning.validate import verdict_of
+    from pipebench.domain.schedule import PeriodicSchedule
+    from pipebench.report.pattern import LEGEND, pattern_lines, pattern_of
+    from pipebench.report.text.plans import print_bare_stages, print_plan
+
+    del kind
+    out = console()
+    verdict = verdict_of(value)
+    problem = value.problem
+    out.print(
+        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.size} x "
+        f"{problem.cluster.name}, mini-batch {problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
+        markup=False,
+        soft_wrap=True,
+    )
+    wrong = why(verdict)
+    if wrong:
+        out.print(wrong, markup=False, soft_wrap=True)
+    if check_plan(problem, value.plan).status != "valid":
+        print_bare_stages(out, value.plan)
+        return ExitCode.USAGE
+    print_plan(out, problem, value.plan, verdict)
+    if value.schedule is not None:
+        require_ordered(problem, value.plan, value.schedule)
+    if value.schedule is not None and not isinstance(value.schedule, PeriodicSchedule):
+        _timeline(out, value)
+    if isinstance(value.schedule, PeriodicSchedule):
+        for line in (*pattern_lines(pattern_of(problem, value.plan, value.schedule), out.width), LEGEND):
+            out.print(line, markup=False, soft_wrap=True)
+    return ExitCode.OK
+
+
+def _timeline(out: Any, value: Any) -> None:
+    from pipebench.bench.services import HostServices
+    from pipebench.cli.application import open_host
+    from pipebench.report.gantt.text import legend, peaks, timeline
+    from pipebench.report.pictures import cut, plan_gantt
+
+    drawn, left_out = cut(plan_gantt(value, HostServices(open_host())), MOST_ROWS)
+    lines = [f"one mini-batch, simulated; peak memory: {peaks(drawn)}", *timeline(drawn, out.width), legend(drawn)]
+    if left_out:
+        lines.append(f"{left_out} more rows: draw them with --picture")
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _rows(kind: str, value: Any) -> None:
+    """The tables; of many problems the first."""
+    from pipebench.report.problem_blocks import rows_by_problem
+    from pipebench.report.text.comparisons.comparison import print_rows
+
+    problems = rows_by_problem(value.rows)
+    if len(problems) <= MOST_PROBLEMS:
+        _all_rows(kind, value)
+        return
+    shown = list(problems.values())[:MOST_PROBLEMS]
+    print_rows(console(), [row for same in shown for row in same])
+    say("")
+    count = f"the first {MOST_PROBLEMS} of {len(problems):,} problems"
+    say(f"{count}: --all prints all, pipebench report has standings")
+
+
+def _all_rows(kind: str, value: Any) -> None:
+    from pipebench.report.text.comparisons.comparison import print_rows
+
+    del kind
+    print_rows(console(), value.rows)
+
+
+def _profile(kind: str, value: Any) -> None:
+    from pipebench.report.text.profiles import print_profile
+
+    del kind
+    print_profile(console(), value)
+
+
+def _other(kind: str, value: Any) -> None:
+    say(f"{kind}:")
+    print_json(value)

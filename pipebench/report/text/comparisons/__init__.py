@@ -1,0 +1,1 @@
+"""Planners, plans and results side by side, as people read them."""

@@ -1,0 +1,1 @@
+"""Runs that were measured, and what was predicted of them, as people read them."""
