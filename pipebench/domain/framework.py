@@ -23,6 +23,8 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: how attention runs where nobody says so.
     sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
+    keeps_narrow: whether products in fewer bits keep their inputs for the backward in as many, or in those of the
+    weights.
     optimizer_bytes: moved for each weight element by an Adam step: state, master copy and weight.
     gradient_passes: how often a step goes over the gradients: unscale, norm, clip, step, clear.
     reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
@@ -41,6 +43,7 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: Attention = "flash"
     sequence_parallel: bool = True
     splits_messages: bool = True
+    keeps_narrow: bool = False
     optimizer_bytes: float = 26.0
     gradient_passes: float = 4.0
     reduce_overlap: float = 0.0
@@ -71,8 +74,9 @@ FEWEST_RESIDUALS = 30
 class Spread(Value, frozen=True, kw_only=True):
     """How far measured times lie from predictions by constants that were fitted without their runs.
 
-    low, high: the quantiles of measured over predicted time at 5 and at 95 per cent. count: of runs. left_out: what
-    the fits did not see of a run: its whole model shape, or it alone.
+    low, high: the quantiles of measured over predicted time at 5 and at 95 per cent.
+    count: of runs.
+    left_out: what the fits did not see of a run: its whole model shape, or it alone.
     """
 
     low: float
@@ -107,7 +111,7 @@ class StepCosts(Value, frozen=True, kw_only=True):
     reduce_overlap: float = 0.0
     splits_messages: bool = False
     spreads_rings: bool = True
-    calibrated: Spread | None | UnsetType = UNSET
+    calibrated: Spread | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         for name in ("optimizer_s_per_element", "gradient_s_per_element"):

@@ -27,8 +27,8 @@ class CalibrationFile(Value, frozen=True, kw_only=True):
     device: a device type's name. framework: what `--framework` calls it. constants: by name. made: the day. suite:
     the version of pipebench. source: where the runs are from. interval: of measured over predicted times, from
     runs that a fit did not see; None where they are too few. errors: mean absolute errors as shares, by what they
-    are of. runs: those that were fitted. Only device, framework and constants change predictions, and interval what
-    is said of them.
+    are of. runs: those that were fitted. Only device, framework and constants change predictions, and interval
+    what is said of them.
     """
 
     device: str
@@ -82,7 +82,8 @@ def _lines(made: CalibrationFile, notes: Mapping[str, str]) -> Iterator[str]:
         yield f"# {CONSTANTS[name].meaning}{notes.get(name, '')}"
         yield f"{name} = {value!r}"
     if made.interval is not None:
-        yield from ("", "[interval]", f"# 90 % of measured over predicted times, {_UNSEEN[made.interval.left_out]}")
+        yield from ("", "[interval]")
+        yield f"# 90 % of measured over predicted times, {_UNSEEN[made.interval.left_out]}"
         yield from _figures(made.interval, ("low", "high"))
         yield from (f"count = {made.interval.count}", f"left_out = {_quoted(made.interval.left_out)}")
     yield from ("", "[errors]")
