@@ -72,13 +72,16 @@ class LeftOut(Value, frozen=True, kw_only=True):
 class Outcome(Value, frozen=True, kw_only=True):
     """A calibration and how good it is.
 
-    before, after: errors with the usual and with the fitted constants, on the runs that were fitted. unseen: of
-    each run by a fit without it; None for one run, and where shapes alone are left out. unseen_shapes: of each run
-    by a fit without any of its shape; None for fewer than three shapes, and where runs alone are left out. left:
-    runs that are not fitted, by reason. groups: how many groups of runs were left out in turn. left_out: for each
-    shape, what is seen of its runs by a fit without it. interval_groups: the same for each group of runs that
-    `prediction_interval` tells apart. spread: what predictions with the constants carry as their interval; None
-    where fewer than FEWEST_RESIDUALS runs were left out.
+    before, after: errors with the usual and with the fitted constants, on the runs that were fitted.
+    unseen: of each run by a fit without it; None for one run, and where shapes alone are left out.
+    unseen_shapes: of each run, those outside the sample among them, by a fit without any of its shape; None for
+    fewer than three shapes, and where runs alone are left out.
+    left: runs that are not fitted, by reason.
+    groups: how many groups of runs were left out in turn.
+    left_out: for each shape, what is seen of its runs by a fit without it.
+    interval_groups: the same for each group of runs that `prediction_interval` tells apart.
+    spread: what predictions with the constants carry as their interval; None where fewer than FEWEST_RESIDUALS
+    runs were left out.
     """
 
     device: str
@@ -136,8 +139,9 @@ def calibrate(
     """
     usual = usual_constants(load_framework(subject.framework))
     everything = tuple(range(len(subject.runs)))
+    known = (*subject.runs, *subject.others)
     groups = _groups(len(subject.runs)) if leave_out != "shapes" else ()
-    shapes = _shapes(subject.runs) if leave_out != "runs" else ()
+    shapes = _shapes(known) if leave_out != "runs" else ()
     folds = [Fold(fitted=everything, predicted=everything)]
     folds += [
         Fold(fitted=tuple(number for number in everything if number not in out), predicted=out)
@@ -146,8 +150,8 @@ def calibrate(
     task = FoldTask(
         device=subject.device,
         framework=subject.framework,
-        runs=tuple(run.expressed for run in subject.runs),
-        measured_s=tuple(run.measured_s for run in subject.runs),
+        runs=tuple(run.expressed for run in known),
+        measured_s=tuple(run.measured_s for run in known),
         usual=usual,
         folds=tuple(folds),
         kernels=tuple(
@@ -183,10 +187,10 @@ def calibrate(
         unseen=_errors(by_run, measured) if by_run else None,
         unseen_shapes=_errors(by_shape, measured) if by_shape else None,
         groups=len(groups),
-        shapes=len({run.shape for run in subject.runs}),
+        shapes=len({run.shape for run in known}),
         left=subject.left,
-        left_out=_left_out(subject.runs, by_shape, lambda run: run.shape),
-        interval_groups=_left_out(subject.runs, by_shape, _interval_group),
+        left_out=_left_out(known, by_shape, lambda run: run.shape),
+        interval_groups=_left_out(known, by_shape, _interval_group),
         spread=spread_of(by_shape, by_run, measured),
     )
 

@@ -99,7 +99,7 @@ def test_shapes_alone_are_left_out_and_said_one_by_one() -> None:
     assert (made.unseen, made.groups, [each.unseen_s for each in made.runs]) == (None, 0, [None] * 6)
     assert made.unseen_shapes is not None
     assert [(each.name, each.errors.count) for each in made.left_out] == [
-        (f"4 layers x {hidden}, 512 tokens", 2) for hidden in (512, 1024, 2048)
+        (f"{hidden} wide, 512 tokens", 2) for hidden in (512, 1024, 2048)
     ]
     assert [(each.name, each.errors.count) for each in made.interval_groups] == [
         (ONE_NODE_WHOLE.what, 3),
@@ -159,6 +159,22 @@ def test_published_runs_of_one_shape_and_the_error_of_another() -> None:
     assert plain is not None
     assert tuned is not None
     assert tuned.mean_absolute < plain.mean_absolute or not made.better
+
+
+def test_runs_outside_the_sample_are_predicted_by_fits_without_their_shape() -> None:
+    """Layers of one width are one shape, and a fit without them sees none of either model."""
+    deeper = [replace(each, id=f"deep-{each.id}") for each in layouts(512, layers=8)[:1]]
+    runs = simulated_runs(HOST, [*deeper, *(layouts(hidden)[0] for hidden in (512, 1024, 2048))], TRUE)
+    subject = subject_of(HOST, runs, most=2)
+    assert (len(subject.runs), len(subject.others)) == (2, 2)
+    assert {each.shape for each in (*subject.runs, *subject.others)} == {
+        f"{hidden} wide, 512 tokens" for hidden in (512, 1024, 2048)
+    }
+    made = calibrate(HOST, subject, leave_out="shapes")
+    assert len(made.runs) == 2
+    assert made.unseen_shapes is not None
+    assert made.unseen_shapes.count == 4
+    assert sorted(each.errors.count for each in made.left_out) == [1, 1, 2]
 
 
 def test_the_spread_is_of_unseen_runs_by_shape_where_there_are_thirty() -> None:
