@@ -93,7 +93,7 @@ def interval_line(made: Outcome) -> str:
     if made.spread is None:
         return (
             "predictions with these constants carry no interval: that takes "
-            f"{FEWEST_RESIDUALS} runs which a fit did not see"
+            f"{FEWEST_RESIDUALS} runs that were left out of a fit"
         )
     low, high = (f"{100 * (end - 1):+.1f} %" for end in (made.spread.low, made.spread.high))
     unseen = "their shapes" if made.spread.left_out == "shapes" else "them, but others of their shapes"
