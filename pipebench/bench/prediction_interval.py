@@ -5,6 +5,9 @@ predicted. Those of a model's shape were made with constants that were fitted wi
 least 30 of them; what has fewer takes the widest of all groups. How they were made: docs/explanation/accuracy.md.
 """
 
+from msgspec import UNSET
+
+from pipebench.domain.framework import Spread
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.value import Value
@@ -36,7 +39,7 @@ ONE_NODE_SPLIT = Residuals(
     low=0.816, high=1.154, count=300, what="Megatron-DeepSpeed on one node of A100, tensor parallelism"
 )
 NODES = Residuals(low=0.868, high=1.452, count=73, what="Megatron-DeepSpeed on 64 and 512 A100")
-JUDGED_RUNS = Residuals(low=0.871, high=1.057, count=35, what="Megatron-LM of 2021 to 2023 on 8 to 3072 A100")
+JUDGED_RUNS = Residuals(low=0.924, high=1.056, count=35, what="Megatron-LM of 2021 to 2023 on 8 to 3072 A100")
 POOLED = Residuals(
     low=0.816, high=1.452, count=656, what="all published runs; the widest of their groups, for what has too few"
 )
@@ -51,13 +54,27 @@ class Interval(Value, frozen=True, kw_only=True):
 
 
 def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | None:
-    """The interval of the predicted time of a plan; None where no framework's step is priced."""
+    """The interval of the predicted time of a plan; None where no framework's step is priced, and where its
+    constants were fitted to too few runs to say.
+
+    Published runs say nothing of constants that were fitted to others: these have the spread of their own runs.
+    """
     step = problem.regime.step
-    if step is None:
+    if step is None or step.calibrated is None:
         return None
-    widest = max(stage.tensor_parallel for stage in plan.stages)
-    found = residuals_of(step.framework, problem.cluster.devices[0], plan.devices_used, widest)
+    if step.calibrated is UNSET:
+        widest = max(stage.tensor_parallel for stage in plan.stages)
+        found = residuals_of(step.framework, problem.cluster.devices[0], plan.devices_used, widest)
+    else:
+        found = calibrated_residuals(step.calibrated)
     return Interval(low_s=simulated_s * found.low, high_s=simulated_s * found.high, residuals=found)
+
+
+def calibrated_residuals(spread: Spread) -> Residuals:
+    """The residuals of a calibration's own runs, by fits that did not see them."""
+    missing = "shape" if spread.left_out == "shapes" else "run"
+    what = f"runs of the calibration, each by a fit without its {missing}"
+    return Residuals(low=spread.low, high=spread.high, count=spread.count, what=what.replace("its run", "it"))
 
 
 def residuals_of(framework: str, device: str, devices: int, tensor_parallel: int) -> Residuals:

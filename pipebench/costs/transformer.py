@@ -113,7 +113,13 @@ class LayerShape:
         return -(-self.split_weights // ways) + self.whole_weights
 
     def saved_bytes(
-        self, element_bytes: int, ways: int = 1, *, scores: bool = False, sequence_split: bool = True
+        self,
+        element_bytes: int,
+        ways: int = 1,
+        *,
+        scores: bool = False,
+        sequence_split: bool = True,
+        narrow_bytes: int | None = None,
     ) -> float:
         """What the forward keeps on one of `ways` devices for one sample.
 
@@ -124,14 +130,18 @@ class LayerShape:
         scores: attention keeps its softmax, the mask and the result of its dropout (their 5 a s^2) in place of the
         row sums.
         sequence_split: what lies outside the products is split over the sequence; else each device keeps it whole.
+        narrow_bytes: of an element of what the products read, where they run and keep it in another precision than
+        the rest. The context is then kept twice: attention's backward reads it as it was made.
         """
         states = 2 * self.queries + 2 * self.keys
         inner = self.active * (self.branches + 1) * self.ffn
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
-        around = element_bytes * (4 * self.hidden + routed) + masks
+        less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
+        around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
         if sequence_split:
             return self.sequence * (around + inside) / ways
         # The inputs of the first products are whole on each device, as the norms' are.

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from pipebench.domain.limits import MOST_SECONDS
 from pipebench.domain.value import Value, require, require_name, short
 
@@ -21,6 +23,8 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: how attention runs where nobody says so.
     sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
+    keeps_narrow: whether products in fewer bits keep their inputs for the backward in as many, or in those of the
+    weights.
     optimizer_bytes: moved for each weight element by an Adam step: state, master copy and weight.
     gradient_passes: how often a step goes over the gradients: unscale, norm, clip, step, clear.
     reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
@@ -39,6 +43,7 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: Attention = "flash"
     sequence_parallel: bool = True
     splits_messages: bool = True
+    keeps_narrow: bool = False
     optimizer_bytes: float = 26.0
     gradient_passes: float = 4.0
     reduce_overlap: float = 0.0
@@ -62,6 +67,31 @@ class Framework(Value, frozen=True, kw_only=True):
             require(0.0 <= amount < 2.0**62, f"{where}: {name} is {short(amount)}, it must not be negative")
 
 
+FEWEST_RESIDUALS = 30
+"""Runs that make an interval: 5 per cent of fewer are not one run on each side."""
+
+
+class Spread(Value, frozen=True, kw_only=True):
+    """How far measured times lie from predictions by constants that were fitted without their runs.
+
+    low, high: the quantiles of measured over predicted time at 5 and at 95 per cent.
+    count: of runs.
+    left_out: what the fits did not see of a run: its whole model shape, or it alone.
+    """
+
+    low: float
+    high: float
+    count: int
+    left_out: Literal["shapes", "runs"]
+
+    def __post_init__(self) -> None:
+        require(self.count >= FEWEST_RESIDUALS, f"count is {self.count}, it must be {FEWEST_RESIDUALS} or more")
+        require(
+            0.0 < self.low <= self.high < MOST_SECONDS,
+            f"low is {short(self.low)} and high {short(self.high)}, they must be above 0 and in this order",
+        )
+
+
 class StepCosts(Value, frozen=True, kw_only=True):
     """What the step around the kernels costs in a problem.
 
@@ -71,6 +101,8 @@ class StepCosts(Value, frozen=True, kw_only=True):
     reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
     spreads_rings: whether a collective leaves a node over the network links of all its members there.
+    calibrated: not there where the constants are the usual ones; else the spread of the runs that they were
+    fitted to, None where these were too few.
     """
 
     framework: str
@@ -79,6 +111,7 @@ class StepCosts(Value, frozen=True, kw_only=True):
     reduce_overlap: float = 0.0
     splits_messages: bool = False
     spreads_rings: bool = True
+    calibrated: Spread | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         for name in ("optimizer_s_per_element", "gradient_s_per_element"):

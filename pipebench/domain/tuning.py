@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError, nearest
-from pipebench.domain.framework import Framework
+from pipebench.domain.framework import Framework, Spread
 from pipebench.domain.value import Value, require, require_name, short
 
 
@@ -155,12 +155,14 @@ def _field(name: str) -> str:
 class Tuning(Value, frozen=True, kw_only=True):
     """Constants in place of the usual ones, for one device type under one framework.
 
-    constants: by their name in CONSTANTS; those that are not there stay as they are.
+    constants: by their name in CONSTANTS; those that are not there stay as they are. spread: of the runs that the
+    constants were fitted to; None where too few of them were left out of a fit.
     """
 
     device: str
     framework: str
     constants: dict[str, float]
+    spread: Spread | None = None
 
     def __post_init__(self) -> None:
         require_name("a device type", self.device)

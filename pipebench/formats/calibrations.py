@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import InvalidValue, PipebenchError
+from pipebench.domain.framework import Spread
 from pipebench.domain.tuning import CONSTANTS, Tuning
 from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
@@ -24,8 +25,10 @@ class CalibrationFile(Value, frozen=True, kw_only=True):
     """What `calibrate` writes and `--calibration` reads.
 
     device: a device type's name. framework: what `--framework` calls it. constants: by name. made: the day. suite:
-    the version of pipebench. source: where the runs are from. errors: mean absolute errors as shares, by what they
-    are of. runs: those that were fitted. Only device, framework and constants change predictions.
+    the version of pipebench. source: where the runs are from. interval: of measured over predicted times, from
+    runs that a fit did not see; None where they are too few. errors: mean absolute errors as shares, by what they
+    are of. runs: those that were fitted. Only device, framework and constants change predictions, and interval
+    what is said of them.
     """
 
     device: str
@@ -34,13 +37,14 @@ class CalibrationFile(Value, frozen=True, kw_only=True):
     suite: str = ""
     source: str = ""
     constants: dict[str, float]
+    interval: Spread | None = None
     errors: dict[str, float] = {}
     runs: tuple[CalibrationRun, ...] = ()
 
     @property
     def tuning(self) -> Tuning:
         """The constants, checked. Raises InvalidValue for one that is not known or not in its range."""
-        return Tuning(device=self.device, framework=self.framework, constants=self.constants)
+        return Tuning(device=self.device, framework=self.framework, constants=self.constants, spread=self.interval)
 
 
 def read_calibration(name: str) -> CalibrationFile:
@@ -58,6 +62,12 @@ def parse_calibration(data: bytes, source: str) -> CalibrationFile:
     return found
 
 
+_UNSEEN = {
+    "shapes": "each run by a fit that saw none of its shape",
+    "runs": "each run by a fit that did not see it, but others of its shape",
+}
+
+
 def calibration_text(made: CalibrationFile, notes: Mapping[str, str]) -> str:
     """The TOML text. notes: what stands beside a constant, by its name."""
     return "\n".join(_lines(made, notes)) + "\n"
@@ -71,6 +81,11 @@ def _lines(made: CalibrationFile, notes: Mapping[str, str]) -> Iterator[str]:
     for name, value in made.constants.items():
         yield f"# {CONSTANTS[name].meaning}{notes.get(name, '')}"
         yield f"{name} = {value!r}"
+    if made.interval is not None:
+        yield from ("", "[interval]")
+        yield f"# 90 % of measured over predicted times, {_UNSEEN[made.interval.left_out]}"
+        yield from _figures(made.interval, ("low", "high"))
+        yield from (f"count = {made.interval.count}", f"left_out = {_quoted(made.interval.left_out)}")
     yield from ("", "[errors]")
     for what, share in made.errors.items():
         yield f"{what} = {share:.6f}"
@@ -79,7 +94,7 @@ def _lines(made: CalibrationFile, notes: Mapping[str, str]) -> Iterator[str]:
         yield from _figures(run, ("measured_s", "before_s", "after_s"))
 
 
-def _figures(run: CalibrationRun, names: Sequence[str]) -> Iterator[str]:
+def _figures(run: CalibrationRun | Spread, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         yield f"{name} = {float(getattr(run, name)):.6g}"
 

@@ -23,6 +23,8 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
       framework has it. It counts with `--framework`.
     - products: `fp8` computes the products of layers in 8 bits, weights stay as they are; it needs a device with
       measured kernels of that precision, and counts with `--framework`.
+    - sequence_parallel: `on` splits what lies between the products over the tensor-parallel ranks, `off` does not;
+      empty: as the framework does. It counts with `--framework`.
     - kernels: a CSV of kernels that you measured on the device (docs/reference/kernel-tables.md). They come before
       those that ship. It counts with `--framework`.
     - multiprocessors: of a device that does not ship, for a fit of `kernels`.
@@ -38,6 +40,7 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     recompute: bool = True
     attention: Literal["", "flash", "unfused", "selective"] = ""
     products: Literal["", "fp8"] = ""
+    sequence_parallel: Literal["", "on", "off"] = ""
     kernels: str = ""
     multiprocessors: int = 0
     calibrate: str = ""

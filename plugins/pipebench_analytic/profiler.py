@@ -3,6 +3,7 @@
 from typing import cast
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pipebench.costs.rescale import in_precision
 from pipebench.domain.calibration import Calibration
@@ -44,6 +45,8 @@ WHOLE_TENSORS = (
     "what crosses between stages is sent and buffered whole by each device; with sequence parallelism frameworks "
     "send a tensor-parallel rank's share"
 )
+NARROW_BYTES = 1
+"""Of an element in fp8."""
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
 
@@ -99,17 +102,22 @@ def _calibrated_rates(
 
 def _training_costs(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> TrainingCosts | None:
     if request.framework is None:
-        for name in ("attention", "products", "kernels"):
+        for name in ("attention", "products", "sequence_parallel", "kernels"):
             if getattr(options, name):
                 raise PipebenchError(f"{name}={getattr(options, name)} counts with a framework", "say --framework")
         return None
     own = own_speeds(options.kernels, device, options.multiprocessors or None) if options.kernels else None
-    speeds = Speeds(
-        device, request.precision, request.framework, request.links, options.products, request.reach, own
-    )
-    attention = options.attention or request.framework.attention
+    framework = request.framework
+    if options.sequence_parallel:
+        framework = replace(framework, sequence_parallel=options.sequence_parallel == "on")
+    speeds = Speeds(device, request.precision, framework, request.links, options.products, request.reach, own)
     return TrainingCosts(
-        speeds, request.framework, attention, ELEMENT_BYTES[request.precision], request.micro_batches
+        speeds,
+        framework,
+        options.attention or framework.attention,
+        ELEMENT_BYTES[request.precision],
+        request.micro_batches,
+        NARROW_BYTES if options.products else None,
     )
 
 

@@ -93,8 +93,16 @@ class TrainingCosts:
     """Prices operators of a language model on one device type at some micro-batch sizes."""
 
     def __init__(
-        self, speeds: Speeds, framework: Framework, attention: Attention, element_bytes: int, sizes: Sequence[int]
+        self,
+        speeds: Speeds,
+        framework: Framework,
+        attention: Attention,
+        element_bytes: int,
+        sizes: Sequence[int],
+        narrow_bytes: int | None = None,
     ) -> None:
+        """narrow_bytes: of an element of the layers' products, where they run in another precision."""
+        self._narrow_bytes = narrow_bytes if framework.keeps_narrow else None
         self._speeds, self._framework, self._attention = speeds, framework, attention
         self._element_bytes, self._sizes = element_bytes, tuple(sizes)
         self._known: dict[object, _Seconds] = {}
@@ -248,7 +256,9 @@ class TrainingCosts:
 
     def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
         split = self._framework.sequence_parallel
-        return layer_shape(operator).saved_bytes(self._element_bytes, ways, scores=scores, sequence_split=split)
+        return layer_shape(operator).saved_bytes(
+            self._element_bytes, ways, scores=scores, sequence_split=split, narrow_bytes=self._narrow_bytes
+        )
 
     def _kept_bytes(self, operator: Operator, ways: int, again: Repeated) -> float:
         """The same where the backward runs the forward again: a layer's input, or all but attention's scores."""

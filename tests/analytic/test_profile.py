@@ -48,7 +48,7 @@ def test_provenance_names_the_framework_and_the_measured_kernels() -> None:
     assert "priced as megatron runs it; no kernels measured on the device: peak rates" in said
 
 
-@pytest.mark.parametrize("options", [{"attention": "flash"}, {"products": "fp8"}])
+@pytest.mark.parametrize("options", [{"attention": "flash"}, {"products": "fp8"}, {"sequence_parallel": "on"}])
 def test_what_counts_with_a_framework_is_refused_without(options: dict[str, str]) -> None:
     with pytest.raises(PipebenchError, match="counts with a framework"):
         run(LAYER, **options)

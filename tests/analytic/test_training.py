@@ -4,6 +4,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -137,6 +138,33 @@ def test_what_is_kept_without_sequence_parallelism_is_kept_by_each_rank() -> Non
     assert shape.saved_bytes(2, 4, sequence_split=False) == 10 * sh + (24 * sh + statistics) / 4
     whole = shape.saved_bytes(2, 4, scores=True, sequence_split=False)
     assert whole == 10 * sh + (24 * sh + 5 * 32 * 2048**2) / 4
+
+
+@pytest.mark.parametrize("ways", [1, 4])
+def test_products_in_eight_bits_keep_a_byte_of_what_they_read(ways: int) -> None:
+    """Of the 34 bytes of Korthikanti et al. 2022, table 2: 2 for each of both first products' inputs and 8 for the
+    second feed-forward product's become 1 and 4; the context is kept for attention, and a byte for its product.
+    """
+    shape = LayerShape(
+        sequence=2048, hidden=4096, heads=32, kv_heads=32, head=128, ffn=4 * 4096, branches=1, dropout=True
+    )
+    sh, statistics = 2048 * 4096, 4 * 32 * 2048
+    assert shape.saved_bytes(2, ways, narrow_bytes=1) == (29 * sh + statistics) / ways
+    whole = shape.saved_bytes(2, ways, narrow_bytes=1, sequence_split=False)
+    assert whole == 8 * sh + (21 * sh + statistics) / ways
+
+
+def test_frameworks_differ_in_what_eight_bit_products_keep() -> None:
+    h100, operator = load_device("H100-SXM5-80GB"), layer(4096, 32, 2048)
+
+    def kept(name: str, products: Literal["", "fp8"]) -> float:
+        framework = load_framework(name)
+        speeds = Speeds(h100, "bf16", framework, (), products)
+        made = TrainingCosts(speeds, framework, "flash", 2, (1,), 1 if products else None)
+        return made.costs(operator, 0, (), 0).saved_bytes_per_sample
+
+    assert kept("megatron", "") - kept("megatron", "fp8") == 5 * 2048 * 4096
+    assert kept("torchtitan", "") == kept("torchtitan", "fp8")
 
 
 def test_the_fused_softmax_wants_heads_in_fours() -> None:

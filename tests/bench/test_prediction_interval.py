@@ -9,11 +9,12 @@ from pipebench.bench.prediction_interval import (
     ONE_NODE_SPLIT,
     ONE_NODE_WHOLE,
     POOLED,
+    Interval,
     Residuals,
     interval_of,
     residuals_of,
 )
-from pipebench.domain.framework import StepCosts
+from pipebench.domain.framework import Spread, StepCosts
 from pipebench.domain.plan import Plan, Stage
 from tests.builders import chain_problem, cluster
 
@@ -51,3 +52,28 @@ def test_without_a_framework_there_is_no_interval() -> None:
     made = interval_of(priced, plan, 2.0)
     assert made is not None
     assert (made.low_s, made.high_s) == (2 * POOLED.low, 2 * POOLED.high)
+
+
+def test_calibrated_constants_have_the_spread_of_their_own_runs_or_no_interval() -> None:
+    """Residuals of published runs say nothing of constants that were fitted to others."""
+    problem = chain_problem([5], [5], cluster(1))
+    plan = Plan(stages=(Stage(operators=("layer0",), devices=(0,), micro_batch=1),))
+    step = StepCosts(framework="megatron-deepspeed", optimizer_s_per_element=0.0)
+
+    def interval(calibrated: Spread | None) -> Interval | None:
+        own = msgspec.structs.replace(step, calibrated=calibrated)
+        regime = msgspec.structs.replace(problem.regime, step=own)
+        return interval_of(msgspec.structs.replace(problem, regime=regime), plan, 2.0)
+
+    assert interval(None) is None
+    made = interval(Spread(low=0.75, high=1.5, count=31, left_out="runs"))
+    assert made is not None
+    assert (made.low_s, made.high_s, made.residuals.count) == (1.5, 3.0, 31)
+    assert made.residuals.what == "runs of the calibration, each by a fit without it"
+
+
+def test_a_problem_without_a_calibration_keeps_its_identity() -> None:
+    """What was stored under a problem's name before there were calibrated spreads is found again."""
+    step = StepCosts(framework="megatron", optimizer_s_per_element=0.0)
+    assert "calibrated" not in msgspec.to_builtins(step)
+    assert msgspec.to_builtins(msgspec.structs.replace(step, calibrated=None))["calibrated"] is None

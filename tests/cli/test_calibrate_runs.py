@@ -60,8 +60,15 @@ def test_a_workload_takes_the_file(pipebench: CommandLine, tmp_path: Path) -> No
     usual = pipebench(*common, "--framework", "megatron")
     tuned = pipebench(*common, "--framework", "megatron", "--calibration", str(path))
     assert usual.code == tuned.code == 0, tuned.err
-    times = [json.loads(each.out)["simulated_s"] for each in (usual, tuned)]
-    assert times[1] > 1.1 * times[0]
+    rows = [json.loads(each.out) for each in (usual, tuned)]
+    assert rows[1]["simulated_s"] > 1.1 * rows[0]["simulated_s"]
+    # Published runs say nothing of these constants, and no run of the calibration was left out.
+    assert [row.get("simulated_low_s") is None for row in rows] == [False, True]
+    text = path.read_text()
+    path.write_text(text + "\n[interval]\nlow = 0.9\nhigh = 1.2\ncount = 30\nleft_out = 'runs'\n")
+    own = json.loads(pipebench(*common, "--framework", "megatron", "--calibration", str(path)).out)
+    assert own["simulated_low_s"] == pytest.approx(0.9 * own["simulated_s"])
+    assert own["simulated_high_s"] == pytest.approx(1.2 * own["simulated_s"])
     alone = pipebench(*common, "--calibration", str(path))
     assert alone.code == 2
     assert "give --framework megatron" in alone.err

@@ -1,8 +1,12 @@
 """Calibration files: written and read again, and refused with the place."""
 
+from typing import Literal
+
 import pytest
+from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Spread
 from pipebench.formats.calibrations import CalibrationFile, CalibrationRun, calibration_text, parse_calibration
 
 MADE = CalibrationFile(
@@ -23,6 +27,18 @@ def test_a_file_is_read_as_it_was_written() -> None:
     assert read.source == MADE.source
     assert read.errors == MADE.errors
     assert read.runs[0].id == "x y"
+
+
+@pytest.mark.parametrize("left_out", ["shapes", "runs"])
+def test_the_interval_goes_with_the_constants(left_out: Literal["shapes", "runs"]) -> None:
+    spread = Spread(low=0.9, high=1.25, count=40, left_out=left_out)
+    text = calibration_text(replace(MADE, interval=spread), {})
+    assert parse_calibration(text.encode(), "c.toml").tuning.spread == spread
+    assert parse_calibration(calibration_text(MADE, {}).encode(), "c.toml").tuning.spread is None
+    with pytest.raises(PipebenchError, match="count is 29, it must be 30 or more"):
+        parse_calibration(text.replace("count = 40", "count = 29").encode(), "c.toml")
+    with pytest.raises(PipebenchError, match=r"low is 0.9 and high 0.5"):
+        parse_calibration(text.replace("high = 1.25", "high = 0.5").encode(), "c.toml")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """What is said below the tables of a calibration."""
 
+from typing import Literal
+
 import pytest
+from msgspec.structs import replace
 
 from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FittedRun, Outcome
-from pipebench.report.text.measurements.calibration import remark_lines
+from pipebench.domain.framework import Spread
+from pipebench.report.text.measurements.calibration import interval_line, remark_lines
 
 ERRORS = Errors(count=2, mean_absolute=0.1, mean_signed=0.1, median_absolute=0.1, largest_absolute=0.1)
 
@@ -38,3 +42,14 @@ def test_what_nothing_says(shapes: int, unseen: Errors | None, words: str, wrong
     said = " ".join(remark_lines(outcome(shapes, unseen)))
     assert words in said
     assert wrong not in said
+
+
+@pytest.mark.parametrize(
+    ("left_out", "unseen"), [("shapes", "did not see their shapes"), ("runs", "did not see them, but others of")]
+)
+def test_the_interval_of_predictions_is_said(left_out: Literal["shapes", "runs"], unseen: str) -> None:
+    assert "carry no interval: that takes 30 runs" in interval_line(outcome(1, ERRORS))
+    spread = Spread(low=0.9, high=1.125, count=44, left_out=left_out)
+    said = interval_line(replace(outcome(3, ERRORS), spread=spread))
+    assert "the interval -10.0 % to +12.5 %: 90 % of 44 runs" in said
+    assert unseen in said

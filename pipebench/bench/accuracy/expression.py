@@ -12,6 +12,7 @@ from pipebench.bench.accuracy.framework import (
     model_options,
     padded_vocabulary,
     profiler_of,
+    sequence_parallel_of,
     workload_fields,
 )
 from pipebench.bench.accuracy.machine import cluster_of
@@ -75,12 +76,14 @@ def express(
     cluster = cluster_of(run, choices)
     recompute = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
+    framework = framework_of(run.framework, run.device.removeprefix("DGX-"), choices)
     setting = Setting(
-        framework=framework_of(run.framework, run.device.removeprefix("DGX-"), choices),
+        framework=framework,
         architecture=_architecture(run),
         recompute=recompute,
         precision=precision,
         products="fp8" if narrow else "",
+        sequence_parallel=sequence_parallel_of(run.recompute, framework, tp, choices),
         tp=tp,
     )
     model, layers = _model(run, setting, vocabulary, choices)

@@ -11,6 +11,7 @@ from pipebench.domain.value import Value
 
 FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "other"]
 RecomputeKind = Literal["none", "selective", "full"]
+SequenceParallel = Literal["", "on", "off"]
 _WORDS: tuple[tuple[str, FrameworkName], ...] = (
     ("megatron-deepspeed", "megatron-deepspeed"),
     ("megatron", "megatron"),
@@ -23,6 +24,7 @@ class Setting(Value, frozen=True, kw_only=True):
     """What a run is run with, as far as its framework decides more than the run says.
 
     products: the precision of the layers' products, where it is another than that of the weights. tp: the degree.
+    sequence_parallel: `on` or `off` where it is not left to the framework.
     """
 
     framework: FrameworkName
@@ -30,6 +32,7 @@ class Setting(Value, frozen=True, kw_only=True):
     recompute: RecomputeKind
     precision: Precision
     products: Literal["", "fp8"] = ""
+    sequence_parallel: SequenceParallel = ""
     tp: int
 
 
@@ -47,12 +50,35 @@ def framework_of(text: str, device: str, choices: Choices) -> FrameworkName:
     return cast(FrameworkName, choices.take("generation of Megatron-LM", usual, (other,)))
 
 
+SPLITS_SEQUENCES = "sequence parallel"
+"""What a run says behind its recomputation, or with `no` before it."""
+MAY_SPLIT_SEQUENCES = ("megatron", "megatron-v2", "other")
+"""Frameworks that ran with sequence parallelism and without it: Megatron-LM has it since May 2022 (Korthikanti et
+al. 2022). Megatron-DeepSpeed of 2021 and 2022 did not have it, torchtitan splits tensors in no other way."""
+
+
+def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices: Choices) -> SequenceParallel:
+    """Whether norms and residuals are split over the sequence. words: what a run says of recomputation.
+
+    Where it says nothing, the framework's generation is assumed to run as it usually did.
+    """
+    if tp == 1:
+        return ""
+    if SPLITS_SEQUENCES in words.lower():
+        return "off" if f"no {SPLITS_SEQUENCES}" in words.lower() else "on"
+    if framework not in MAY_SPLIT_SEQUENCES:
+        return ""
+    usual, other = ("on", "off") if framework == "megatron" else ("off", "on")
+    return cast(SequenceParallel, choices.take("sequence parallelism", usual, (other,)))
+
+
 def profiler_of(setting: Setting) -> str:
     """The profiler, options included. Selective recomputation is of unfused attention; fused keeps no scores."""
     again = setting.recompute == "selective" and setting.framework in ("megatron-v2", "megatron-deepspeed")
     said = [f"max_tensor_parallel={setting.tp}"]
     said += ["attention=selective"] if again else []
     said += [f"products={setting.products}"] if setting.products else []
+    said += [f"sequence_parallel={setting.sequence_parallel}"] if setting.sequence_parallel else []
     return f"{PROFILER}[{','.join(said)}]"
 
 

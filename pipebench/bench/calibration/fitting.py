@@ -48,6 +48,8 @@ def fit_constants(
     """
     usual = {name: within(CONSTANTS[name], usual[name]) for name in CONSTANTS}
     start = {name: middle_value(each) for name, each in CONSTANTS.items()} if afresh else usual
+    if not runs:
+        return Fit(constants=dict(usual), moved=())
 
     def errors(constants: Mapping[str, float]) -> Floats:
         return np.array([math.log(simulate(run, constants) / measured_s[run]) for run in runs])

@@ -8,6 +8,7 @@ prints them. Lines may carry a prefix, such as a rank or a time.
 import re
 import statistics
 
+from pipebench.bench.accuracy.framework import SPLITS_SEQUENCES
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.documents.printable import one_line
@@ -82,7 +83,8 @@ def _recompute(arguments: "_Arguments") -> str:
     kind = arguments.text("recompute_granularity", "None")
     if kind == "None":
         kind = "full" if arguments.flag("checkpoint_activations") else "none"
-    return f"{kind} + sequence parallel" if arguments.flag("sequence_parallel") else kind
+    split = SPLITS_SEQUENCES if arguments.flag("sequence_parallel") else f"no {SPLITS_SEQUENCES}"
+    return f"{kind} + {split}"
 
 
 def _iteration_times_ms(text: str, source: str) -> list[float]:

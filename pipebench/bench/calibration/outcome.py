@@ -14,6 +14,7 @@ from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, KernelSu
 from pipebench.bench.calibration.sources import TracedRun
 from pipebench.bench.calibration.subject import SEED, MeasuredRun, Subject
 from pipebench.bench.prediction_interval import residuals_of
+from pipebench.domain.framework import FEWEST_RESIDUALS, Spread
 from pipebench.domain.tuning import CONSTANTS, Tuning, usual_constants
 from pipebench.domain.value import Value
 from pipebench.formats.calibrations import CalibrationFile, CalibrationRun, calibration_text
@@ -71,12 +72,16 @@ class LeftOut(Value, frozen=True, kw_only=True):
 class Outcome(Value, frozen=True, kw_only=True):
     """A calibration and how good it is.
 
-    before, after: errors with the usual and with the fitted constants, on the runs that were fitted. unseen: of
-    each run by a fit without it; None for one run, and where shapes alone are left out. unseen_shapes: of each run
-    by a fit without any of its shape; None for fewer than three shapes, and where runs alone are left out. left:
-    runs that are not fitted, by reason. groups: how many groups of runs were left out in turn. left_out: for each
-    shape, what is seen of its runs by a fit without it. interval_groups: the same for each group of runs that
-    `prediction_interval` tells apart.
+    before, after: errors with the usual and with the fitted constants, on the runs that were fitted.
+    unseen: of each run by a fit without it; None for one run, and where shapes alone are left out.
+    unseen_shapes: of each run, those outside the sample among them, by a fit without any of its shape; None for
+    fewer than three shapes, and where runs alone are left out.
+    left: runs that are not fitted, by reason.
+    groups: how many groups of runs were left out in turn.
+    left_out: for each shape, what is seen of its runs by a fit without it.
+    interval_groups: the same for each group of runs that `prediction_interval` tells apart.
+    spread: what predictions with the constants carry as their interval; None where fewer than FEWEST_RESIDUALS
+    runs were left out.
     """
 
     device: str
@@ -92,6 +97,7 @@ class Outcome(Value, frozen=True, kw_only=True):
     left: dict[str, int]
     left_out: tuple[LeftOut, ...] = ()
     interval_groups: tuple[LeftOut, ...] = ()
+    spread: Spread | None = None
 
     @property
     def better(self) -> bool:
@@ -114,7 +120,7 @@ class Outcome(Value, frozen=True, kw_only=True):
     def tuning(self) -> Tuning:
         """The constants that were moved."""
         moved = {each.name: each.value for each in self.constants if each.moved}
-        return Tuning(device=self.device, framework=self.framework, constants=moved)
+        return Tuning(device=self.device, framework=self.framework, constants=moved, spread=self.spread)
 
 
 def calibrate(
@@ -133,8 +139,9 @@ def calibrate(
     """
     usual = usual_constants(load_framework(subject.framework))
     everything = tuple(range(len(subject.runs)))
+    known = (*subject.runs, *subject.others)
     groups = _groups(len(subject.runs)) if leave_out != "shapes" else ()
-    shapes = _shapes(subject.runs) if leave_out != "runs" else ()
+    shapes = _shapes(known) if leave_out != "runs" else ()
     folds = [Fold(fitted=everything, predicted=everything)]
     folds += [
         Fold(fitted=tuple(number for number in everything if number not in out), predicted=out)
@@ -143,8 +150,8 @@ def calibrate(
     task = FoldTask(
         device=subject.device,
         framework=subject.framework,
-        runs=tuple(run.expressed for run in subject.runs),
-        measured_s=tuple(run.measured_s for run in subject.runs),
+        runs=tuple(run.expressed for run in known),
+        measured_s=tuple(run.measured_s for run in known),
         usual=usual,
         folds=tuple(folds),
         kernels=tuple(
@@ -180,11 +187,37 @@ def calibrate(
         unseen=_errors(by_run, measured) if by_run else None,
         unseen_shapes=_errors(by_shape, measured) if by_shape else None,
         groups=len(groups),
-        shapes=len({run.shape for run in subject.runs}),
+        shapes=len({run.shape for run in known}),
         left=subject.left,
-        left_out=_left_out(subject.runs, by_shape, lambda run: run.shape),
-        interval_groups=_left_out(subject.runs, by_shape, _interval_group),
+        left_out=_left_out(known, by_shape, lambda run: run.shape),
+        interval_groups=_left_out(known, by_shape, _interval_group),
+        spread=spread_of(by_shape, by_run, measured),
     )
+
+
+def spread_of(
+    by_shape: Mapping[int, float], by_run: Mapping[int, float], measured_s: Mapping[int, float]
+) -> Spread | None:
+    """The spread of runs that a fit did not see, None for fewer than FEWEST_RESIDUALS of them.
+
+    by_shape, by_run: their predicted seconds by fits without their shape, and without them alone. The first counts
+    where it is there: a prediction may be of another model.
+    """
+    listed: tuple[tuple[Literal["shapes", "runs"], Mapping[int, float]], ...] = (
+        ("shapes", by_shape),
+        ("runs", by_run),
+    )
+    for left_out, predicted_s in listed:
+        if len(predicted_s) >= FEWEST_RESIDUALS:
+            low, high = _quantiles([measured_s[number] / seconds for number, seconds in predicted_s.items()])
+            return Spread(low=low, high=high, count=len(predicted_s), left_out=left_out)
+    return None
+
+
+def _quantiles(ratios: Sequence[float]) -> tuple[float, float]:
+    """At 5 and at 95 per cent."""
+    low, high = (percentile(ratios, share) or 0.0 for share in (0.05, 0.95))
+    return low, high
 
 
 def _left_out(
@@ -196,7 +229,7 @@ def _left_out(
     found = []
     for each, numbers in members.items():
         ratios = [runs[number].measured_s / predicted_s[number] for number in numbers]
-        low, high = (percentile(ratios, share) or 0.0 for share in (0.05, 0.95))
+        low, high = _quantiles(ratios)
         errors = _errors({n: predicted_s[n] for n in numbers}, {n: runs[n].measured_s for n in numbers})
         found.append(LeftOut(name=each, errors=errors, low=low, high=high))
     return tuple(found)
@@ -267,6 +300,7 @@ def calibration_file(made: Outcome, source: str) -> str:
         suite=__version__,
         source=source,
         constants=made.tuning.constants,
+        interval=made.spread,
         errors={name: errors.mean_absolute for name, errors in checks.items() if errors is not None},
         runs=tuple(
             CalibrationRun(id=run.id, measured_s=run.measured_s, before_s=run.before_s, after_s=run.after_s)

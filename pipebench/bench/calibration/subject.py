@@ -19,7 +19,7 @@ SEED = 0
 
 
 class MeasuredRun(Value, frozen=True, kw_only=True):
-    """A run that is fitted. shape: of its model: layers, width and tokens. before_s: simulated with the usual
+    """A run that is fitted. shape: of its model's layers: width and tokens. before_s: simulated with the usual
     constants. traced: what a trace of it says, None without one.
     """
 
@@ -31,11 +31,14 @@ class MeasuredRun(Value, frozen=True, kw_only=True):
 
 
 class Subject(Value, frozen=True, kw_only=True):
-    """What a calibration is of. left: by reason, how many runs are not fitted."""
+    """What a calibration is of. runs: that are fitted. others: outside the sample; a fit without their shape
+    predicts them as well. left: by reason, how many runs are not fitted.
+    """
 
     device: str
     framework: str
     runs: tuple[MeasuredRun, ...]
+    others: tuple[MeasuredRun, ...] = ()
     left: dict[str, int]
 
 
@@ -80,18 +83,19 @@ def subject_of(
             raise PipebenchError(f"no run is of the {what} {name!r}", f"the runs have {', '.join(there)}")
         leave(f"another {what}", len(known) - len(kept))
         known = kept
+    chosen = set(range(len(known)))
     if len(known) > most:
         leave(f"more than {most} runs: a sample is fitted", len(known) - most)
-        chosen = sorted(random.Random(SEED).sample(range(len(known)), most))
-        known = [known[number] for number in chosen]
+        chosen = set(random.Random(SEED).sample(range(len(known)), most))
     predicted = predict_all(host, [each for _, each in known], jobs)
-    fitted = []
-    for (run, each), made in zip(known, predicted, strict=True):
+    fitted: list[MeasuredRun] = []
+    others: list[MeasuredRun] = []
+    for number, ((run, each), made) in enumerate(zip(known, predicted, strict=True)):
         if made.simulated is None:
             leave(made.reason or "no prediction")
         else:
             before_s = made.simulated.simulated_s
-            fitted.append(
+            (fitted if number in chosen else others).append(
                 MeasuredRun(
                     expressed=each,
                     measured_s=run.iter_s,
@@ -104,7 +108,9 @@ def subject_of(
         reasons = "; ".join(f"{reason} ({count})" for reason, count in left.items())
         raise PipebenchError(f"none of {len(runs)} runs can be fitted: {reasons}", exit_code=ExitCode.NOTHING_RAN)
     first = fitted[0].expressed
-    return Subject(device=_device(first), framework=_framework(first), runs=tuple(fitted), left=left)
+    return Subject(
+        device=_device(first), framework=_framework(first), runs=tuple(fitted), others=tuple(others), left=left
+    )
 
 
 def _device(run: ExpressedRun) -> str:
@@ -117,5 +123,6 @@ def _framework(run: ExpressedRun) -> str:
 
 
 def _shape(run: Run, expressed: ExpressedRun) -> str:
-    width = f" x {run.hidden}" if run.hidden else ""
-    return f"{sum(expressed.layers_by_stage)} layers{width}, {run.seq} tokens"
+    """Width and tokens: layers of one width launch the same kernels, however many there are."""
+    width = f"{run.hidden} wide, " if run.hidden else f"{sum(expressed.layers_by_stage)} layers, "
+    return f"{width}{run.seq} tokens"

@@ -74,6 +74,8 @@ def with_framework(
     gradients = spec.gradient_precision or usual
     reach = USUAL_REACH if tuning is None else tuning.reach
     step = step_costs(framework, cluster, gradients, spec.optimizer, reach)
+    if tuning is not None:
+        step = replace_fields(step, calibrated=tuning.spread)
     return replace_fields(spec, gradient_precision=gradients), step
 
 

@@ -24,6 +24,7 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
     attention: Attention
     sequence_parallel: bool
     splits_messages: bool
+    keeps_narrow: bool
     optimizer_bytes: float
     gradient_passes: float
     reduce_overlap: float
@@ -45,6 +46,7 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
             attention=self.attention,
             sequence_parallel=self.sequence_parallel,
             splits_messages=self.splits_messages,
+            keeps_narrow=self.keeps_narrow,
             optimizer_bytes=self.optimizer_bytes,
             gradient_passes=self.gradient_passes,
             reduce_overlap=self.reduce_overlap,

@@ -6,11 +6,14 @@ import pytest
 
 from pipebench.bench.accuracy.assumptions import Assumption, NotExpressed
 from pipebench.bench.accuracy.expression import ExpressedRun, express
-from pipebench.bench.accuracy.measurement import item_bounds
+from pipebench.bench.accuracy.measurement import Predictor, item_bounds
 from pipebench.bench.accuracy.reader import read_runs
 from pipebench.bench.accuracy.sizes import plain_name, public_sizes
+from pipebench.bench.services import HostServices
+from pipebench.hooks.manager import Host
 from tests.bench.accuracy.tables import run
 
+SAID = " + sequence parallel"
 SHIPPED = {each.id: each for each in read_runs("published")}
 
 
@@ -58,7 +61,12 @@ def test_the_largest_run_has_its_links_and_its_stages() -> None:
     node, network = made.cluster.levels
     assert (node.group, network.group) == (8, 2520)
     assert (network.bandwidth_bytes_s, network.shared_bandwidth_bytes_s) == (25e9, 200e9)
-    assert assumed(made) == {"mbs": "1", "vpp": "3", "generation of Megatron-LM": "megatron-v2"}
+    assert assumed(made) == {
+        "mbs": "1",
+        "vpp": "3",
+        "generation of Megatron-LM": "megatron-v2",
+        "sequence parallelism": "off",
+    }
 
 
 @pytest.mark.parametrize(
@@ -205,3 +213,43 @@ def test_eight_bits_are_the_products_of_layers() -> None:
     spec = express(run(device="H100-80GB", precision="FP8-CS")).spec
     assert spec.precision == "bf16"
     assert "products=fp8" in spec.profiler
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "recompute", "tp", "said", "taken"),
+    [
+        ("Megatron-LM", "A100-80GB", "selective + sequence parallel", "2", "on", None),
+        ("Megatron-DeepSpeed", "A100-80GB", "full + sequence parallel", "2", "on", None),
+        ("Megatron-LM", "A100-80GB", "full", "2", "off", "off"),
+        ("Megatron-LM", "DGX-H100", "none + no sequence parallel", "2", "off", None),
+        ("Megatron-LM", "DGX-H100", "none", "2", "on", "on"),
+        ("OneFlow", "A100-80GB", "full", "2", "off", "off"),
+        ("Megatron-DeepSpeed", "A100-80GB", "full", "2", "", None),
+        ("torchtitan", "DGX-H100", "full", "2", "", None),
+        ("Megatron-LM", "A100-80GB", "full", "1", "", None),
+    ],
+)
+def test_sequence_parallelism_is_read_or_assumed_aloud(
+    framework: str, device: str, recompute: str, tp: str, said: str, taken: str | None
+) -> None:
+    dp = "2" if tp == "2" else "4"
+    row = run(framework=framework, device=device, recompute=recompute, tp=tp, dp=dp, precision="bf16")
+    made = express(row)
+    assert (f"sequence_parallel={said}]" in made.spec.profiler) == bool(said)
+    assert assumed(made).get("sequence parallelism") == taken
+    if taken is not None:
+        other = "off" if taken == "on" else "on"
+        (assumption,) = (each for each in made.assumptions if each.field == "sequence parallelism")
+        assert assumption.alternatives == (other,)
+        again = express(row, {"sequence parallelism": other})
+        assert f"sequence_parallel={other}]" in again.spec.profiler
+
+
+def test_sequence_parallelism_saves_time_and_memory_between_the_products() -> None:
+    """Korthikanti et al. 2022, table 4: what lies between the products runs split, and is kept split."""
+    predictor = Predictor(HostServices(Host()))
+    split, whole = (
+        predictor.predict(express(run(framework="Megatron-LM", recompute=f"none{words}"))) for words in (SAID, "")
+    )
+    assert 0.8 * whole.simulated_s < split.simulated_s < whole.simulated_s
+    assert split.memory_bytes < whole.memory_bytes

@@ -39,7 +39,7 @@ def test_options_of_megatron(read) -> None:  # type: ignore[no-untyped-def]
     full = read(
         megatron(recompute_granularity="full", virtual_pipeline_model_parallel_size=2, sequence_parallel=False)
     )
-    assert (full.recompute, full.schedule, full.vpp) == ("full", "interleaved-1f1b", 2)
+    assert (full.recompute, full.schedule, full.vpp) == ("full + no sequence parallel", "interleaved-1f1b", 2)
     old = read(
         megatron(recompute_granularity=..., checkpoint_activations=True, deepspeed=True, bf16=False, fp16=True)
     )

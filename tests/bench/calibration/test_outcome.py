@@ -6,10 +6,11 @@ from msgspec.structs import replace
 from pipebench.bench.accuracy.comparison import held_against
 from pipebench.bench.accuracy.reader import read_runs
 from pipebench.bench.calibration.errand import Fold, FoldTask, fit_folds
-from pipebench.bench.calibration.outcome import Outcome, calibrate
+from pipebench.bench.calibration.outcome import Outcome, calibrate, spread_of
 from pipebench.bench.calibration.subject import subject_of
 from pipebench.bench.prediction_interval import ONE_NODE_SPLIT, ONE_NODE_WHOLE
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Spread
 from pipebench.domain.tuning import CONSTANTS, Tuning, usual_constants
 from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.manager import Host
@@ -98,7 +99,7 @@ def test_shapes_alone_are_left_out_and_said_one_by_one() -> None:
     assert (made.unseen, made.groups, [each.unseen_s for each in made.runs]) == (None, 0, [None] * 6)
     assert made.unseen_shapes is not None
     assert [(each.name, each.errors.count) for each in made.left_out] == [
-        (f"4 layers x {hidden}, 512 tokens", 2) for hidden in (512, 1024, 2048)
+        (f"{hidden} wide, 512 tokens", 2) for hidden in (512, 1024, 2048)
     ]
     assert [(each.name, each.errors.count) for each in made.interval_groups] == [
         (ONE_NODE_WHOLE.what, 3),
@@ -158,6 +159,46 @@ def test_published_runs_of_one_shape_and_the_error_of_another() -> None:
     assert plain is not None
     assert tuned is not None
     assert tuned.mean_absolute < plain.mean_absolute or not made.better
+
+
+def test_runs_outside_the_sample_are_predicted_by_fits_without_their_shape() -> None:
+    """Layers of one width are one shape, and a fit without them sees none of either model."""
+    deeper = [replace(each, id=f"deep-{each.id}") for each in layouts(512, layers=8)[:1]]
+    runs = simulated_runs(HOST, [*deeper, *(layouts(hidden)[0] for hidden in (512, 1024, 2048))], TRUE)
+    subject = subject_of(HOST, runs, most=2)
+    assert (len(subject.runs), len(subject.others)) == (2, 2)
+    assert {each.shape for each in (*subject.runs, *subject.others)} == {
+        f"{hidden} wide, 512 tokens" for hidden in (512, 1024, 2048)
+    }
+    made = calibrate(HOST, subject, leave_out="shapes")
+    assert len(made.runs) == 2
+    assert made.unseen_shapes is not None
+    assert made.unseen_shapes.count == 4
+    assert sorted(each.errors.count for each in made.left_out) == [1, 1, 2]
+
+
+def test_the_spread_is_of_unseen_runs_by_shape_where_there_are_thirty() -> None:
+    measured = {number: 100.0 + number for number in range(41)}
+    by_run = dict.fromkeys(measured, 100.0)
+    by_shape = dict.fromkeys(measured, 50.0)
+    assert spread_of({}, by_run, measured) == Spread(low=1.02, high=1.38, count=41, left_out="runs")
+    made = spread_of(by_shape, by_run, measured)
+    assert made is not None
+    assert (made.left_out, made.low, made.high) == ("shapes", 2.04, 2.76)
+    few = {number: by_run[number] for number in range(29)}
+    assert spread_of(few, few, measured) is None
+    assert spread_of({}, {}, {}) is None
+
+
+def test_calibrated_predictions_carry_the_spread_of_the_calibration_alone() -> None:
+    plain = Tuning(device=DEVICE, framework=FRAMEWORK, constants={"launch_us": 20})
+    spread = Spread(low=0.8, high=1.3, count=30, left_out="shapes")
+    made = held_against(HOST, layouts()[:1], tuning=plain)
+    assert (made.rows[0].low_s, made.with_interval) == (None, 0)
+    (row,) = held_against(HOST, layouts()[:1], tuning=replace(plain, spread=spread)).rows
+    assert row.simulated_s == made.rows[0].simulated_s
+    assert row.simulated_s is not None
+    assert (row.low_s, row.high_s) == (row.simulated_s * 0.8, row.simulated_s * 1.3)
 
 
 def test_a_calibration_is_of_its_device_and_framework() -> None:

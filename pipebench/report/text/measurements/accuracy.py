@@ -111,7 +111,7 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
     if made.with_interval:
         yield f"the interval holds the measured time in {percent(made.covered)} of {made.with_interval} runs"
     elif made.errors is not None:
-        yield "predictions carry no interval"
+        yield "predictions carry no interval: too few runs stand behind the calibration"
 
 
 def reasons_table(made: Accuracy) -> Table:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
+from pipebench.domain.framework import FEWEST_RESIDUALS
 from pipebench.domain.tuning import CONSTANTS
 from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells
 from pipebench.report.text.tables import print_line, print_table
@@ -87,6 +88,21 @@ def left_out_table(made: Outcome) -> Table:
     return table
 
 
+def interval_line(made: Outcome) -> str:
+    """The interval of predictions with these constants, or why they have none."""
+    if made.spread is None:
+        return (
+            "predictions with these constants carry no interval: that takes "
+            f"{FEWEST_RESIDUALS} runs that were left out of a fit"
+        )
+    low, high = (f"{100 * (end - 1):+.1f} %" for end in (made.spread.low, made.spread.high))
+    unseen = "their shapes" if made.spread.left_out == "shapes" else "them, but others of their shapes"
+    return (
+        f"predictions with these constants carry the interval {low} to {high}: 90 % of {made.spread.count} runs, "
+        f"by fits that did not see {unseen}"
+    )
+
+
 def remark_lines(made: Outcome) -> Iterator[str]:
     """What was not fitted, and whether the constants are better than the usual ones."""
     for run in made.runs:
@@ -97,6 +113,7 @@ def remark_lines(made: Outcome) -> Iterator[str]:
                 f"{seconds(run.kernels_after_s)} after); communication {seconds(run.traced.communication_s)}, "
                 f"{seconds(run.traced.exposed_s)} of it exposed"
             )
+    yield interval_line(made)
     untold = [each.name for each in made.constants if not each.moved]
     if untold:
         yield f"the runs do not tell {', '.join(untold)}: kept as they are"
