@@ -14,7 +14,7 @@ from pipebench.domain.recomputation import Recompute, RecomputePin
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manner:
-    """How operators run: an `algorithms.chains.stage_row.Way`. A problem has each once; they are compared as objects.
+    """How operators run: an `algorithms.chains.stage_row.Way`. A problem has each once, so objects are compared.
 
     choice: for each operator of the graph the id of an alternative, '' for the plain one.
     """
