@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipebench.track.conditions import this_machine
-from pipebench.track.exact import PLAN
-from pipebench.track.history import open_history
+from pipebench.track.nights.conditions import this_machine
+from pipebench.track.nights.exact import PLAN
+from pipebench.track.nights.history import open_history
 
 HERE = Path(__file__).resolve().parent
 PROCESSES = 3

@@ -12,8 +12,8 @@ import pytest
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.against.installation import Side, Sides
-from pipebench.track.conditions import this_machine
-from pipebench.track.history import append
+from pipebench.track.nights.conditions import this_machine
+from pipebench.track.nights.history import append
 from tests.cli.command_line import CommandLine
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git

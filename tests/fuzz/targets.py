@@ -67,8 +67,8 @@ def _read_suite(data: bytes, file: Path, fixed: Path) -> None:
 def _read_benchmarks(data: bytes, file: Path, fixed: Path) -> None:
     from datetime import UTC, datetime
 
-    from pipebench.track.benchmark_json import read_benchmarks
-    from pipebench.track.conditions import this_machine
+    from pipebench.track.measurement.benchmark_json import read_benchmarks
+    from pipebench.track.nights.conditions import this_machine
 
     read_benchmarks(file, this_machine(), datetime(2025, 1, 1, 1, tzinfo=UTC))
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipebench.track.conditions import MachineClass
-from pipebench.track.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
 
 MACHINE = MachineClass(system="Linux", machine="x86_64", cpu="Test CPU", cpus="4")
 OTHER = MachineClass(system="Linux", machine="x86_64", cpu="Other CPU", cpus="4")

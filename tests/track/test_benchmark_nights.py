@@ -8,9 +8,9 @@ import pytest
 from pipebench.cli.main import run
 from pipebench.report.tracking.reports import night_report
 from pipebench.report.tracking.writers import markdown_report
-from pipebench.track.events import Event
-from pipebench.track.history import open_history
-from pipebench.track.judgement import Judgement, judge
+from pipebench.track.judgement.events import Event
+from pipebench.track.judgement.judgement import Judgement, judge
+from pipebench.track.nights.history import open_history
 from tests.track.counted_benchmarks import (
     AFTER,
     BEFORE,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipebench.track.events import Changes, exact_changes
-from pipebench.track.exact import exact_columns
-from pipebench.track.history import RecordedNight
-from pipebench.track.night import Benchmark, Exact, SubjectNight
+from pipebench.track.judgement.events import Changes, exact_changes
+from pipebench.track.nights.exact import exact_columns
+from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.night import Benchmark, Exact, SubjectNight
 from tests.bench.standings.made_rows import row
 from tests.track.made_nights import EXACT, FINGERPRINT, measured, night, subject
 

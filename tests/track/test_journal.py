@@ -8,7 +8,7 @@ import pytest
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
-from pipebench.track.history import append, keep_plan, open_history, read_journal
+from pipebench.track.nights.history import append, keep_plan, open_history, read_journal
 from tests.builders import stages_plan
 from tests.track.made_nights import MACHINE, OTHER, measured, night
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pipebench.domain.errors import ExitCode
 from pipebench.domain.value import digest
-from pipebench.track.acknowledgements import Acknowledgement
-from pipebench.track.conditions import MachineClass
-from pipebench.track.history import append, keep_plan, open_history
-from pipebench.track.judgement import Judgement, judge
-from pipebench.track.night import Benchmark, Night
+from pipebench.track.judgement.acknowledgements import Acknowledgement
+from pipebench.track.judgement.judgement import Judgement, judge
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.history import append, keep_plan, open_history
+from pipebench.track.nights.night import Benchmark, Night
 from tests.builders import stages_plan
 from tests.track.made_nights import FIRST, MACHINE, OTHER, measured, night, paired, subject
 

@@ -13,10 +13,10 @@ from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
 from pipebench.report.tracking.blocks import drawn_range
 from pipebench.report.tracking.reports import column_words, exact_words, percent, revision_range, verdict_words
-from pipebench.track.events import Event
-from pipebench.track.history import History
-from pipebench.track.judgement import Judgement
-from pipebench.track.series import Group, Series, history_series
+from pipebench.track.judgement.events import Event
+from pipebench.track.judgement.judgement import Judgement
+from pipebench.track.judgement.series import Group, Series, history_series
+from pipebench.track.nights.history import History
 
 WIDTH, HEIGHT, EDGE, FLAG = 260.0, 40.0, 3.0, 7.0
 """Of a curve, in pixels; FLAG: of a mark above it."""

@@ -8,10 +8,10 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.report.html.nights_page import nights_page
-from pipebench.track.history import append, open_history
-from pipebench.track.judgement import judge
-from pipebench.track.night import Benchmark, PairedRatios
-from pipebench.track.series import history_series
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.judgement.series import history_series
+from pipebench.track.nights.history import append, open_history
+from pipebench.track.nights.night import Benchmark, PairedRatios
 from tests.track.made_nights import MACHINE, OTHER, measured, night, paired, subject
 
 EVIL = '<script>alert("1")</script>'

@@ -18,9 +18,9 @@ from pipebench.report.tracking.blocks import (
 )
 from pipebench.report.tracking.reports import column_words, night_report
 from pipebench.report.tracking.writers import html_report, markdown_report, print_report
-from pipebench.track.events import ColumnChange
-from pipebench.track.history import append, open_history
-from pipebench.track.judgement import judge
+from pipebench.track.judgement.events import ColumnChange
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.nights.history import append, open_history
 from tests.track.made_nights import MACHINE, measured, night, paired, subject
 
 EVIL = "<script>alert(1)</script> | ** [x](y) @all `a`\n# h &amp; $x$ \"'"

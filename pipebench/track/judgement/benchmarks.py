@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.events import Event, identity
-from pipebench.track.history import RecordedNight
-from pipebench.track.night import Benchmark, Night
-from pipebench.track.ratios import judged_ratios
-from pipebench.track.rule import WINDOW
-from pipebench.track.speeds import Speed, segment_of, segments_of, speed_of
+from pipebench.track.judgement.events import Event, identity
+from pipebench.track.judgement.speeds import Speed, segment_of, segments_of, speed_of
+from pipebench.track.measurement.ratios import judged_ratios
+from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.night import Benchmark, Night
+from pipebench.track.rule.rule import WINDOW
 
 TWICE = 2.0
 BACK = 1.5

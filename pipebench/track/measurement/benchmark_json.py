@@ -20,8 +20,8 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file
-from pipebench.track.conditions import MachineClass, calibration_code
-from pipebench.track.night import Benchmark, PairedRatios
+from pipebench.track.nights.conditions import MachineClass, calibration_code
+from pipebench.track.nights.night import Benchmark, PairedRatios
 
 SECONDS = ("min", "median", "iqr", "max")
 OLD = timedelta(hours=36)

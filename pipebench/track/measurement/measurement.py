@@ -12,10 +12,10 @@ from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Outcome, Trial
 from pipebench.domain.plan import Plan
 from pipebench.hooks.manager import Host
-from pipebench.track.conditions import fingerprint
-from pipebench.track.exact import changed_columns, exact_columns
-from pipebench.track.night import SubjectNight, TrackedSubject
-from pipebench.track.ratios import CONTROL_ROUNDS, PAIRS, SubjectRounds
+from pipebench.track.measurement.ratios import CONTROL_ROUNDS, PAIRS, SubjectRounds
+from pipebench.track.nights.conditions import fingerprint
+from pipebench.track.nights.exact import changed_columns, exact_columns
+from pipebench.track.nights.night import SubjectNight, TrackedSubject
 
 INFORMATION = ("search_cpu_s", "search_wall_s", "search_cold_s", "search_peak_bytes")
 

@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec.structs import replace
 
 from pipebench.domain.value import Value, digest
-from pipebench.track.conditions import PROBLEM, differences
-from pipebench.track.exact import PLAN, Outcome, changed_columns, outcome
-from pipebench.track.history import RecordedNight
-from pipebench.track.night import Benchmark, Exact, Night, SubjectNight, TrackedSubject
+from pipebench.track.nights.conditions import PROBLEM, differences
+from pipebench.track.nights.exact import PLAN, Outcome, changed_columns, outcome
+from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.night import Benchmark, Exact, Night, SubjectNight, TrackedSubject
 
 State = Literal["open", "acknowledged", "over", "told"]
 

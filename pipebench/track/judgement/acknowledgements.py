@@ -13,7 +13,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file, write_file
 from pipebench.formats.typed_text import parse_toml
-from pipebench.track.events import Event
+from pipebench.track.judgement.events import Event
 
 FILE = "acknowledged.toml"
 HEAD = "# Changes that are meant to be: `pipebench track ack EVENT --reason TEXT` adds one.\n"

@@ -22,8 +22,8 @@ from pipebench.domain.value import Value, digest
 from pipebench.formats.documents import read_document
 from pipebench.formats.files import read_file, write_file
 from pipebench.system.scratch import draft_beside, hold
-from pipebench.track.conditions import MachineClass
-from pipebench.track.night import Night
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.night import Night
 
 KIND, VERSION, SUFFIX = "history", 1, ".jsonl"
 RESTORE = "restore the file from version control (git checkout -- FILE), or move it away to start a new history"

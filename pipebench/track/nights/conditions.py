@@ -18,7 +18,7 @@ from pipebench.bench.searches import calibration
 from pipebench.bench.trials.trial import Trial
 from pipebench.domain.row import Row
 from pipebench.domain.value import Value, digest
-from pipebench.track.night import Weather
+from pipebench.track.nights.night import Weather
 
 FACTS = ("system", "machine", "cpu", "cpus")
 """Of a row's environment. Python and packages are not among them: they start a new segment of a history."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from pipebench.bench.searches.request import Sample
 from pipebench.domain.value import Value
-from pipebench.track.conditions import calibration_code
-from pipebench.track.night import Benchmark, Night, PairedRatios, SubjectNight
-from pipebench.track.rule import RatioPoint
-from pipebench.track.statistics import Pairs, compare_pairs, half_width
+from pipebench.track.nights.conditions import calibration_code
+from pipebench.track.nights.night import Benchmark, Night, PairedRatios, SubjectNight
+from pipebench.track.rule.rule import RatioPoint
+from pipebench.track.rule.statistics import Pairs, compare_pairs, half_width
 
 FLAVOUR = "interpreter"
 """The calibration whose ratio is judged; the others are kept. A benchmark has one, of its own choice."""
 PAIRS, FEWEST_ROUNDS, MOST_ROUNDS = 3, 5, 15
 """Pairs in one process; processes of a night. A process is as fast as its memory lies: they count, not pairs."""
 CONTROL_ROUNDS = 10
-"""Of the A/A pair, so that its pairs are enough for an interval (track.statistics)."""
+"""Of the A/A pair, so that its pairs are enough for an interval (track.rule)."""
 PRECISE = 0.01
 OFF_CPU = 3.0
 """A search with more wall than this times its CPU time was waiting: its pair is not looked at."""

@@ -7,7 +7,7 @@ the same side. Nights before an alarm are moved to the new level and stay in the
 is told once and the baseline neither freezes nor starts anew. Missing nights are skipped when three in a row
 are counted, and the report names them.
 
-What grows too slowly for that is told by the test of track/drift.py, which stands beside: what one tells, the
+What grows too slowly for that is told by the test of track/rule/drift.py, which stands beside: what one tells, the
 other starts from.
 """
 
@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipebench.track.drift import LIMIT, RECENT, DriftTest
-from pipebench.track.noise import Noise
-from pipebench.track.onset import Onset
-from pipebench.track.statistics import spread
+from pipebench.track.rule.drift import LIMIT, RECENT, DriftTest
+from pipebench.track.rule.noise import Noise
+from pipebench.track.rule.onset import Onset
+from pipebench.track.rule.statistics import spread
 
 WINDOW = 30
 RUNNING = 3
@@ -30,7 +30,7 @@ LEAST_SPREAD = 1e-4
 DOUBT = 1.2
 """The deviation of 30 values by their median absolute deviation has a standard error of about a fifth: it is taken
 one standard error larger, because what is judged by it is judged every night. Nor is it taken smaller than that of
-the last blocks of nights (track/noise.py).
+the last blocks of nights (track/rule/noise.py).
 """
 LEVEL_NIGHTS = 15
 """So many nights after a change say where the new level is."""

@@ -8,14 +8,14 @@ from pipebench.bench.difference.operands import PlanSide
 from pipebench.bench.difference.plans import PlanDifference, compare_plans
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
-from pipebench.track.acknowledgements import Acknowledgement, strangers, with_acknowledgements
-from pipebench.track.benchmarks import BenchmarkSpeed, benchmark_notes, benchmark_speeds, doubled_events
-from pipebench.track.conditions import MachineClass
-from pipebench.track.events import Event, Segment, exact_changes
-from pipebench.track.history import GAP, History
-from pipebench.track.night import Night
-from pipebench.track.ratios import Control, control
-from pipebench.track.speeds import Speed, information_notes, speeds, time_events
+from pipebench.track.judgement.acknowledgements import Acknowledgement, strangers, with_acknowledgements
+from pipebench.track.judgement.benchmarks import BenchmarkSpeed, benchmark_notes, benchmark_speeds, doubled_events
+from pipebench.track.judgement.events import Event, Segment, exact_changes
+from pipebench.track.judgement.speeds import Speed, information_notes, speeds, time_events
+from pipebench.track.measurement.ratios import Control, control
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.history import GAP, History
+from pipebench.track.nights.night import Night
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.domain.row import Row
-from pipebench.track.night import Exact
+from pipebench.track.nights.night import Exact
 
 Outcome = Literal["worse", "better", "changed"]
 TEXTS = ("status", "reason", "scheduler", "verdict", "fit", "termination")

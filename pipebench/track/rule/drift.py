@@ -10,8 +10,8 @@ import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-from pipebench.track.noise import Noise, level
-from pipebench.track.onset import Onset, find_onset
+from pipebench.track.rule.noise import Noise, level
+from pipebench.track.rule.onset import Onset, find_onset
 
 ANCHOR_NIGHTS = 30
 ALLOWANCE, LIMIT = 0.6, 3.9

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipebench.track.benchmarks import with_ratios
-from pipebench.track.events import Event
-from pipebench.track.exact import BYTES, VALUES, WORK
-from pipebench.track.history import History, RecordedNight
-from pipebench.track.night import Benchmark, SubjectNight
-from pipebench.track.ratios import ratio_of
-from pipebench.track.speeds import segment_of
+from pipebench.track.judgement.benchmarks import with_ratios
+from pipebench.track.judgement.events import Event
+from pipebench.track.judgement.speeds import segment_of
+from pipebench.track.measurement.ratios import ratio_of
+from pipebench.track.nights.exact import BYTES, VALUES, WORK
+from pipebench.track.nights.history import History, RecordedNight
+from pipebench.track.nights.night import Benchmark, SubjectNight
 
 Group = Literal["search times", "benchmarks", "counters of benchmarks", "plans and work"]
 Unit = Literal["ratio", "seconds", "count", "ns", "bytes"]

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.drift import Anchor
-from pipebench.track.events import Event, identity
-from pipebench.track.night import Benchmark, Night, SubjectNight
-from pipebench.track.noise import level
-from pipebench.track.ratios import point_of
-from pipebench.track.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
-from pipebench.track.statistics import date_of
+from pipebench.track.judgement.events import Event, identity
+from pipebench.track.measurement.ratios import point_of
+from pipebench.track.nights.night import Benchmark, Night, SubjectNight
+from pipebench.track.rule.drift import Anchor
+from pipebench.track.rule.noise import level
+from pipebench.track.rule.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
+from pipebench.track.rule.statistics import date_of
 
 FEWEST = 5
 """Earlier nights without which nothing is noted."""

@@ -9,13 +9,13 @@ from pipebench import __version__
 from pipebench.bench.trials.comparison import Request
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
-from pipebench.track import history as journal
-from pipebench.track.benchmark_json import BenchmarkFile
-from pipebench.track.conditions import load_counters, machine_load, this_machine
-from pipebench.track.history import History, keep_plan, open_history
-from pipebench.track.measurement import Measurement, NightWatcher
-from pipebench.track.night import Night, SubjectNight
-from pipebench.track.speeds import suspicious
+from pipebench.track.judgement.speeds import suspicious
+from pipebench.track.measurement.benchmark_json import BenchmarkFile
+from pipebench.track.measurement.measurement import Measurement, NightWatcher
+from pipebench.track.nights import history as journal
+from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
+from pipebench.track.nights.history import History, keep_plan, open_history
+from pipebench.track.nights.night import Night, SubjectNight
 
 
 @dataclass(frozen=True, slots=True)
