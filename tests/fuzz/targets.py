@@ -271,6 +271,7 @@ TARGETS: tuple[Target, ...] = (
         weight=4,
         folder="baselines",
     ),
+    Target("track: convert", ("earlier",), (("track", "convert", "--history", FILE),), weight=1, folder="earlier"),
     Target("track: benchmarks", ("benchmark",), call=_read_benchmarks, weight=2),
     Target("program output", ("bare", "plan"), call=_read_program, weight=3),
     Target("references and quantities", ("reference", "quantity"), call=_read_texts, weight=6),

@@ -20,7 +20,6 @@ from pipebench.track.judgement.judgement import judge
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement
 from pipebench.track.measurement.record import AddedNight, prepare, record
-from pipebench.track.nights.conditions import this_machine
 from pipebench.track.nights.history import open_history
 from pipebench.track.nights.night import Benchmark
 from tests.bench.ready import planner, workload
@@ -163,7 +162,7 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
     assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
-    assert done.file.name == f"{this_machine().name}.jsonl"
+    assert done.file == tmp_path / "nights.jsonl"
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)

@@ -65,18 +65,18 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     if not kept:
         return Judgement(folder=str(history.folder), nights=0, night=None, machine=None)
     last = kept[-1]
-    journal = history.journals[last.machine]
+    machine, nights = history.machines[last.machine], history.of_class(last.machine)
     changes = exact_changes(kept)
     events = list(changes.events)
     accepted = {each.event for each in known}
-    for name, each in history.journals.items():
-        events += time_events(each.nights, name, accepted)
+    for name in history.machines:
+        events += time_events(history.of_class(name), name, accepted)
     events += doubled_events(kept)
     events = with_acknowledgements(sorted(events, key=lambda event: event.told), known)
-    new_machine = len(journal.nights) == 1 and len(kept) > 1
-    notices = [*history.notices, *strangers(events, known), *last.night.notices, *_not_measured(journal.nights)]
+    new_machine = len(nights) == 1 and len(kept) > 1
+    notices = [*history.notices, *strangers(events, known), *last.night.notices, *_not_measured(nights)]
     if new_machine:
-        notices.insert(0, _new_machine_notice(journal.machine))
+        notices.insert(0, _new_machine_notice(machine))
     if now is not None and now - last.night.at > GAP:
         notices.insert(
             0, f"the last night is of {last.night.date}, {(now - last.night.at) // timedelta(days=1)} days ago"
@@ -89,15 +89,15 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
         folder=str(history.folder),
         nights=len(kept),
         night=last.night,
-        machine=journal.machine,
+        machine=machine,
         new_machine=new_machine,
         events=tuple(events),
         plans=_plan_differences(history, events),
-        speeds=tuple(speeds(journal.nights)),
+        speeds=tuple(speeds(nights)),
         segments=tuple(each for each in changes.segments if each.began == last.night.recorded_at),
-        control=control(journal.nights),
-        benchmarks=tuple(benchmark_speeds(journal.nights)),
-        information=(*information_notes(journal.nights), *benchmark_notes(journal.nights)),
+        control=control(nights),
+        benchmarks=tuple(benchmark_speeds(nights)),
+        information=(*information_notes(nights), *benchmark_notes(nights)),
         notices=tuple(notices),
     )
 

@@ -54,8 +54,8 @@ class Series:
 def history_series(history: History, events: Sequence[Event]) -> list[Series]:
     """Times by class of machine, and what is exact over all machines. events: as judged."""
     found: list[Series] = []
-    for name, journal in history.journals.items():
-        found += _times([RecordedNight(name, night) for night in journal.nights], journal.machine.words, events)
+    for name, machine in history.machines.items():
+        found += _times([kept for kept in history.nights if kept.machine == name], machine.words, events)
     return [*found, *_exact(history.nights, events)]
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from pipebench import __version__
 from pipebench.bench.trials.comparison import Request
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
 from pipebench.hooks.manager import Host
 from pipebench.track.judgement.speeds import suspicious
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement, NightWatcher
-from pipebench.track.nights import history as journal
 from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
-from pipebench.track.nights.history import History, keep_plan, open_history
+from pipebench.track.nights.history import History, add_night, open_history, require_after
 from pipebench.track.nights.night import Night, SubjectNight
 
 
@@ -33,12 +33,8 @@ def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) 
     """
     history = open_history(folder)
     nights = history.of_class(this_machine().name)
-    if nights and now < nights[-1].at:
-        raise PipebenchError(
-            f"two clocks disagree: here it is {now.isoformat(timespec='seconds')}, the last night of this history "
-            f"is dated {nights[-1].recorded_at}",
-            "set the clock of the machine that is wrong; nothing was measured",
-        )
+    if nights:
+        require_after(nights[-1], now)
     if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
         raise PipebenchError(f"the benchmarks of {imported.at} are in the history already", "run them again")
     return history
@@ -60,6 +56,7 @@ def record(
     """
     machine, began = this_machine(), load_counters()
     measured: tuple[SubjectNight, ...] = ()
+    plans: list[Plan] = []
     notices: list[str] = []
     failure: PipebenchError | KeyboardInterrupt | None = None
     spent_s = 0.0
@@ -70,8 +67,7 @@ def record(
         notices = [*measurement.notices, *_unsteady(measured)]
         if failure is not None:
             notices.append(f"the measurement ended early: {str(failure) or 'interrupted'}")
-        for plan in measurement.plans:
-            keep_plan(history.folder, plan)
+        plans = measurement.plans
     night = Night(
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
         revision=revision,
@@ -85,7 +81,7 @@ def record(
         benchmarks_at=imported.at if imported else "",
         notices=(*notices, *(imported.notices if imported else ())),
     )
-    added = AddedNight(night, journal.append(history.folder, machine, night).file)
+    added = AddedNight(night, add_night(history.folder, machine, night, plans))
     if failure is not None:
         raise failure
     return added
