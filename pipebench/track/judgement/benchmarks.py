@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.judgement.events import Event, identity
+from pipebench.track.judgement.events import Event, Sighting, event_between, identity
 from pipebench.track.judgement.speeds import Speed, segment_of, segments_of, speed_of
 from pipebench.track.measurement.ratios import judged_ratios
 from pipebench.track.nights.history import RecordedNight
@@ -82,12 +82,21 @@ class _Sighting:
     has_rule: these are ratios, which `track.rule` judges once there are enough nights.
     """
 
-    night: Night
-    machine: str
+    at: Sighting
     usual: float
     least: float
     segment: str
     has_rule: bool
+
+    @property
+    def machine(self) -> str:
+        """The class of the machine."""
+        return self.at.kept.machine
+
+    @property
+    def night(self) -> Night:
+        """When it ran."""
+        return self.at.kept.night
 
 
 def doubled_events(nights: Sequence[RecordedNight]) -> list[Event]:
@@ -114,12 +123,11 @@ def doubled_events(nights: Sequence[RecordedNight]) -> list[Event]:
 
 
 def _sighting(kept: RecordedNight, benchmark: Benchmark) -> _Sighting:
-    ratios = judged_ratios(benchmark.paired)
+    at, ratios = Sighting(kept, benchmark), judged_ratios(benchmark.paired)
     if ratios:
-        usual, least = statistics.median(ratios), min(ratios)
-        return _Sighting(kept.night, kept.machine, usual, least, segment_of(benchmark), has_rule=True)
+        return _Sighting(at, statistics.median(ratios), min(ratios), segment_of(benchmark), has_rule=True)
     usual, least = benchmark.seconds["median"], benchmark.seconds["min"]
-    return _Sighting(kept.night, kept.machine, usual, least, digest(benchmark.fingerprint), has_rule=False)
+    return _Sighting(at, usual, least, digest(benchmark.fingerprint), has_rule=False)
 
 
 def _events(name: str, series: Sequence[_Sighting], elsewhere: Sequence[_Sighting]) -> Iterator[Event]:
@@ -143,25 +151,18 @@ def _changes(name: str, inside: Sequence[_Sighting], others: Sequence[_Sighting]
         usual = statistics.median(each.usual for each in before)
         worse = tonight.least > TWICE * usual
         if worse or TWICE * tonight.usual < statistics.median(each.least for each in before):
-            yield _event(name, before[-1], tonight, usual, worse), usual
+            yield (
+                event_between(
+                    before[-1].at,
+                    tonight.at,
+                    identity("doubled", name, tonight.machine, tonight.night.recorded_at),
+                    kind="time",
+                    outcome="worse" if worse else "better",
+                    change=tonight.usual / usual - 1,
+                ),
+                usual,
+            )
             level = position
-
-
-def _event(name: str, before: _Sighting, tonight: _Sighting, usual: float, worse: bool) -> Event:
-    return Event(
-        identity=identity("doubled", name, tonight.machine, tonight.night.recorded_at),
-        kind="time",
-        planner=name,
-        subject=name,
-        outcome="worse" if worse else "better",
-        began=tonight.night.recorded_at,
-        told=tonight.night.recorded_at,
-        before=before.night.revision,
-        after=tonight.night.revision,
-        machine=tonight.machine,
-        change=tonight.usual / usual - 1,
-        state="open" if worse else "told",
-    )
 
 
 def _with_state(event: Event, usual: float, latest: float | None) -> Event:

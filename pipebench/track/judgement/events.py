@@ -1,8 +1,8 @@
 """Events: changes that the nights show, and how those of exact columns are told."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from pipebench.domain.value import Value, digest
 from pipebench.track.nights.conditions import PROBLEM, differences
 from pipebench.track.nights.exact import PLAN, Outcome, changed_columns, outcome
 from pipebench.track.nights.history import RecordedNight
-from pipebench.track.nights.night import Benchmark, Exact, Night, SubjectNight, TrackedSubject
+from pipebench.track.nights.night import Benchmark, Exact, Measured, TrackedSubject
 
 State = Literal["open", "acknowledged", "over", "told"]
 
@@ -72,10 +72,29 @@ class Segment(Value, frozen=True, kw_only=True):
     columns: tuple[ColumnChange, ...]
 
 
-@dataclass(slots=True)
-class _Sighting:
-    night: Night
-    measured: SubjectNight
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something that was measured, and its night."""
+
+    kept: RecordedNight
+    measured: Measured
+
+
+def event_between(before: Sighting, after: Sighting, name: str, **fields: Any) -> Event:
+    """An event that the later night shows. name: its identity; fields: what it says; open where that is worse."""
+    night = after.kept.night
+    return Event(
+        identity=name,
+        planner=after.measured.cause,
+        subject=after.measured.label,
+        began=night.recorded_at,
+        told=night.recorded_at,
+        before=before.kept.night.revision,
+        after=night.revision,
+        machine=after.kept.machine,
+        state="open" if fields["outcome"] == "worse" else "told",
+        **fields,
+    )
 
 
 @dataclass(slots=True)
@@ -87,127 +106,92 @@ class Changes:
 
 
 def exact_changes(nights: Sequence[RecordedNight]) -> Changes:
-    """All changes of exact columns. A segment is what has one fingerprint; nights are compared inside it only."""
+    """All changes of exact columns. A segment is what has one fingerprint; nights are compared inside it only.
+
+    A benchmark is compared with its last import, and begins a segment where other versions moved its counters.
+    """
     found = Changes()
-    last: dict[TrackedSubject, _Sighting] = {}
-    segments: dict[tuple[TrackedSubject, str], _Sighting] = {}
-    starts: list[tuple[Event, _Sighting]] = []
+    last: dict[TrackedSubject | str, Sighting] = {}
+    segments: dict[tuple[TrackedSubject | str, str], Sighting] = {}
+    starts: list[tuple[Event, Sighting]] = []
     for kept in nights:
-        for measured in kept.night.measured:
-            subject, seen = measured.subject, _Sighting(kept.night, measured)
-            key = subject, digest(measured.fingerprint)
-            if key in segments:
-                if (event := _event(segments[key], seen, kept.machine)) is not None:
-                    starts.append((event, segments[key]))
-            elif subject in last:
-                found.segments.append(_segment(last[subject], seen))
-            segments[key] = last[subject] = seen
+        for measured in kept.night.timed:
+            seen, before = Sighting(kept, measured), last.get(measured.subject)
+            key = measured.subject, digest(measured.fingerprint)
+            same = segments.get(key)
+            if isinstance(measured, Benchmark):
+                same = before if before and before.measured.fingerprint in ({}, measured.fingerprint) else None
+            if same is not None:
+                if (event := _event(same, seen)) is not None:
+                    starts.append((event, same))
+            elif before is not None and (moved := _segment(before, seen)) is not None:
+                found.segments.append(moved)
+            segments[key] = last[measured.subject] = seen
     found.events = [_with_state(event, before, last[before.measured.subject]) for event, before in starts]
-    _add_benchmark_changes(nights, found)
     return found
 
 
-def _event(before: _Sighting, after: _Sighting, machine: str) -> Event | None:
+def _event(before: Sighting, after: Sighting) -> Event | None:
     old, new = before.measured, after.measured
-    names = changed_columns(old.exact, new.exact, but=(*old.unsteady, *new.unsteady))
+    names = _changed(old, new, but=(*old.unsteady, *new.unsteady))
     if not names:
         return None
-    label = new.subject.label
-    plans = old.exact.get(PLAN), new.exact.get(PLAN)
-    return Event(
-        identity=identity("exact", label, after.night.recorded_at, names),
+    sort, plans = "benchmark", None
+    if not isinstance(new, Benchmark):
+        sort, plans = "exact", (old.exact.get(PLAN), new.exact.get(PLAN))
+    return event_between(
+        before,
+        after,
+        identity(sort, new.label, after.kept.night.recorded_at, names),
         kind="exact",
-        planner=new.subject.planner,
-        subject=label,
-        outcome=outcome(old.exact, new.exact, names),
-        began=after.night.recorded_at,
-        told=after.night.recorded_at,
-        before=before.night.revision,
-        after=after.night.revision,
-        machine=machine,
+        outcome=_outcome(old, new, names),
         columns=_columns(old.exact, new.exact, names),
-        plans=(str(plans[0]), str(plans[1])) if all(plans) else None,
-        state="open",
+        plans=(str(plans[0]), str(plans[1])) if plans and all(plans) else None,
     )
 
 
-def _with_state(event: Event, before: _Sighting, latest: _Sighting) -> Event:
+def _changed(old: Measured, new: Measured, but: Iterable[str] = ()) -> list[str]:
+    """The columns that differ; a benchmark without any counter has lost none."""
+    if isinstance(new, Benchmark) and not (old.exact and new.exact):
+        return []
+    return changed_columns(old.exact, new.exact, but)
+
+
+def _outcome(old: Measured, new: Measured, names: Sequence[str]) -> Outcome:
+    """Of columns that differ. All counters of a benchmark are work."""
+    if isinstance(old, Benchmark) and isinstance(new, Benchmark):
+        grown = any(new.counters.get(name, 0) > old.counters.get(name, 0) for name in names)
+        return "worse" if grown else "better"
+    return outcome(old.exact, new.exact, names)
+
+
+def _with_state(event: Event, before: Sighting, latest: Sighting) -> Event:
     """A worsening is over when the latest night is not worse than the night before it, or has another problem."""
-    if event.outcome != "worse":
-        return replace(event, state="told")
+    if event.state != "open":
+        return event
     old, new = before.measured, latest.measured
     if old.fingerprint.get(PROBLEM) != new.fingerprint.get(PROBLEM):
         return replace(event, state="over", reason="the problem is another one since")
     names = [column.name for column in event.columns if old.exact.get(column.name) != new.exact.get(column.name)]
-    if outcome(old.exact, new.exact, names) != "worse":
-        return replace(event, state="over", reason=f"as good as before since {latest.night.date} or earlier")
+    if _outcome(old, new, names) != "worse":
+        since = f"as good as before since {latest.kept.night.date} or earlier"
+        return replace(event, state="over", reason=since)
     return event
 
 
-def _segment(before: _Sighting, after: _Sighting) -> Segment:
+def _segment(before: Sighting, after: Sighting) -> Segment | None:
+    """What began, None where that moved nothing of a benchmark."""
     old, new = before.measured, after.measured
-    return Segment(
-        subject=new.subject.label,
-        began=after.night.recorded_at,
-        differences=tuple(differences(old.fingerprint, new.fingerprint)),
-        columns=_columns(old.exact, new.exact, changed_columns(old.exact, new.exact)),
-    )
-
-
-def _columns(old: dict[str, Exact], new: dict[str, Exact], names: Sequence[str]) -> tuple[ColumnChange, ...]:
-    return tuple(ColumnChange(name=name, before=old.get(name), after=new.get(name)) for name in names)
-
-
-def _add_benchmark_changes(nights: Sequence[RecordedNight], found: Changes) -> None:
-    """Counters of imported benchmarks; more work is worse. Over when the latest import is as good as before."""
-    last: dict[str, tuple[Night, Benchmark]] = {}
-    starts: list[tuple[Event, Benchmark]] = []
-    for kept in nights:
-        for benchmark in kept.night.benchmarks:
-            if benchmark.name in last:
-                night, old = last[benchmark.name]
-                event = _benchmark_event(night, old, kept, benchmark)
-                if event and old.fingerprint and old.fingerprint != benchmark.fingerprint:
-                    found.segments.append(_benchmark_segment(old, benchmark, event))
-                elif event:
-                    starts.append((event, old))
-            last[benchmark.name] = kept.night, benchmark
-    found.events += [_benchmark_state(event, old, last[old.name][1]) for event, old in starts]
-
-
-def _benchmark_segment(old: Benchmark, new: Benchmark, event: Event) -> Segment:
-    """Other versions around it moved its counters."""
-    return Segment(
-        subject=new.name,
-        began=event.began,
-        differences=tuple(differences(old.fingerprint, new.fingerprint)),
-        columns=event.columns,
-    )
-
-
-def _benchmark_event(before: Night, old: Benchmark, kept: RecordedNight, new: Benchmark) -> Event | None:
-    shared = [name for name in changed_columns(old.counters, new.counters) if old.counters and new.counters]
-    if not shared:
+    names = _changed(old, new)
+    if isinstance(new, Benchmark) and not names:
         return None
-    worse = any(new.counters.get(name, 0) > old.counters.get(name, 0) for name in shared)
-    return Event(
-        identity=identity("benchmark", new.name, kept.night.recorded_at, shared),
-        kind="exact",
-        planner=new.name,
-        subject=new.name,
-        outcome="worse" if worse else "better",
-        began=kept.night.recorded_at,
-        told=kept.night.recorded_at,
-        before=before.revision,
-        after=kept.night.revision,
-        machine=kept.machine,
-        columns=_columns(dict(old.counters), dict(new.counters), shared),
-        state="open" if worse else "told",
+    return Segment(
+        subject=new.label,
+        began=after.kept.night.recorded_at,
+        differences=tuple(differences(old.fingerprint, new.fingerprint)),
+        columns=_columns(old.exact, new.exact, names),
     )
 
 
-def _benchmark_state(event: Event, old: Benchmark, latest: Benchmark) -> Event:
-    grown = any(latest.counters.get(each.name, 0) > old.counters.get(each.name, 0) for each in event.columns)
-    if event.state == "open" and not grown:
-        return replace(event, state="over", reason="as good as before")
-    return event
+def _columns(old: Mapping[str, Exact], new: Mapping[str, Exact], names: Sequence[str]) -> tuple[ColumnChange, ...]:
+    return tuple(ColumnChange(name=name, before=old.get(name), after=new.get(name)) for name in names)

@@ -10,7 +10,7 @@ from pipebench.track.judgement.speeds import segment_of
 from pipebench.track.measurement.ratios import ratio_of
 from pipebench.track.nights.exact import BYTES, VALUES, WORK
 from pipebench.track.nights.history import History, RecordedNight
-from pipebench.track.nights.night import Benchmark, SubjectNight
+from pipebench.track.nights.night import Benchmark, Measured
 
 Group = Literal["search times", "benchmarks", "counters of benchmarks", "plans and work"]
 Unit = Literal["ratio", "seconds", "count", "ns", "bytes"]
@@ -100,7 +100,7 @@ def _exact(nights: Sequence[RecordedNight], events: Sequence[Event]) -> Iterator
         yield Series(group, label, column, _unit(column), "", points, _placed(points, mine))
 
 
-def _columns(each: SubjectNight | Benchmark) -> Iterator[tuple[Group, str, float]]:
+def _columns(each: Measured) -> Iterator[tuple[Group, str, float]]:
     if isinstance(each, Benchmark):
         for name, count in each.counters.items():
             yield "counters of benchmarks", name, count

@@ -11,7 +11,7 @@ from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
 from pipebench.track.judgement.events import Event, identity
 from pipebench.track.measurement.ratios import point_of
-from pipebench.track.nights.night import Benchmark, Night, SubjectNight
+from pipebench.track.nights.night import Measured, Night, SubjectNight
 from pipebench.track.rule.drift import Anchor
 from pipebench.track.rule.noise import level
 from pipebench.track.rule.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
@@ -122,12 +122,12 @@ def suspicious(nights: Sequence[Night], measured: SubjectNight) -> bool:
     return needs_rerun([*(each.point for each in before), point])
 
 
-def segment_of(measured: SubjectNight | Benchmark) -> str:
+def segment_of(measured: Measured) -> str:
     """What must be equal for ratios to be compared: the fingerprint, and the code that is the unit."""
     return digest([measured.fingerprint, measured.paired.calibration if measured.paired else ""])
 
 
-def speed_of(measured: SubjectNight | Benchmark, segments: dict[tuple[str, str], list[DatedRatio]]) -> Speed:
+def speed_of(measured: Measured, segments: dict[tuple[str, str], list[DatedRatio]]) -> Speed:
     """Where it stands tonight among the ratios of its segment."""
     label = measured.label
     point = point_of(measured)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipebench.bench.searches.request import Sample
 from pipebench.domain.value import Value
 from pipebench.track.nights.conditions import calibration_code
-from pipebench.track.nights.night import Benchmark, Night, PairedRatios, SubjectNight
+from pipebench.track.nights.night import Measured, Night, PairedRatios, SubjectNight
 from pipebench.track.rule.rule import RatioPoint
 from pipebench.track.rule.statistics import Pairs, compare_pairs, half_width
 
@@ -100,7 +100,7 @@ def judged_ratios(paired: PairedRatios | None) -> tuple[float, ...]:
     return paired.rounds.get(FLAVOUR) or next(iter(paired.rounds.values()))
 
 
-def point_of(measured: SubjectNight | Benchmark) -> RatioPoint | None:
+def point_of(measured: Measured) -> RatioPoint | None:
     """The night as the rule sees it."""
     ratio = ratio_of(measured.paired)
     return None if ratio is None else RatioPoint(ratio, ratio_of(measured.again))

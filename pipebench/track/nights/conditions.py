@@ -12,13 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipebench.bench.environment import PACKAGES, environment
 from pipebench.bench.searches import calibration
-from pipebench.bench.trials.trial import Trial
 from pipebench.domain.row import Row
 from pipebench.domain.value import Value, digest
 from pipebench.track.nights.night import Weather
+
+if TYPE_CHECKING:
+    from pipebench.bench.trials.trial import Trial
 
 FACTS = ("system", "machine", "cpu", "cpus")
 """Of a row's environment. Python and packages are not among them: they start a new segment of a history."""
@@ -55,7 +58,7 @@ def this_machine() -> MachineClass:
 PROBLEM = "problem"
 
 
-def fingerprint(trial: Trial, row: Row) -> dict[str, str]:
+def fingerprint(trial: "Trial", row: Row) -> dict[str, str]:
     """Problem, declared versions of planner, pipebench, Python and packages, architecture, seed, limits.
 
     The source of the planner is not part of it: that it changed is what tracking is about.

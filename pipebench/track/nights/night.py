@@ -1,6 +1,8 @@
 """Night: what one run of `track record` found, as it stands in the history."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import ClassVar
 
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value, require
@@ -87,20 +89,25 @@ class Benchmark(Value, frozen=True, kw_only=True):
     fingerprint: dict[str, str] = {}
     paired: PairedRatios | None = None
 
-    @property
-    def again(self) -> PairedRatios | None:
-        """Benchmarks are not run again in the same night."""
-        return None
+    again: ClassVar[None] = None
+    unsteady: ClassVar[tuple[str, ...]] = ()
+    """Benchmarks are not run again in the same night, and counters that differ in it are left out."""
 
     @property
-    def label(self) -> str:
-        """Its name in tables and events."""
+    def subject(self) -> str:
+        """What is tracked: its name."""
         return self.name
 
+    label = cause = subject
+
     @property
-    def cause(self) -> str:
-        """What may have become slower."""
-        return self.name
+    def exact(self) -> Mapping[str, Exact]:
+        """The columns of which any change is an event."""
+        return self.counters
+
+
+Measured = SubjectNight | Benchmark
+"""What a night may have ratios of."""
 
 
 class Weather(Value, frozen=True, kw_only=True):
@@ -155,7 +162,7 @@ class Night(Value, frozen=True, kw_only=True):
         return self.recorded_at[:10]
 
     @property
-    def timed(self) -> "tuple[SubjectNight | Benchmark, ...]":
+    def timed(self) -> tuple[Measured, ...]:
         """Everything that may have ratios."""
         return (*self.measured, *self.benchmarks)
 
