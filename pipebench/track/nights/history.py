@@ -1,5 +1,6 @@
 """A history: the store of nights, and all of them in the order in which they were recorded."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -93,7 +94,7 @@ class NightJournal(Journal[StoredNight]):
 
     def last(self, machine: MachineClass) -> StoredNight | None:
         """The latest night of a class, None where it has none."""
-        mine = [each for each in self._latest.values() if each.machine == machine]
+        mine = [each for each in reversed(self._records) if each.machine == machine]
         return max(mine, key=lambda each: each.night.at, default=None)
 
 
@@ -141,8 +142,8 @@ def open_history(folder: str | Path) -> History:
     """
     place = Path(folder)
     _require_no_earlier_format(place)
-    is_new = not any((place / name).exists() for name in (MANIFEST, NIGHTS.file))
-    if is_new and (place.is_dir() or not place.exists()):
+    is_new = not any(os.path.exists(place / name) for name in (MANIFEST, NIGHTS.file))
+    if is_new and (os.path.isdir(place) or not os.path.exists(place)):
         return History(place)
     journal = NightJournal.open(place, create=False, writable=False)
     stored = sorted(journal.latest().values(), key=lambda each: each.night.at)
@@ -167,7 +168,8 @@ def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable
 
 def earlier_files(folder: Path) -> list[Path]:
     """Files as an earlier pipebench kept nights in, one for each class of machine."""
-    return sorted(file for file in folder.glob("*.jsonl") if file.name not in (NIGHTS.file, ROWS))
+    found = folder.glob("*.jsonl") if os.path.isdir(folder) else ()
+    return sorted(file for file in found if file.name not in (NIGHTS.file, ROWS))
 
 
 def _require_no_earlier_format(folder: Path) -> None:
