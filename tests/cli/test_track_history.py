@@ -61,8 +61,13 @@ def test_what_an_earlier_pipebench_wrote_is_named_with_the_command_and_converted
     monkeypatch.setenv("COLUMNS", "200")
     folder = tmp_path / "history"
     shutil.copytree(EARLIER, folder)
-    for words in (("check",), ("report",), ("page",), ("record", "--planners", "uniform")):
-        done = pipebench("track", *words, "--history", str(folder))
+    record = ("track", "record", "--planners", "uniform", "--history")
+    for words in (
+        *(("track", name, "--history") for name in ("check", "report", "page")),
+        record,
+        ("merge", "-o", "x"),
+    ):
+        done = pipebench(*words, str(folder))
         assert (done.code, len(done.err.splitlines())) == (2, 1)
         assert f"pipebench track convert --history {folder}" in done.err
     done = pipebench("track", "convert", "--history", str(folder))

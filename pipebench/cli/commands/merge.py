@@ -29,10 +29,12 @@ def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
     """
     from typing import cast
 
-    from pipebench.bench.merge import Preference, merge
+    from pipebench.bench.merge import Preference, merge, stores_at
     from pipebench.bench.store import Store
-    from pipebench.track.nights.history import NightJournal
+    from pipebench.track.nights.history import NightJournal, require_no_earlier_format
 
+    for each in stores_at(stores):
+        require_no_earlier_format(each)
     done = merge(stores, out, cast("Preference | None", prefer), (Store, NightJournal))
     for notice in done.notices:
         say(f"warning: {notice}", err=True)

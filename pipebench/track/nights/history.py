@@ -141,7 +141,7 @@ def open_history(folder: str | Path) -> History:
     Raises PipebenchError: it is of another kind, format or version, a line is damaged, a night was taken out.
     """
     place = Path(folder)
-    _require_no_earlier_format(place)
+    require_no_earlier_format(place)
     is_new = not any(os.path.exists(place / name) for name in (MANIFEST, NIGHTS.file))
     if is_new and (os.path.isdir(place) or not os.path.exists(place)):
         return History(place)
@@ -161,7 +161,7 @@ def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable
 
     Raises PipebenchError as `open_history` and `NightJournal.append`; the file is then as it was.
     """
-    _require_no_earlier_format(folder)
+    require_no_earlier_format(folder)
     NightJournal.open(folder).append(machine, night, plans)
     return folder / NIGHTS.file
 
@@ -172,7 +172,8 @@ def earlier_files(folder: Path) -> list[Path]:
     return sorted(file for file in found if file.name not in (NIGHTS.file, ROWS))
 
 
-def _require_no_earlier_format(folder: Path) -> None:
+def require_no_earlier_format(folder: Path) -> None:
+    """Raise PipebenchError where a folder holds such files."""
     if files := earlier_files(folder):
         raise PipebenchError(
             f"{files[0]}: nights as an earlier pipebench kept them are not read",
