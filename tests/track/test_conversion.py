@@ -148,6 +148,8 @@ def test_a_conversion_that_was_interrupted_goes_on(tmp_path: Path, monkeypatch: 
     with pytest.raises(PipebenchError, match="earlier pipebench"):
         open_history(tmp_path / "twice")
     convert(tmp_path / "twice")
+    moments = [each.finished_at for each in NightJournal.open(tmp_path / "once").rows()]
+    assert moments == sorted(moments)
     both = [(tmp_path / name / "nights.jsonl").read_bytes() for name in ("once", "twice")]
     assert both[0] == both[1]
 

@@ -151,6 +151,34 @@ def test_counters_of_benchmarks_are_exact(counts: tuple[int, ...], states: list[
     assert [event.state for event in found.events] == states
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "events", "segments"),
+    [
+        ((5, "1"), (6, "1"), 1, 0),
+        ((5, "1"), (6, "2"), 0, 1),
+        ((5, "1"), (5, "2"), 0, 0),
+        ((5, "1"), (None, "1"), 0, 0),
+        ((5, "1"), (None, "2"), 0, 0),
+        ((5, ""), (6, "2"), 1, 0),
+    ],
+)
+def test_what_moves_with_versions_around_a_benchmark_is_no_event(
+    before: tuple[int | None, str], after: tuple[int | None, str], events: int, segments: int
+) -> None:
+    """A count, None for no counter, and the version of numpy, empty where the file does not say."""
+    made = [
+        Benchmark(
+            name="b",
+            seconds={"median": 1.0},
+            counters={} if count is None else {"n": count},
+            fingerprint={"numpy": version} if version else {},
+        )
+        for count, version in (before, after)
+    ]
+    found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
+    assert (len(found.events), len(found.segments)) == (events, segments)
+
+
 def test_columns_of_a_row_are_whole_nanoseconds_and_counters() -> None:
     columns = exact_columns(row("mine", "p", 0.452374773, counters={"states": 7}, plan_id="abc"))
     assert columns["simulated_ns"] == 452374773
