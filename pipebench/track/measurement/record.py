@@ -49,7 +49,7 @@ def record(
     imported: BenchmarkFile | None = None,
     watcher: NightWatcher | None = None,
 ) -> AddedNight:
-    """Measure a night (request None: import only) and add it to the history of this machine's class.
+    """Measure a night (request None: import only) and add it to the history.
 
     Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted raises too, but
     only after the night was added with what there is: benchmarks, and the subjects that ran.

@@ -38,7 +38,7 @@ class MachineClass(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Readable, and its own: the file of the class is named so."""
+        """Readable, and its own."""
         words = f"{self.system} {self.machine} {self.cpu} {self.cpus}cpu".lower()
         slug = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:SLUG_LETTERS].strip("-")
         return f"{slug}-{digest(self)[:8]}"

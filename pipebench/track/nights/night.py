@@ -123,7 +123,7 @@ class Weather(Value, frozen=True, kw_only=True):
 
 
 class Night(Value, frozen=True, kw_only=True):
-    """One line of a history.
+    """What a line of a history holds.
 
     recorded_at: UTC, ISO 8601. revision: of what is tracked (git), empty where there is none. budget_s, spent_s:
     seconds. benchmarks_at: when the imported benchmarks ran. notices: what the night could not do.

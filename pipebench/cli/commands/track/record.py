@@ -50,8 +50,9 @@ def command(
 ) -> int:
     """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
 
-    The night is one line of a file for this class of machine. A time that is far off is measured again at once.
-    Without models, profiles or a suite: the default suite. A night that ends early is kept as far as it came.
+    The night is a line of the history, with the class of this machine. A time that is far off is measured again
+    at once. Without models, profiles or a suite: the default suite. A night that ends early is kept as far as it
+    came.
     """
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.track.against.installation import describe_revision, repository
