@@ -1,8 +1,8 @@
 """Make the baselines of this class of machine anew: `python baselines/make.py`, with nothing to commit.
 
 It runs the benchmarks against plain Python three times, then the planners of the papers on a sample of every
-suite, and puts the night that comes of it in the place of the file of this class. Other classes stay; plans that
-no file names any longer are removed. Some half an hour on two cores that do nothing else.
+suite, and puts the night that comes of it in the place of those of this class. Nights of other classes stay; plans
+that no night names any longer are left out. Some half an hour on two cores that do nothing else.
 """
 
 import argparse
@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipebench.track.conditions import this_machine
-from pipebench.track.exact import PLAN
-from pipebench.track.history import open_history
+from pipebench.bench.store.journal import MANIFEST, OBJECTS
+from pipebench.track.nights.conditions import this_machine
+from pipebench.track.nights.history import NIGHTS, NightJournal, open_history, plans_of
 
 HERE = Path(__file__).resolve().parent
 PROCESSES = 3
@@ -29,9 +29,10 @@ def run(*words: str) -> None:
 
 
 def make(budget: str, processes: int) -> Path:
-    """The new file of this class."""
+    """The new file."""
     with TemporaryDirectory() as folder:
         history = Path(folder) / "history"
+        keep_others(history)
         words: list[str] = []
         for number in range(processes):
             file = Path(folder) / f"{number}.json"
@@ -41,21 +42,21 @@ def make(budget: str, processes: int) -> Path:
         run(
             "pipebench", "track", "record", "--history", str(history), "--suite", suite, "--budget", budget, *words
         )
-        name = f"{this_machine().name}.jsonl"
-        shutil.copytree(history / "plans", HERE / "plans", dirs_exist_ok=True)
-        shutil.copyfile(history / name, HERE / name)
+        shutil.rmtree(HERE / OBJECTS)
+        shutil.copytree(history / OBJECTS, HERE / OBJECTS)
+        for name in (MANIFEST, NIGHTS.file):
+            shutil.copyfile(history / name, HERE / name)
     (HERE / "acknowledged.toml").write_text(ACKNOWLEDGED)
-    return HERE / name
+    return HERE / NIGHTS.file
 
 
-def drop_unnamed_plans() -> int:
-    """How many plans were removed: those that no night names."""
-    nights = open_history(HERE).nights
-    named = {str(each.exact[PLAN]) for kept in nights for each in kept.night.measured}
-    unnamed = [path for path in (HERE / "plans").glob("*.json") if path.stem not in named]
-    for path in unnamed:
-        path.unlink()
-    return len(unnamed)
+def keep_others(folder: Path) -> None:
+    """A history with the nights of other classes of machine."""
+    history, journal = open_history(HERE), NightJournal.open(folder)
+    for kept in history.nights:
+        if kept.machine != this_machine().name:
+            plans = [plan for name in plans_of(kept.night) if (plan := history.plan(name))]
+            journal.append(history.machines[kept.machine], kept.night, plans)
 
 
 def main() -> None:
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES, help="runs of the benchmarks; 0: none")
     said = parser.parse_args()
     made = make(said.budget, said.processes)
-    print(f"{made} made; {drop_unnamed_plans()} plans that no file names were removed")
+    print(f"{made} made")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Stores joined to one: rows by key, equal ones once, conflicts named, missing shards and trials said."""
+"""Stores joined to one: records by key, equal ones once, conflicts named, missing shards and trials said."""
 
 import hashlib
 import os
@@ -10,16 +10,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from pipebench.bench.difference.results import EXACT
 from pipebench.bench.difference.structure import Change
 from pipebench.bench.store.access import storing
-from pipebench.bench.store.folder import LOCK, MANIFEST, OBJECTS, ROWS, Store, StoreInfo, encode_manifest
+from pipebench.bench.store.folder import TRIALS, Store
+from pipebench.bench.store.journal import (
+    LOCK,
+    MANIFEST,
+    OBJECTS,
+    Journal,
+    Record,
+    StoreInfo,
+    encode_manifest,
+    is_kind,
+)
 from pipebench.bench.store.lines import PlacedLine, checked_line, sync_folder
-from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, object_name, references
+from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, ObjectFolder, Objects, object_name
 from pipebench.bench.store.stored_rows import StoredRow, now
 from pipebench.bench.store.sweep_parts import (
     SHARDS,
@@ -52,14 +62,16 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MergeSummary:
-    """What was joined. rows: trials. objects: problems, plans, schedules and scripts.
+    """What was joined. records: trials, or nights; kind: what they are, in words. objects: problems, plans,
+    schedules and scripts.
 
-    equal: rows that another store has too. conflicts: the first of them; conflict_count: how many.
+    equal: records that another store has too. conflicts: the first of them; conflict_count: how many.
     missing: a line for each shard, or part of one, that is not there.
     notices: what is damaged, or odd. written: whether there is a store now.
     """
 
-    rows: int
+    records: int
+    kind: str
     objects: int
     equal: int
     conflicts: tuple[Conflict, ...]
@@ -70,7 +82,7 @@ class MergeSummary:
 
 
 class _Line(NamedTuple):
-    """Where the line of a row is, and what is compared of it. result: digest of what no machine changes."""
+    """Where the line of a record is, and what is compared of it. result: digest of what no machine changes."""
 
     store: int
     start: int
@@ -84,7 +96,7 @@ _RESULT = attrgetter(*EXACT)
 
 @dataclass(slots=True)
 class _Joined:
-    """The rows that are kept. chosen: by key; before: lines of the same key that it replaces, in order."""
+    """The records that are kept. chosen: by key; before: lines of the same key that it replaces, in order."""
 
     chosen: dict[str, _Line] = field(default_factory=dict)
     before: dict[str, list[_Line]] = field(default_factory=dict)
@@ -133,8 +145,15 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
 
 
-def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | None = None) -> MergeSummary:
-    """Write a new store with the rows of all these stores, and the objects that they refer to.
+def merge(
+    paths: Sequence[str | Path],
+    target: str | Path,
+    prefer: Preference | None = None,
+    kinds: Sequence[type[Journal[Any]]] = (Store,),
+) -> MergeSummary:
+    """Write a new store with the records of all these stores, and the objects that they refer to.
+
+    kinds: what they may be; all are of one kind.
 
     A row that several stores have, equal apart from times, comes from the first. Where results differ nothing is
     written, unless `prefer` says whose row counts: that of the store named first, or the newest; the others stay
@@ -151,12 +170,13 @@ def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | 
     real = Path(os.path.realpath(target))
     if any(real.is_relative_to(os.path.realpath(place)) for place in places):
         raise PipebenchError(f"{str(target)!r} is inside a store that is merged", "give --out a name outside it")
+    opened = next((each for each in kinds if is_kind(places[0], each.kind)), kinds[0])
     notices: list[str] = []
     parts: list[tuple[Path, SweepPart]] = []
     joined, objects = _Joined(), dict[tuple[str, str], list[int]]()
     for number, place in enumerate(places):
         parts += [(place, part) for part in _parts(place, notices)]
-        store = Store.unread(place)
+        store = opened.unread(place)
         with collector_paused():
             _take_store(joined, _latest(store, number, joined, objects), prefer)
         notices += store.notices
@@ -168,9 +188,10 @@ def merge(paths: Sequence[str | Path], target: str | Path, prefer: Preference | 
     if written:
         whole = joined_parts(part for _, part in parts)
         lines = _ordered(joined, whole)
-        count = _write(target, places, lines, objects, whole if missing else (), notices)
+        count = _write(target, places, opened, lines, objects, whole if missing else (), notices)
     return MergeSummary(
-        rows=len(joined.chosen),
+        records=len(joined.chosen),
+        kind=opened.kind.plural,
         objects=count,
         equal=joined.equal,
         conflicts=tuple(named),
@@ -190,7 +211,7 @@ def _parts(place: Path, notices: list[str]) -> tuple[SweepPart, ...]:
 
 
 def _latest(
-    store: Store, number: int, joined: _Joined, objects: dict[tuple[str, str], list[int]]
+    store: Journal[Record], number: int, joined: _Joined, objects: dict[tuple[str, str], list[int]]
 ) -> dict[str, _Line]:
     """The last line of each key of a store; those before it are kept as such, unless another store has the key."""
     latest: dict[str, _Line] = {}
@@ -200,16 +221,18 @@ def _latest(
         if stored.key in latest and stored.key not in joined.chosen:
             joined.before.setdefault(stored.key, []).append(latest[stored.key])
         latest[stored.key] = line
-        for reference in references(stored):
+        for reference in store.kind.references(stored):
             stores = objects.setdefault(reference, [])
             if not stores or stores[-1] != number:
                 stores.append(number)
     return latest
 
 
-def _line_of(placed: PlacedLine[StoredRow], number: int) -> _Line:
-    stored = placed.value
-    result = hashlib.blake2b(msgspec.json.encode(_RESULT(stored.row), order="sorted"), digest_size=16).digest()
+def _line_of(placed: PlacedLine[Record], number: int) -> _Line:
+    stored, result = placed.value, b""  # the key of other records covers all that they say
+    if isinstance(stored, StoredRow):
+        compared = msgspec.json.encode(_RESULT(stored.row), order="sorted")
+        result = hashlib.blake2b(compared, digest_size=16).digest()
     return _Line(number, placed.start, placed.line_bytes, stored.finished_at, result)
 
 
@@ -240,8 +263,8 @@ def _conflict(places: Sequence[Path], one: _Line, other: _Line) -> Conflict:
 
 
 def _decoded(place: Path, line: _Line) -> StoredRow:
-    """The row of a line that was read before."""
-    with open_regular(place / ROWS) as file:
+    """The row of a trial whose line was read before."""
+    with open_regular(place / TRIALS.file) as file:
         data = os.pread(file.fileno(), line.line_bytes, line.start)
     without = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     without.pop("checksum", None)
@@ -287,6 +310,7 @@ def _ordered(joined: _Joined, parts: Iterable[SweepPart]) -> list[_Line]:
 def _write(
     target: Path,
     places: Sequence[Path],
+    opened: type[Journal[Any]],
     lines: Sequence[_Line],
     objects: dict[tuple[str, str], list[int]],
     left: Sequence[SweepPart],
@@ -299,7 +323,8 @@ def _write(
     size = sum(line.line_bytes for line in lines)
     if size > MOST_ROWS_BYTES:
         raise PipebenchError(
-            f"the rows have {size} bytes together, a store at most {MOST_ROWS_BYTES}", "merge fewer stores"
+            f"the {opened.kind.plural} have {size} bytes together, a store at most {MOST_ROWS_BYTES}",
+            "merge fewer stores",
         )
     with storing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -309,11 +334,11 @@ def _write(
         try:
             hold(handle)
             count = _copy_objects(beside / OBJECTS, places, objects, notices)
-            _copy_lines(beside / ROWS, places, lines)
+            _copy_lines(beside, opened.kind.file, places, lines)
             if left:
                 (beside / SHARDS).write_bytes(encode_parts(left))
             (beside / LOCK).touch()
-            (beside / MANIFEST).write_bytes(encode_manifest(StoreInfo(made_at=now())))
+            (beside / MANIFEST).write_bytes(encode_manifest(StoreInfo(made_at=now()), opened.kind))
             os.sync()  # at once: to flush each of a hundred thousand files takes minutes
             os.rename(beside, target)
             sync_folder(target.parent)
@@ -325,15 +350,15 @@ def _write(
     return count
 
 
-def _copy_lines(file: Path, places: Sequence[Path], lines: Iterable[_Line]) -> None:
-    with ExitStack() as stack, open(file, "xb", buffering=MIB) as out:
+def _copy_lines(folder: Path, name: str, places: Sequence[Path], lines: Iterable[_Line]) -> None:
+    with ExitStack() as stack, open(folder / name, "xb", buffering=MIB) as out:
         opened: dict[int, int] = {}
         for line in lines:
             if line.store not in opened:
                 if len(opened) >= MOST_OPEN:
                     stack.close()
                     opened.clear()
-                opened[line.store] = stack.enter_context(open_regular(places[line.store] / ROWS)).fileno()
+                opened[line.store] = stack.enter_context(open_regular(places[line.store] / name)).fileno()
             out.write(checked_line(os.pread(opened[line.store], line.line_bytes, line.start)))
 
 
@@ -382,7 +407,7 @@ def _object(kind: str, identity: str, places: Sequence[Path]) -> bytes | None:
 
 
 def _is_whole(place: Path, kind: str, identity: str) -> bool:
-    store = Store.unread(place)
+    store = Objects(ObjectFolder(place / OBJECTS), str(place))
     read = {PROBLEM: store.problem, PLAN: store.plan, SCHEDULE: store.schedule}
     try:
         read.get(kind, store.script)(identity)

@@ -25,7 +25,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.bench.searches.calibration import WORKLOADS
-from pipebench.track.benchmark_json import INFO, BenchmarkRatios, benchmark_environment
+from pipebench.track.measurement.benchmark_json import INFO, BenchmarkRatios, benchmark_environment
 
 MARK = "pipebench_reference"
 PAIRS, FEWEST_PAIRS = 15, 5

@@ -1,1 +1,1 @@
-"""Night after night: what is measured, kept, judged and told (pipebench.track.rule says how timing is judged)."""
+"""Night after night: what is measured, kept, judged and told (`rule/` says how timing is judged)."""

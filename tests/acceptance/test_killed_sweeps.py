@@ -164,7 +164,7 @@ def test_a_history_keeps_its_nights(tmp_path: Path) -> None:
     began = time.monotonic()
     assert start(*record).wait(120) == 0
     takes_s, draw, killed = time.monotonic() - began, random.Random(0), 0
-    (file,) = history.glob("*.jsonl")
+    file = history / "nights.jsonl"
     nights = whole_lines(file)
     for _ in range(NIGHTS):
         killed += kill_after(start(*record), draw.uniform(0.3, 1.1) * takes_s)

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from pipebench.bench.store import Store
-from pipebench.bench.store.folder import MANIFEST, ROWS
+from pipebench.bench.store.folder import ROWS
+from pipebench.bench.store.journal import MANIFEST
 from pipebench.bench.store.lines import with_checksum
 from pipebench.bench.sweeps import backends
 from pipebench.cli.main import run

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -42,7 +42,7 @@ def test_rows_of_all_stores_once(tmp_path: Path) -> None:
     one = store(tmp_path / "one", stored(1), stored(2))
     other = store(tmp_path / "other", slow(2), stored(3))
     done = merge([one, other], tmp_path / "all")
-    assert (done.rows, done.equal, done.conflict_count, done.objects, done.missing) == (3, 1, 0, 3, ())
+    assert (done.records, done.equal, done.conflict_count, done.objects, done.missing) == (3, 1, 0, 3, ())
     assert [each.row.repetition for each in rows(tmp_path / "all")] == [1, 2, 3]
     assert rows(tmp_path / "all")[1].row.search_cpu_s is None  # that of the first store
     merged = Store.open(tmp_path / "all")
@@ -51,6 +51,7 @@ def test_rows_of_all_stores_once(tmp_path: Path) -> None:
     assert not merged.notices
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=4))
 def test_the_union_whatever_the_stores(tmp_path_factory: pytest.TempPathFactory, held: list[set[int]]) -> None:
     folder = tmp_path_factory.mktemp("union")
@@ -239,7 +240,7 @@ def test_a_hostile_list_of_shards_is_a_warning(tmp_path: Path, content: bytes) -
     done = merge([one], tmp_path / "all")
     assert len(done.notices) == 1
     assert SHARDS in done.notices[0]
-    assert done.rows == 1
+    assert done.records == 1
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:

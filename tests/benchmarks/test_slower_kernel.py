@@ -13,9 +13,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from pipebench.cli.main import run
-from pipebench.track.history import open_history
-from pipebench.track.judgement import judge
-from pipebench.track.ratios import ratio_of
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.measurement.ratios import ratio_of
+from pipebench.track.nights.history import open_history
 from tests.benchmarks.timed import only_when_measured
 from tests.track.against.made_repository import git
 from tests.track.counted_benchmarks import dated

@@ -12,12 +12,12 @@ import pytest
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.against.installation import Side, Sides
-from pipebench.track.conditions import this_machine
-from pipebench.track.history import append
+from pipebench.track.nights.conditions import this_machine
+from pipebench.track.nights.history import add_night
 from tests.cli.command_line import CommandLine
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
-from tests.track.made_nights import MACHINE, measured, night
+from tests.track.made_nights import MACHINE, add_nights, measured, night
 
 SCRIPT = """
 from pipebench.domain.plan import Plan, Stage
@@ -35,8 +35,8 @@ SMALL = ("--profile", "mmt", "--devices", "1")
 def history(tmp_path: Path) -> Path:
     """Two nights; in the second a counter grew."""
     folder = tmp_path / "history"
-    append(folder, MACHINE, night(0))
-    append(folder, MACHINE, night(1, measured(exact={"work.states": 11})))
+    add_night(folder, MACHINE, night(0))
+    add_night(folder, MACHINE, night(1, measured(exact={"work.states": 11})))
     return folder
 
 
@@ -98,15 +98,15 @@ def test_no_history_is_nothing_measured(pipebench: CommandLine, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (('"spent_s":10.0', '"spent_s":11.0'), "line 2 was edited by hand"),
-        (('"version":1', '"version":9'), "install a newer pipebench"),
+        (("nights.jsonl", '"spent_s":10.0', '"spent_s":11.0'), "line 1 is damaged: it was changed"),
+        (("store.json", '"version":2', '"version":9'), "install a newer pipebench"),
     ],
 )
 def test_a_history_that_is_wrong_is_one_line(
-    pipebench: CommandLine, history: Path, change: tuple[str, str], said: str
+    pipebench: CommandLine, history: Path, change: tuple[str, str, str], said: str
 ) -> None:
-    file = next(history.glob("*.jsonl"))
-    file.write_text(file.read_text().replace(*change, 1))
+    name, before, after = change
+    (history / name).write_text((history / name).read_text().replace(before, after, 1))
     for command in ("check", "report"):
         done = pipebench("track", command, "--history", str(history))
         assert (done.code, len(done.err.splitlines())) == (2, 1)
@@ -115,11 +115,11 @@ def test_a_history_that_is_wrong_is_one_line(
 
 def test_a_clock_behind_the_history_stops_a_night_before_it_begins(pipebench: CommandLine, tmp_path: Path) -> None:
     later = night(0, recorded_at=datetime(2999, 1, 1, tzinfo=UTC).isoformat())
-    append(tmp_path, this_machine(), later)
+    add_night(tmp_path, this_machine(), later)
     done = pipebench("track", "record", "--history", str(tmp_path))
     assert done.code == 2
     assert "two clocks disagree" in done.err
-    assert "nothing was measured" in done.err
+    assert "nothing was added" in done.err
 
 
 def test_only_open_events_are_acknowledged(pipebench: CommandLine, history: Path) -> None:
@@ -217,9 +217,9 @@ def test_a_drift_is_told_with_its_revisions_until_it_is_acknowledged(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     folder = tmp_path / "history"
-    for number in range(80):
-        wobble = 1 + 0.01 * ((number * 7) % 5 - 2) / 2
-        append(folder, MACHINE, night(number, measured(5.0 * wobble * 1.003 ** max(0, number - 59))))
+    wobble = [1 + 0.01 * ((number * 7) % 5 - 2) / 2 for number in range(80)]
+    ratios = [5.0 * each * 1.003 ** max(0, number - 59) for number, each in enumerate(wobble)]
+    add_nights(folder, MACHINE, [night(number, measured(ratio)) for number, ratio in enumerate(ratios)])
     check = ("track", "check", "--history", str(folder))
     done = pipebench(*check)
     assert done.code == 1, done.out

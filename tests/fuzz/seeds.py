@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from pipebench.bench.row_bounds import bound_fields
 from pipebench.bench.score import judge, plan_fields, time_fields, verdict_fields
 from pipebench.bench.services import HostServices
-from pipebench.bench.store.folder import MANIFEST, Store, StoreInfo, encode_manifest
+from pipebench.bench.store.folder import TRIALS, Store
+from pipebench.bench.store.journal import MANIFEST, StoreInfo, encode_manifest
 from pipebench.bench.store.pack import pack
 from pipebench.certificates.write import certificate
 from pipebench.documents.document import PlannedProblem, Rows, encode
@@ -24,6 +25,7 @@ from pipebench.domain.row import Row
 from pipebench.formats.profiles.files import WRITERS, write_profile
 from pipebench.formats.profiles.parts import with_setting
 from pipebench.hooks.manager import Host
+from pipebench.track.nights.history import NIGHTS
 from tests.bench.accuracy.tables import SMALL, table
 from tests.bench.attachment.card_trace import ADAM, ALL_REDUCE, PRODUCT, SEND_RECEIVE, card_trace
 from tests.bench.calibration.logs import megatron, torchtitan
@@ -33,6 +35,7 @@ from tests.fuzz.mutate_archives import write_zip
 
 Shape = Literal["bytes", "json", "toml", "table", "words", "zip", "jsonl", "gzip"]
 """Which mutators know what the file looks like, beside those of bytes."""
+MADE = StoreInfo(made_at="2025-01-01T00:00:00.000+00:00")
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST_SEED_BYTES = 30_000
 SEEDS = "seeds.msgpack"
@@ -186,7 +189,7 @@ class Workshop:
             full = replace(row, key=found.key, repetition=number)
             plan = (PLAN, SCHEDULE) if row.status == "ok" else ()
             store.append(replace(found, planner=row.planner, row=full), PROBLEM, *plan)
-        (folder / MANIFEST).write_bytes(encode_manifest(StoreInfo(made_at="2025-01-01T00:00:00.000+00:00")))
+        (folder / MANIFEST).write_bytes(encode_manifest(MADE, TRIALS))
 
 
 def _scored(services: HostServices, problem: Problem, plan: Plan) -> dict[str, Any]:
@@ -371,10 +374,13 @@ def _configurations() -> Iterator[Seed]:
 
 
 def _history() -> Iterator[Seed]:
-    """The first night that ships, under the name of its file."""
-    for path in sorted((ROOT / "baselines").glob("*.jsonl")):
-        lines = path.read_bytes().splitlines(keepends=True)[:2]
-        yield Seed("history", f"baselines/{path.name}", "jsonl", b"".join(lines), path.name)
+    """The history that ships, its first night alone, and nights that an earlier pipebench wrote."""
+    nights = (ROOT / "baselines" / NIGHTS.file).read_bytes().splitlines(keepends=True)
+    yield Seed("history", f"baselines/{NIGHTS.file}", "jsonl", nights[0], NIGHTS.file)
+    manifest = encode_manifest(MADE, NIGHTS)
+    yield Seed("history", f"baselines/{MANIFEST}", "json", manifest, MANIFEST)
+    for path in sorted((ROOT / "tests/track/earlier").glob("*.jsonl")):
+        yield Seed("earlier", f"earlier/{path.name}", "jsonl", path.read_bytes(), path.name)
     benchmark = {
         "machine_info": {"system": "", "machine": "", "cpu": {"brand_raw": "", "count": 0}},
         "datetime": "2025-01-01T00:00:00+00:00",

@@ -67,8 +67,8 @@ def _read_suite(data: bytes, file: Path, fixed: Path) -> None:
 def _read_benchmarks(data: bytes, file: Path, fixed: Path) -> None:
     from datetime import UTC, datetime
 
-    from pipebench.track.benchmark_json import read_benchmarks
-    from pipebench.track.conditions import this_machine
+    from pipebench.track.measurement.benchmark_json import read_benchmarks
+    from pipebench.track.nights.conditions import this_machine
 
     read_benchmarks(file, this_machine(), datetime(2025, 1, 1, 1, tzinfo=UTC))
 
@@ -271,6 +271,7 @@ TARGETS: tuple[Target, ...] = (
         weight=4,
         folder="baselines",
     ),
+    Target("track: convert", ("earlier",), (("track", "convert", "--history", FILE),), weight=1, folder="earlier"),
     Target("track: benchmarks", ("benchmark",), call=_read_benchmarks, weight=2),
     Target("program output", ("bare", "plan"), call=_read_program, weight=3),
     Target("references and quantities", ("reference", "quantity"), call=_read_texts, weight=6),

@@ -1,16 +1,22 @@
 """Nights as `track record` would leave them."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from pipebench.track.conditions import MachineClass
-from pipebench.track.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
+from pipebench.bench.store import Store
+from pipebench.domain.plan import Plan
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.history import NightJournal
+from pipebench.track.nights.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
 
 MACHINE = MachineClass(system="Linux", machine="x86_64", cpu="Test CPU", cpus="4")
 OTHER = MachineClass(system="Linux", machine="x86_64", cpu="Other CPU", cpus="4")
 FIRST = datetime(2026, 1, 1, 2, 23, tzinfo=UTC)
 FINGERPRINT = {"problem": "p", "planner": "mine 1.0", "numpy": "2.0"}
 EXACT = {"status": "ok", "simulated_ns": 452_374_773, "memory_bytes": 1000, "plan": None, "work.states": 10}
+KINDS = (Store, NightJournal)
 FOUR_FLAVOURS = ("interpreter", "numpy", "solver")
 
 
@@ -47,3 +53,11 @@ def night(number: int, *found: SubjectNight, days: float | None = None, **fields
         "measured": found or (measured(),),
     }
     return Night(**(known | fields))
+
+
+def add_nights(folder: Path, machine: MachineClass, nights: Iterable[Night], plans: Iterable[Plan] = ()) -> None:
+    """As one `track record` after the other; the plans stand with the first night."""
+    journal, found = NightJournal.open(folder), tuple(plans)
+    for each in nights:
+        journal.append(machine, each, found)
+        found = ()

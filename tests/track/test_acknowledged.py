@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.acknowledgements import Acknowledgement, acknowledge, read_acknowledged
+from pipebench.track.judgement.acknowledgements import Acknowledgement, acknowledge, read_acknowledged
 
 
 def test_what_is_added_is_read_and_comments_stay(tmp_path: Path) -> None:

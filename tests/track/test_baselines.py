@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pipebench.bench.suites.files import load_suite, suite_names
 from pipebench.hooks.manager import Host
-from pipebench.track.acknowledgements import FILE, read_acknowledged
-from pipebench.track.exact import PLAN
-from pipebench.track.history import open_history
-from pipebench.track.judgement import judge
+from pipebench.track.judgement.acknowledgements import FILE, read_acknowledged
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.nights.exact import PLAN
+from pipebench.track.nights.history import open_history
 
 FOLDER = Path(__file__).parents[2] / "baselines"
 HISTORY = open_history(FOLDER)

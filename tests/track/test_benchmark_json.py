@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.benchmark_json import read_benchmarks, read_nightly_benchmarks
-from pipebench.track.conditions import this_machine
+from pipebench.track.measurement.benchmark_json import read_benchmarks, read_nightly_benchmarks
+from pipebench.track.nights.conditions import this_machine
 from tests.track.made_nights import MACHINE
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)

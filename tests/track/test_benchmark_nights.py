@@ -8,9 +8,9 @@ import pytest
 from pipebench.cli.main import run
 from pipebench.report.tracking.reports import night_report
 from pipebench.report.tracking.writers import markdown_report
-from pipebench.track.events import Event
-from pipebench.track.history import open_history
-from pipebench.track.judgement import Judgement, judge
+from pipebench.track.judgement.events import Event
+from pipebench.track.judgement.judgement import Judgement, judge
+from pipebench.track.nights.history import open_history
 from tests.track.counted_benchmarks import (
     AFTER,
     BEFORE,
@@ -95,9 +95,8 @@ def test_medians_three_times_as_long_are_worse_from_the_second_night(
     assert set(nights.slower()) == {NAME.format("triple")}
     assert nights.slower()[NAME.format("triple")].change == pytest.approx(2.0, abs=1e-3)
     assert nights.judged().verdict == "worse"
-    commit(nights.repository, BEFORE, "as it was")
-    run_benchmarks(nights.repository, before, references=references)
-    assert nights.record([before]) == 0
+    as_it_was = commit(nights.repository, BEFORE, "as it was")
+    assert nights.record([before], as_it_was) == 0
     assert nights.slower() == {}
 
 

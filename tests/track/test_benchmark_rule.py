@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipebench.track.benchmarks import benchmark_speeds, doubled_events
-from pipebench.track.events import Event, exact_changes
-from pipebench.track.history import RecordedNight
-from pipebench.track.night import Benchmark, Night, PairedRatios
-from pipebench.track.speeds import NO_PAIR, time_events
+from pipebench.track.judgement.benchmarks import benchmark_speeds, doubled_events
+from pipebench.track.judgement.events import Event, exact_changes
+from pipebench.track.judgement.speeds import NO_PAIR, time_events
+from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.night import Benchmark, Night, PairedRatios
 from tests.track.made_nights import night
 
 

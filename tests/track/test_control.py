@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from pipebench.track.night import PairedRatios, SubjectNight
-from pipebench.track.ratios import control
+from pipebench.track.measurement.ratios import control
+from pipebench.track.nights.night import PairedRatios, SubjectNight
 from tests.track.made_nights import measured, night
 
 

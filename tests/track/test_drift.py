@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.track.drift import (
+from pipebench.track.roc.trade_off import wilson
+from pipebench.track.rule.drift import (
     ALLOWANCE,
     ANCHOR_NIGHTS,
     LEAST_SPREAD,
@@ -20,9 +21,8 @@ from pipebench.track.drift import (
     Anchor,
     CumulativeSum,
 )
-from pipebench.track.noise import level
-from pipebench.track.roc.trade_off import wilson
-from pipebench.track.rule import WINDOW, RatioPoint, Reading, readings
+from pipebench.track.rule.noise import level
+from pipebench.track.rule.rule import WINDOW, RatioPoint, Reading, readings
 
 BUDGET = 0.001
 

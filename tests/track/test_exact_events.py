@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipebench.track.events import Changes, exact_changes
-from pipebench.track.exact import exact_columns
-from pipebench.track.history import RecordedNight
-from pipebench.track.night import Benchmark, Exact, SubjectNight
+from pipebench.track.judgement.events import Changes, exact_changes
+from pipebench.track.nights.exact import exact_columns
+from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.night import Benchmark, Exact, SubjectNight
 from tests.bench.standings.made_rows import row
 from tests.track.made_nights import EXACT, FINGERPRINT, measured, night, subject
 
@@ -149,6 +149,34 @@ def test_counters_of_benchmarks_are_exact(counts: tuple[int, ...], states: list[
     made = [Benchmark(name="b", seconds={"median": 1.0 + i}, counters={"n": n}) for i, n in enumerate(counts)]
     found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
     assert [event.state for event in found.events] == states
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events", "segments"),
+    [
+        ((5, "1"), (6, "1"), 1, 0),
+        ((5, "1"), (6, "2"), 0, 1),
+        ((5, "1"), (5, "2"), 0, 0),
+        ((5, "1"), (None, "1"), 0, 0),
+        ((5, "1"), (None, "2"), 0, 0),
+        ((5, ""), (6, "2"), 1, 0),
+    ],
+)
+def test_what_moves_with_versions_around_a_benchmark_is_no_event(
+    before: tuple[int | None, str], after: tuple[int | None, str], events: int, segments: int
+) -> None:
+    """A count, None for no counter, and the version of numpy, empty where the file does not say."""
+    made = [
+        Benchmark(
+            name="b",
+            seconds={"median": 1.0},
+            counters={} if count is None else {"n": count},
+            fingerprint={"numpy": version} if version else {},
+        )
+        for count, version in (before, after)
+    ]
+    found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
+    assert (len(found.events), len(found.segments)) == (events, segments)
 
 
 def test_columns_of_a_row_are_whole_nanoseconds_and_counters() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.system.kernel_folder import VARIABLE, kernel_folder
-from pipebench.track.history import open_history
+from pipebench.track.nights.history import open_history
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
 

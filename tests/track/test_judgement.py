@@ -5,18 +5,17 @@ from pathlib import Path
 
 from pipebench.domain.errors import ExitCode
 from pipebench.domain.value import digest
-from pipebench.track.acknowledgements import Acknowledgement
-from pipebench.track.conditions import MachineClass
-from pipebench.track.history import append, keep_plan, open_history
-from pipebench.track.judgement import Judgement, judge
-from pipebench.track.night import Benchmark, Night
+from pipebench.track.judgement.acknowledgements import Acknowledgement
+from pipebench.track.judgement.judgement import Judgement, judge
+from pipebench.track.nights.conditions import MachineClass
+from pipebench.track.nights.history import add_night, open_history
+from pipebench.track.nights.night import Benchmark, Night
 from tests.builders import stages_plan
-from tests.track.made_nights import FIRST, MACHINE, OTHER, measured, night, paired, subject
+from tests.track.made_nights import FIRST, MACHINE, OTHER, add_nights, measured, night, paired, subject
 
 
 def judged(folder: Path, *nights: Night, **options: object) -> Judgement:
-    for each in nights:
-        append(folder, MACHINE, each)
+    add_nights(folder, MACHINE, nights)
     return judge(open_history(folder), **options)  # type: ignore[arg-type]
 
 
@@ -53,8 +52,8 @@ def test_an_imprecise_night_is_said_and_does_not_fail(tmp_path: Path) -> None:
 
 
 def test_a_machine_not_seen_before_is_said_and_counters_are_judged_all_the_same(tmp_path: Path) -> None:
-    append(tmp_path, MACHINE, night(0, measured(5.0)))
-    append(tmp_path, OTHER, night(1, measured(9.0, exact={"work.states": 11})))
+    add_night(tmp_path, MACHINE, night(0, measured(5.0)))
+    add_night(tmp_path, OTHER, night(1, measured(9.0, exact={"work.states": 11})))
     found = judge(open_history(tmp_path))
     assert "a machine not seen before: 4 x Other CPU" in found.notices[0]
     assert found.verdict == "worse"
@@ -85,22 +84,20 @@ def test_an_acknowledgement_of_nothing_is_said(tmp_path: Path) -> None:
 
 def test_the_difference_of_two_plans_is_there(tmp_path: Path) -> None:
     plans = stages_plan([[0, 1], [2]]), stages_plan([[0], [1, 2]])
-    for plan in plans:
-        keep_plan(tmp_path, plan)
     nights = [
         night(i, measured(exact={"plan": digest(plan), "simulated_ns": 10**9 + 1000 * i}))
         for i, plan in enumerate(plans)
     ]
-    found = judged(tmp_path, *nights)
+    add_nights(tmp_path, MACHINE, nights, plans)
+    found = judge(open_history(tmp_path))
     assert not found.plans[found.events[0].identity].structure.same
 
 
 def test_times_of_all_machines_are_judged(tmp_path: Path) -> None:
     third = MachineClass(system="Linux", machine="x86_64", cpu="Third", cpus="4")
     for machine in (MACHINE, third):
-        for number in range(31):
-            append(tmp_path, machine, night(number, measured(5.0 + 0.01 * (number % 3))))
-        append(tmp_path, machine, night(31, measured(7.0, 7.1)))
+        steady = [night(number, measured(5.0 + 0.01 * (number % 3))) for number in range(31)]
+        add_nights(tmp_path, machine, [*steady, night(31, measured(7.0, 7.1))])
     found = judge(open_history(tmp_path))
     assert {event.machine for event in found.events} == {MACHINE.name, third.name}
     assert found.verdict == "worse"

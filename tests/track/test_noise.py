@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.track.noise import BLOCK, SPREAD_ERROR, Noise, level, pair_spread
+from pipebench.track.rule.noise import BLOCK, SPREAD_ERROR, Noise, level, pair_spread
 
 
 def white(draw: random.Random, count: int = BLOCK) -> list[float]:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pipebench.track.onset import LONGEST, find_onset
+from pipebench.track.rule.onset import LONGEST, find_onset
 
 
 def ramp(before: int, after: int, slope: float) -> list[float]:

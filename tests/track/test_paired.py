@@ -3,7 +3,7 @@
 import pytest
 
 from pipebench.bench.searches.request import Sample
-from pipebench.track.ratios import FEWEST_ROUNDS, MOST_ROUNDS, SubjectRounds, point_of, ratio_of
+from pipebench.track.measurement.ratios import FEWEST_ROUNDS, MOST_ROUNDS, SubjectRounds, point_of, ratio_of
 from tests.track.made_nights import measured, paired
 
 

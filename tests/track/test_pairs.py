@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pipebench.track.statistics import compare_pairs, half_width, median_interval, spread
+from pipebench.track.rule.statistics import compare_pairs, half_width, median_interval, spread
 
 
 def pairs(draw: random.Random, change: float, noise: float, count: int = 15) -> list[float]:

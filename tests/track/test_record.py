@@ -16,13 +16,12 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
 from pipebench.report.tracking.reports import night_report
 from pipebench.report.tracking.writers import markdown_report
-from pipebench.track.benchmark_json import BenchmarkFile
-from pipebench.track.conditions import this_machine
-from pipebench.track.history import open_history
-from pipebench.track.judgement import judge
-from pipebench.track.measurement import Measurement
-from pipebench.track.night import Benchmark
-from pipebench.track.record import AddedNight, prepare, record
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.measurement.benchmark_json import BenchmarkFile
+from pipebench.track.measurement.measurement import Measurement
+from pipebench.track.measurement.record import AddedNight, prepare, record
+from pipebench.track.nights.history import open_history
+from pipebench.track.nights.night import Benchmark
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
 
@@ -41,7 +40,7 @@ def quick_collections() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipebench.track.ratios.MOST_ROUNDS", 6)
+    monkeypatch.setattr("pipebench.track.measurement.ratios.MOST_ROUNDS", 6)
 
 
 PROBLEM = chain_problem(
@@ -163,7 +162,7 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
     assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
-    assert done.file.name == f"{this_machine().name}.jsonl"
+    assert done.file == tmp_path / "nights.jsonl"
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pipebench.track.rule import WINDOW, RatioPoint, Reading, needs_rerun, readings
+from pipebench.track.rule.rule import WINDOW, RatioPoint, Reading, needs_rerun, readings
 
 
 def series(draw: random.Random, levels: list[float], noise: float) -> list[RatioPoint]:

@@ -3,8 +3,8 @@
 import math
 import random
 
-from pipebench.track.night import Night, PairedRatios
-from pipebench.track.speeds import NO_PAIR, speeds, suspicious, time_events
+from pipebench.track.judgement.speeds import NO_PAIR, speeds, suspicious, time_events
+from pipebench.track.nights.night import Night, PairedRatios
 from tests.track.made_nights import FINGERPRINT, measured, night, paired
 
 

@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from pipebench.track.statistics import PENALTY, SHORTEST, _costs, _noise, changes, date_of
+from pipebench.track.rule.statistics import PENALTY, SHORTEST, _costs, _noise, changes, date_of
 
 
 def cost(series: list[float], starts: tuple[int, ...]) -> float:

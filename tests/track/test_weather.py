@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.track import conditions as module
-from pipebench.track.conditions import LoadCounters, load_counters, machine_load
+from pipebench.track.nights import conditions as module
+from pipebench.track.nights.conditions import LoadCounters, load_counters, machine_load
 
 BEFORE = LoadCounters(at_s=10.0, load=0.5, waited_us=1_000_000, stolen=(100, 1000))
 AFTER = LoadCounters(at_s=20.0, load=1.25, waited_us=3_500_000, stolen=(150, 2000))

@@ -9,8 +9,8 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
-from pipebench.track.constraints import installed_versions, unpinned
-from pipebench.track.workflow import ACTIONS, Nightly, action
+from pipebench.track.workflow.constraints import installed_versions, unpinned
+from pipebench.track.workflow.nightly import ACTIONS, Nightly, action
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 OURS = WORKFLOWS / "nightly.yml"

@@ -106,6 +106,7 @@ class LineReader(Generic[LineValue]):
     source: the name of the file in notices.
     tell: receives the notices.
     check: raises InvalidValue for a value that cannot be; its line is damaged.
+    remedy: what to do about a damaged line, which is an error then; None: it is skipped and told.
     number: number of the last line read.
     """
 
@@ -115,7 +116,9 @@ class LineReader(Generic[LineValue]):
         source: str,
         tell: Callable[[str], None],
         check: Callable[[LineValue], None] | None = None,
+        remedy: str | None = None,
     ) -> None:
+        self._remedy = remedy
         self._decoder = msgspec.json.Decoder(kind)
         self._check = check
         self._source = source
@@ -144,9 +147,9 @@ class LineReader(Generic[LineValue]):
             self._decoder.decode(line)
             line = with_checksum(line)
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-            raise PipebenchError(f"a row cannot be stored: {error}") from None
+            raise PipebenchError(f"a line cannot be stored: {error}") from None
         if len(line) > MOST_LINE_BYTES:
-            raise PipebenchError(f"a row of {len(line)} bytes cannot be stored, at most {MOST_LINE_BYTES}")
+            raise PipebenchError(f"a line of {len(line)} bytes cannot be stored, at most {MOST_LINE_BYTES}")
         return line
 
     def tell_torn(self, line_bytes: int, reason: str, kept: Path | None) -> None:
@@ -178,11 +181,14 @@ class LineReader(Generic[LineValue]):
             return Unread(f"{error}{newer}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Unread(str(error), torn=last)
-        if found is None and self._checked:
-            return Unread("it has no checksum, other than the lines before it")
+        if found is None and (self._checked or self._remedy is not None):
+            others = ", other than the lines before it" if self._checked else ""
+            return Unread(f"it has no checksum{others}")
         return value
 
     def _tell_damaged(self, reason: str) -> None:
+        if self._remedy is not None:
+            raise PipebenchError(f"{self._source}: line {self.number} is damaged: {reason}", self._remedy)
         self._damaged += 1
         if self._damaged <= MOST_NOTICES:
             self._tell(f"{self._source}: line {self.number} is damaged and skipped: {reason}")
@@ -218,7 +224,7 @@ def bounded_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 class Lines(Generic[T]):
     """The lines of one file. The caller holds the store's lock around every call.
 
-    tell, check: as of LineReader.
+    tell, check, remedy: as of LineReader.
     """
 
     def __init__(
@@ -227,9 +233,10 @@ class Lines(Generic[T]):
         kind: type[T],
         tell: Callable[[str], None],
         check: Callable[[T], None] | None = None,
+        remedy: str | None = None,
     ) -> None:
         self.file = file
-        self._reader = LineReader(kind, str(file), tell, check)
+        self._reader = LineReader(kind, str(file), tell, check, remedy)
         self._offset = 0
 
     def read(self, cut: bool) -> list[T]:

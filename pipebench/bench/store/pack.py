@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from pipebench.bench.redaction import Redaction
 from pipebench.bench.store.access import storing
-from pipebench.bench.store.folder import MANIFEST, OBJECTS, ROWS, Store, check_manifest
+from pipebench.bench.store.folder import ROWS, TRIALS, Store
+from pipebench.bench.store.journal import MANIFEST, OBJECTS, check_manifest
 from pipebench.bench.store.keys import TrialInputs, trial_key
 from pipebench.bench.store.lines import LineReader, Unread, bounded_lines, with_checksum
 from pipebench.bench.store.objects import NAME, PLAN, PROBLEM, SCHEDULE, SCRIPT, object_name, references
@@ -72,7 +73,7 @@ class Archive:
         manifest = self._bytes(MANIFEST, LARGEST_FILE_BYTES)
         if manifest is None:
             raise PipebenchError(f"{str(path)!r} is not a packed store: it has no {MANIFEST}")
-        check_manifest(manifest, str(path))
+        check_manifest(manifest, str(path), TRIALS)
 
     def read(self, name: str) -> bytes | None:
         """The bytes of the object of that name, None when there is none."""

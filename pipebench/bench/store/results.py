@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pipebench.bench.store.folder import MANIFEST, ROWS, Store
+from pipebench.bench.store.folder import ROWS, Store
+from pipebench.bench.store.journal import MANIFEST
 from pipebench.bench.store.objects import Objects
 from pipebench.bench.store.pack import Archive
 from pipebench.bench.store.stored_rows import StoredRow

@@ -13,10 +13,10 @@ from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
 from pipebench.report.tracking.blocks import drawn_range
 from pipebench.report.tracking.reports import column_words, exact_words, percent, revision_range, verdict_words
-from pipebench.track.events import Event
-from pipebench.track.history import History
-from pipebench.track.judgement import Judgement
-from pipebench.track.series import Group, Series, history_series
+from pipebench.track.judgement.events import Event
+from pipebench.track.judgement.judgement import Judgement
+from pipebench.track.judgement.series import Group, Series, history_series
+from pipebench.track.nights.history import History
 
 WIDTH, HEIGHT, EDGE, FLAG = 260.0, 40.0, 3.0, 7.0
 """Of a curve, in pixels; FLAG: of a mark above it."""
@@ -65,7 +65,7 @@ def nights_page(history: History, judgement: Judgement, title: str) -> str:
         verdict=verdict_words(judgement),
         worse=judgement.verdict == "worse",
         nights=judgement.nights,
-        classes=[_class_row(history, name) for name in history.journals],
+        classes=[_class_row(history, name) for name in history.machines],
         events=[_event_row(event) for event in reversed(judgement.events)],
         groups=groups,
     )
@@ -77,9 +77,8 @@ def _urgent_first(series: Sequence[Series]) -> list[Series]:
 
 
 def _class_row(history: History, name: str) -> tuple[str, int, str, str]:
-    journal = history.journals[name]
-    dates = [night.date for night in journal.nights] or ["-"]
-    return journal.machine.words, len(journal.nights), dates[0], dates[-1]
+    nights = history.of_class(name)
+    return history.machines[name].words, len(nights), nights[0].date, nights[-1].date
 
 
 def _event_row(event: Event) -> dict[str, str]:

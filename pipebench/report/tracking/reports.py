@@ -17,13 +17,13 @@ from pipebench.report.tracking.blocks import (
     TrackingReport,
 )
 from pipebench.track.against.comparison import Against, ComparedSubject
-from pipebench.track.benchmarks import BenchmarkSpeed
-from pipebench.track.events import ColumnChange, Event
-from pipebench.track.exact import PLAN, SCHEDULE
-from pipebench.track.judgement import Judgement
-from pipebench.track.night import Exact, Night
-from pipebench.track.ratios import Control
-from pipebench.track.speeds import Speed
+from pipebench.track.judgement.benchmarks import BenchmarkSpeed
+from pipebench.track.judgement.events import ColumnChange, Event
+from pipebench.track.judgement.judgement import Judgement
+from pipebench.track.judgement.speeds import Speed
+from pipebench.track.measurement.ratios import Control
+from pipebench.track.nights.exact import PLAN, SCHEDULE
+from pipebench.track.nights.night import Exact, Night
 
 HASH_LETTERS = 8
 SMALL = 1e-4

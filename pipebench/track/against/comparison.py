@@ -16,11 +16,11 @@ from pipebench.bench.standings.cells import nanoseconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
 from pipebench.track.against.installation import Side, Sides
-from pipebench.track.events import ColumnChange
-from pipebench.track.exact import PLAN, SCHEDULE, WORK, Outcome, changed_columns, outcome
-from pipebench.track.night import Exact
-from pipebench.track.ratios import FLAVOUR
-from pipebench.track.statistics import SEEN, Pairs, compare_pairs, half_width
+from pipebench.track.judgement.events import ColumnChange
+from pipebench.track.measurement.ratios import FLAVOUR
+from pipebench.track.nights.exact import PLAN, SCHEDULE, WORK, Outcome, changed_columns, outcome
+from pipebench.track.nights.night import Exact
+from pipebench.track.rule.statistics import SEEN, Pairs, compare_pairs, half_width
 
 TIMED = (ExitCode.OK, ExitCode.SOME_FAILED)
 

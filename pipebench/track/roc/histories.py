@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from pipebench.track.rule import RatioPoint
+from pipebench.track.rule.rule import RatioPoint
 
 BEFORE = 60
 """Steady nights before the change."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.roc.histories import BEFORE
-from pipebench.track.rule import WINDOW, RatioPoint, readings
+from pipebench.track.rule.rule import WINDOW, RatioPoint, readings
 
 Tool = Literal["pipebench", "asv", "otava"]
 THRESHOLDS: dict[Tool, tuple[float, ...]] = {

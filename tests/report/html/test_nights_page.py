@@ -8,10 +8,10 @@ import pytest
 
 from pipebench.cli.main import run
 from pipebench.report.html.nights_page import nights_page
-from pipebench.track.history import append, open_history
-from pipebench.track.judgement import judge
-from pipebench.track.night import Benchmark, PairedRatios
-from pipebench.track.series import history_series
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.judgement.series import history_series
+from pipebench.track.nights.history import add_night, open_history
+from pipebench.track.nights.night import Benchmark, PairedRatios
 from tests.track.made_nights import MACHINE, OTHER, measured, night, paired, subject
 
 EVIL = '<script>alert("1")</script>'
@@ -35,9 +35,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
         exact = {"work.states": 11 if number >= 20 else 10}
         both = measured(5.0 * level, exact=exact), measured(subject=subject(EVIL), paired=paired(3.0))
         benchmarks = (kernel(2.0 * level, 6 if number >= 38 else 5),)
-        append(folder, MACHINE, night(number, *both, benchmarks=benchmarks))
+        add_night(folder, MACHINE, night(number, *both, benchmarks=benchmarks))
         if number in (10, 11):
-            append(folder, OTHER, night(number, measured(6.0), days=number + 0.2))
+            add_night(folder, OTHER, night(number, measured(6.0), days=number + 0.2))
     return folder
 
 

@@ -18,9 +18,9 @@ from pipebench.report.tracking.blocks import (
 )
 from pipebench.report.tracking.reports import column_words, night_report
 from pipebench.report.tracking.writers import html_report, markdown_report, print_report
-from pipebench.track.events import ColumnChange
-from pipebench.track.history import append, open_history
-from pipebench.track.judgement import judge
+from pipebench.track.judgement.events import ColumnChange
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.nights.history import add_night, open_history
 from tests.track.made_nights import MACHINE, measured, night, paired, subject
 
 EVIL = "<script>alert(1)</script> | ** [x](y) @all `a`\n# h &amp; $x$ \"'"
@@ -113,9 +113,9 @@ def test_a_series_becomes_a_curve_with_a_stroke_at_each_step() -> None:
 
 def test_the_report_of_a_night_says_all_of_it(tmp_path: Path) -> None:
     both = measured(5.0), measured(subject=subject("other"), paired=paired(7.0, imprecise=True, discarded=2))
-    append(tmp_path, MACHINE, night(0, *both))
+    add_night(tmp_path, MACHINE, night(0, *both))
     worse = measured(5.0, exact={"work.states": 11}), measured(subject=subject("other", "<b>"), exact={})
-    append(tmp_path, MACHINE, night(3, *worse))
+    add_night(tmp_path, MACHINE, night(3, *worse))
     text = markdown_report(night_report(judge(open_history(tmp_path))))
     for words in (
         "Worse: 1 change to look at",

@@ -23,7 +23,7 @@ from pipebench.track.against.comparison import (
     same_calibration,
 )
 from pipebench.track.against.installation import Side, Sides
-from pipebench.track.statistics import Pairs
+from pipebench.track.rule.statistics import Pairs
 
 SIDES = Sides("mine", Side("v1", None, Path("a")), Side("tree", None, Path("b")))
 

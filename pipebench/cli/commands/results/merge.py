@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 )
 @click.option("--prefer", type=click.Choice(["first", "newest"]), help="Whose row counts where results differ.")
 def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
-    """Join STORES, such as the shards of a sweep, to a new one; they are only read.
+    """Join STORES, such as the shards of a sweep or the nights of two machines, to a new one; they are only read.
 
-    STORES: folders of `compare --out`, or folders that hold such. Rows of the same trial that are equal apart from
-    times are kept once. Where they differ, each conflict is named and nothing is written, unless --prefer says
-    which row counts. Exit code 1 for conflicts, 5 where shards or trials are missing; each is named.
+    STORES: folders of `compare --out` or of `track record`, or folders that hold such. Rows of the same trial that
+    are equal apart from times are kept once, and so are equal nights. Where rows differ, each conflict is named
+    and nothing is written, unless --prefer says which row counts. Exit code 1 for conflicts, 5 where shards or
+    trials are missing; each is named.
     """
     from typing import cast
 
-    from pipebench.bench.merge import Preference, merge
+    from pipebench.bench.merge import Preference, merge, stores_at
+    from pipebench.bench.store import Store
+    from pipebench.track.nights.history import NightJournal, require_no_earlier_format
 
-    done = merge(stores, out, cast("Preference | None", prefer))
+    for each in stores_at(stores):
+        require_no_earlier_format(each)
+    done = merge(stores, out, cast("Preference | None", prefer), (Store, NightJournal))
     for notice in done.notices:
         say(f"warning: {notice}", err=True)
     for conflict in done.conflicts:
@@ -46,7 +51,7 @@ def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
             ExitCode.CONDITION_FAILED,
         )
     also = f", {done.equal} equal ones left out" if done.equal else ""
-    say(f"{out}: {done.rows} rows{also}, {done.objects} objects")
+    say(f"{out}: {done.records} {done.kind}{also}, {done.objects} objects")
     return ExitCode.SOME_FAILED if done.missing else ExitCode.OK
 
 

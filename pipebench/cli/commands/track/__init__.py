@@ -10,6 +10,7 @@ COMMANDS = {
     "report": "the last night as HTML and Markdown",
     "page": "all nights on one page: a curve for each series",
     "ack": "acknowledge changes, with a reason",
+    "convert": "make a history of nights that an earlier pipebench kept",
     "roc": "what the rule finds, and its false alarms, on made-up histories",
     "init": "write the nightly workflow of a repository",
 }

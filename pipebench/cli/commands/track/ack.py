@@ -21,9 +21,9 @@ def command(events: tuple[str, ...], every: bool, reason: str, history: Path, ac
     The file is to be committed: it says who accepted what, and why.
     """
     from pipebench.bench.store.stored_rows import now
-    from pipebench.track.acknowledgements import Acknowledgement, acknowledge, read_acknowledged
-    from pipebench.track.history import open_history
-    from pipebench.track.judgement import judge, require_nights
+    from pipebench.track.judgement.acknowledgements import Acknowledgement, acknowledge, read_acknowledged
+    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.nights.history import open_history
 
     if bool(events) == every:
         raise PipebenchError("name events, or --all of them", "`pipebench track report` shows them")

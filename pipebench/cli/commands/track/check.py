@@ -65,9 +65,9 @@ def command(
     if against is not None:
         return _against(against, choice, html, markdown, as_json)
     from pipebench.report.tracking.reports import night_report
-    from pipebench.track.acknowledgements import read_acknowledged
-    from pipebench.track.history import open_history
-    from pipebench.track.judgement import judge, require_nights
+    from pipebench.track.judgement.acknowledgements import read_acknowledged
+    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.nights.history import open_history
 
     _refuse_choice(choice)
     known = read_acknowledged(acknowledged_file(history, acknowledged))

@@ -65,7 +65,7 @@ def command(
     written where there is none, with those that are installed here.
     """
     from pipebench.formats.files import read_file, write_file
-    from pipebench.track.workflow import Nightly
+    from pipebench.track.workflow.nightly import Nightly
 
     option = next(param for param in ctx.command.params if param.name == "budget")
     budget_s = duration_s(ctx, option, budget)
@@ -107,7 +107,7 @@ def command(
 def _keep_versions() -> None:
     """The file of constraints of this folder: made, or looked through."""
     from pipebench.formats.files import read_file, write_file
-    from pipebench.track.constraints import FILE, installed_versions, unpinned
+    from pipebench.track.workflow.constraints import FILE, installed_versions, unpinned
 
     file = Path(FILE)
     if not file.exists():

@@ -48,7 +48,7 @@ def duration_s(ctx: click.Context, param: click.Parameter, value: str) -> float:
 
 def acknowledged_file(history: Path, said: Path | None) -> Path:
     """Where acknowledged changes stand."""
-    from pipebench.track.acknowledgements import FILE
+    from pipebench.track.judgement.acknowledgements import FILE
 
     return said if said is not None else history / FILE
 

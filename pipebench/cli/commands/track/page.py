@@ -25,9 +25,9 @@ def command(history: Path, acknowledged: Path | None, output: Path | None) -> in
     """
     from pipebench.formats.files import prepare_file, write_file
     from pipebench.report.html.nights_page import nights_page
-    from pipebench.track.acknowledgements import read_acknowledged
-    from pipebench.track.history import open_history
-    from pipebench.track.judgement import judge, require_nights
+    from pipebench.track.judgement.acknowledgements import read_acknowledged
+    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.nights.history import open_history
 
     target = output if output is not None else history / "index.html"
     opened = open_history(history)

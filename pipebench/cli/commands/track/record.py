@@ -19,7 +19,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 if TYPE_CHECKING:
     from pipebench.bench.trials.comparison import Request
     from pipebench.hooks.manager import Host
-    from pipebench.track.night import Night
+    from pipebench.track.nights.night import Night
 
 
 @click.command(cls=GroupedCommand)
@@ -50,14 +50,15 @@ def command(
 ) -> int:
     """Run every planner on the workloads, first for plans and work counters, then in turns for search times.
 
-    The night is one line of a file for this class of machine. A time that is far off is measured again at once.
-    Without models, profiles or a suite: the default suite. A night that ends early is kept as far as it came.
+    The night is a line of the history, with the class of this machine. A time that is far off is measured again
+    at once. Without models, profiles or a suite: the default suite. A night that ends early is kept as far as it
+    came.
     """
     from pipebench.bench.searches.isolation.client import isolation
     from pipebench.track.against.installation import describe_revision, repository
-    from pipebench.track.benchmark_json import read_nightly_benchmarks
-    from pipebench.track.conditions import this_machine
-    from pipebench.track.record import prepare, record
+    from pipebench.track.measurement.benchmark_json import read_nightly_benchmarks
+    from pipebench.track.measurement.record import prepare, record
+    from pipebench.track.nights.conditions import this_machine
 
     if import_only and not benchmark_json:
         raise PipebenchError("--import-only imports a file", "name it with --benchmark-json")

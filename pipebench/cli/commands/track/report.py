@@ -23,9 +23,9 @@ from pipebench.cli.commands.track.options import (
 def command(history: Path, acknowledged: Path | None, html: Path | None, markdown: Path | None) -> int:
     """What `check` says of the last night, without failing: on stdout where no file is named."""
     from pipebench.report.tracking.reports import night_report
-    from pipebench.track.acknowledgements import read_acknowledged
-    from pipebench.track.history import open_history
-    from pipebench.track.judgement import judge, require_nights
+    from pipebench.track.judgement.acknowledgements import read_acknowledged
+    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.nights.history import open_history
 
     options.prepare(html, markdown)
     known = read_acknowledged(acknowledged_file(history, acknowledged))

@@ -1,0 +1,1 @@
+"""What a history says: events, where each series stands, what was acknowledged."""

@@ -1,0 +1,107 @@
+"""Record a night: look at the history first, measure, confirm what looks suspicious, add one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipebench import __version__
+from pipebench.bench.trials.comparison import Request
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.hooks.manager import Host
+from pipebench.track.judgement.speeds import suspicious
+from pipebench.track.measurement.benchmark_json import BenchmarkFile
+from pipebench.track.measurement.measurement import Measurement, NightWatcher
+from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
+from pipebench.track.nights.history import History, add_night, open_history, require_after
+from pipebench.track.nights.night import Night, SubjectNight
+
+
+@dataclass(frozen=True, slots=True)
+class AddedNight:
+    """The night that was added, and where."""
+
+    night: Night
+    file: Path
+
+
+def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) -> History:
+    """The history that a night is to be added to, checked before anything is measured.
+
+    Raises PipebenchError: as `open_history`, a clock behind the last night, benchmarks that are there already.
+    """
+    history = open_history(folder)
+    nights = history.of_class(this_machine().name)
+    if nights:
+        require_after(nights[-1], now)
+    if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
+        raise PipebenchError(f"the benchmarks of {imported.at} are in the history already", "run them again")
+    return history
+
+
+def record(
+    host: Host,
+    request: Request | None,
+    history: History,
+    budget_s: float,
+    revision: str = "",
+    imported: BenchmarkFile | None = None,
+    watcher: NightWatcher | None = None,
+) -> AddedNight:
+    """Measure a night (request None: import only) and add it to the history.
+
+    Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted raises too, but
+    only after the night was added with what there is: benchmarks, and the subjects that ran.
+    """
+    machine, began = this_machine(), load_counters()
+    measured: tuple[SubjectNight, ...] = ()
+    plans: list[Plan] = []
+    notices: list[str] = []
+    failure: PipebenchError | KeyboardInterrupt | None = None
+    spent_s = 0.0
+    if request is not None:
+        measurement = Measurement(host, request, budget_s, watcher)
+        failure = _measure(measurement, history.of_class(machine.name))
+        measured, spent_s = measurement.subject_nights(), measurement.spent_s
+        notices = [*measurement.notices, *_unsteady(measured)]
+        if failure is not None:
+            notices.append(f"the measurement ended early: {str(failure) or 'interrupted'}")
+        plans = measurement.plans
+    night = Night(
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        revision=revision,
+        pipebench=__version__,
+        seed=request.seed if request else 0,
+        budget_s=budget_s,
+        spent_s=round(spent_s, 1),
+        weather=machine_load(began, load_counters()),
+        measured=measured,
+        benchmarks=imported.benchmarks if imported else (),
+        benchmarks_at=imported.at if imported else "",
+        notices=(*notices, *(imported.notices if imported else ())),
+    )
+    added = AddedNight(night, add_night(history.folder, machine, night, plans))
+    if failure is not None:
+        raise failure
+    return added
+
+
+def _measure(measurement: Measurement, before: Sequence[Night]) -> PipebenchError | KeyboardInterrupt | None:
+    """All phases of a night; what ended them early, so that what was measured until then can be kept."""
+    try:
+        measurement.first_pass()
+        measurement.rounds()
+        measurement.confirm(lambda each: suspicious(before, each))
+    except (PipebenchError, KeyboardInterrupt) as error:
+        return error
+    return None
+
+
+def _unsteady(measured: Sequence[SubjectNight]) -> list[str]:
+    """A planner that does not repeat itself cannot be tracked exactly: said."""
+    return [
+        f"{each.subject.label}: two runs of this night differ in {', '.join(each.unsteady)}"
+        for each in measured
+        if each.unsteady
+    ]

@@ -1,0 +1,1 @@
+"""What a night is, its conditions, and the history that keeps it."""

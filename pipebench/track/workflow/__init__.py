@@ -1,0 +1,1 @@
+"""The nightly workflow of a repository, and the versions that it installs."""
