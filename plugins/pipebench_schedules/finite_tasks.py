@@ -118,7 +118,7 @@ class _Numbered:
         self.rows: list[dict[str, list[int]]] = [{} for _ in plan.stages]
 
     def sweep(self, kind: str, edges: dict[tuple[int, int], int], behind: str | None) -> None:
-        """All tasks of a kind, stage by stage along the edges (from, to) with their ns; behind: own tasks of it."""
+        """All tasks of a kind, stage by stage along the edges (from, to) with their ns; behind: its own ones."""
         into: list[list[tuple[int, int]]] = [[] for _ in self._counts]
         for (source, target), ns in sorted(edges.items()):
             into[target].append((source, ns))

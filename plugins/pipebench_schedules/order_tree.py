@@ -1,7 +1,7 @@
 """Branch and bound over the orders of tasks on lanes: nodes, bounds, and what need not be looked at.
 
-In every stage tasks of a kind run in the order of micro-batches: these are alike, so that renaming them in the order
-in which they run makes no wait longer and no memory larger.
+In every stage tasks of a kind run in the order of micro-batches: these are alike, so that renaming them in the
+order in which they run makes no wait longer and no memory larger.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ class Node:
 
     ends: by task when it ends, -1 for tasks that have not run. free: by lane when it is free.
     waiting: by lane a task that is next on it although its inputs have not run, -1 none.
-    bytes: by lane. live: by stage its micro-batches. barred: stages whose forward is not the next task of its lane.
+    bytes: by lane. live: by stage its micro-batches. barred: stages whose forward is not next on its lane.
     """
 
     orders: Orders
@@ -42,9 +42,9 @@ class Node:
 class OrderTree:
     """Orders of one plan that fit in memory and take less than `best_ns`.
 
-    limit: which of the shop's memory limits holds. any_order: every order is looked at, as links that are contended
-    need: an earlier message may delay another. Else those alone in which no task could run earlier in a gap, and of
-    two beginnings with the same tasks the one in which no task that is left can start later.
+    limit: which of the shop's memory limits holds. any_order: every order is looked at, as contended links need:
+    an earlier message may delay another. Else only those in which no task could run earlier in a gap, and of two
+    beginnings with the same tasks the one in which no task that is left can start later.
     length(orders): nanoseconds of complete orders, None for one that is not valid. count(): called for each node,
     raises Spent.
     """
@@ -67,7 +67,7 @@ class OrderTree:
         self.best_ns = 0
 
     def search(self, below_ns: int) -> None:
-        """Leaves the fastest orders below that in `best`. Raises Spent; `best` holds then what was found so far."""
+        """Leaves the fastest orders below that in `best`. Raises Spent: `best` is what was found so far."""
         shop = self._shop
         self.best, self.best_ns = None, below_ns
         lanes = len(shop.stages)
@@ -138,7 +138,7 @@ class OrderTree:
         for task in sorted(here, key=lambda task: self._turn(task, heads)):
             yield self._appended(node, task)
         if shop.kind[first] == FORWARD and not self._roomy[lane]:
-            # Or nothing of the lane starts before `until`, and another task is next, whose memory `first` would take.
+            # Or the lane waits until then and another task is next, whose memory `first` would take.
             yield Node(
                 orders=node.orders,
                 ends=node.ends,
@@ -219,8 +219,7 @@ class OrderTree:
                 continue
             start = free[shop.lane[task]]
             for other, ns in shop.before[task]:
-                if done[other] + ns > start:
-                    start = done[other] + ns
+                start = max(start, done[other] + ns)
             heads[task] = start
             done[task] = start + shop.duration[task]
         return heads

@@ -8,6 +8,7 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
+from pipebench_search.every_draft import is_small
 from pipebench_search.descent import TIME_IS_OVER, LocalSearch
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scorer
@@ -27,7 +28,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if len(kinds) > 1 and not context.seeds:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
     bound = time_bound(problem)
-    search = LocalSearch(context, Scorer(problem, context), bound.ns, options)
+    search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))
     if search.best is None:
         if search.ended == TIME_IS_OVER:
