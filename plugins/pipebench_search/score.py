@@ -22,7 +22,7 @@ from pipebench_search.plugin import QUICK
 WORTH_ORDERING = 1.25
 """Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
 FEW_STAGES = 6
-SHORT_BRANCH, LONG_BRANCH = "periodic-bnb[nodes=200]", "periodic-bnb[nodes=2000]"
+BRANCH, LONG_BRANCH, SHORT_BRANCH = "periodic-bnb", "periodic-bnb[nodes=2000]", "periodic-bnb[nodes=200]"
 """Branch and bound that ends soon: a pattern of many stages takes seconds otherwise. Of few stages it may go on."""
 FEW_TASKS = 48
 """Of a plan with so few tasks in a mini-batch the best order is searched, in sync."""
@@ -136,7 +136,7 @@ class Scorer:
             called = f"{name.removesuffix(']')},below_ns={limit[1]}]"
         try:
             schedule = self._context.schedule(called, self.problem, plan)
-            ns = self._length(plan, schedule)
+            ns = self._length(plan, schedule, limit)
         except PipebenchError:
             return None, None
         if limit is not None and (False, ns) >= limit:
@@ -151,21 +151,28 @@ class Scorer:
         """The plan in a better order of its tasks, by branch and bound; None where none was found."""
         if not self._free_order(scored.plan):
             return None
-        return self._under(f"{TREE}[nodes={nodes}]", scored.plan, scored.rank)[1]
+        name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH
+        return self._under(name, scored.plan, scored.rank)[1]
 
     def _free_order(self, plan: Plan) -> bool:
         """Whether any order of tasks will do: none is asked for, and there are some to choose from."""
         named = self._context.scheduler or self._context.offered
-        return self._sync and not named and len(plan.stages) > 1 and plan.pipelines == 1 and not plan.takes_turns
+        return not named and len(plan.stages) > 1 and plan.pipelines == 1 and not plan.takes_turns
 
     def tasks(self, plan: Plan) -> int:
         """Forwards and backwards of a mini-batch."""
         return sum(2 * micro_batches_of(self.problem, plan, stage) for stage in plan.stages)
 
-    def _length(self, plan: Plan, schedule: Schedule) -> int:
-        if isinstance(schedule, PeriodicSchedule):
-            return schedule.period_ns * micro_batches_of(self.problem, plan, plan.stages[0])
-        return StepTime(plan, schedule).ns(self.problem, self.model)
+    def _length(self, plan: Plan, schedule: Schedule, limit: tuple[bool, int] | None) -> int:
+        """What the simulator will say. A pattern may run faster than the period that it states."""
+        if not isinstance(schedule, PeriodicSchedule):
+            return StepTime(plan, schedule).ns(self.problem, self.model)
+        count = micro_batches_of(self.problem, plan, plan.stages[0])
+        stated = schedule.period_ns * count
+        if not self._thorough and limit is not None and (False, stated) >= limit:
+            return stated
+        trace = self._context.simulate(self.problem, plan, schedule)
+        return stated if trace.period_ns is None else trace.period_ns * count
 
     def _orders(self, plan: Plan) -> list[str]:
         """Schedulers to ask, the fast ones first."""
@@ -182,7 +189,7 @@ class Scorer:
                 return ["1f1b-rr"]
             if len(stages) == 1:
                 return ["1f1b*"]
-            branch = LONG_BRANCH if len(stages) <= FEW_STAGES else SHORT_BRANCH
+            branch = BRANCH if self._thorough else LONG_BRANCH if len(stages) <= FEW_STAGES else SHORT_BRANCH
             return ["1f1b*", "1f1b-rr", branch] if kind == "apart" else ["1f1b*", branch]
         if len(stages) == 1:
             return ["1f1b"]
