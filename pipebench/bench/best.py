@@ -32,6 +32,7 @@ SEEDS = 8
 """Plans from which the search goes on: the fastest."""
 STALL = 2000
 """The search gives up after so many plans without a better one."""
+INTERRUPTED = "interrupted"
 Told = Callable[[str], None]
 
 
@@ -89,6 +90,7 @@ def best(
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
     told: the name of each planner that starts. solved: what is known so far: best plan, bound, gap.
+    An interrupt (Ctrl-C) ends planners and search; what was found until then is ranked, if there is any.
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
@@ -111,7 +113,11 @@ def best(
         else:
             capable.append(ready)
     incumbent_s = math.inf
+    interrupted = False
     for position, ready in enumerate(capable):
+        if interrupted:
+            entries.append(Candidate(ready.label, None, INTERRUPTED))
+            continue
         if incumbent_s <= bound_s * (1.0 + gap):
             entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
             continue
@@ -135,7 +141,14 @@ def best(
             parallel=True,
             coarsen=coarsen,
         )
-        outcome = run_trial(host, trial)
+        try:
+            outcome = run_trial(host, trial)
+        except KeyboardInterrupt:
+            if not any(not entry.reason for entry in entries):
+                raise
+            interrupted = True
+            entries.append(Candidate(ready.label, None, INTERRUPTED))
+            continue
         entries.append(Candidate(ready.label, outcome, _unfit(outcome, target, whole)))
         found_s = outcome.row.simulated_s
         if not entries[-1].reason and found_s is not None and found_s < incumbent_s:
@@ -147,6 +160,8 @@ def best(
         if incumbent_s <= bound_s * (1.0 + gap):
             reason = f"the gap of {gap:.2%} was reached before"
             entries.append(Candidate(SEARCH_PLANNER, None, reason))
+        elif interrupted:
+            entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
         elif left < LEAST_S:
             entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
         else:
@@ -166,8 +181,14 @@ def best(
                 start=_start(ranked, target, whole),
                 heard=solved,
             )
-            outcome = run_trial(host, trial)
-            entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
+            try:
+                outcome = run_trial(host, trial)
+            except KeyboardInterrupt:
+                if not ranked:
+                    raise
+                entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
+            else:
+                entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
             ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     if not ranked:
         reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)

@@ -94,9 +94,7 @@ def job_shop(problem: Problem, plan: Plan, split: bool, model: CostModel | None 
         before=tuple(tuple(each) for each in made.before),
         tail=_tails(made.before, duration, [reduce[lane] for lane in lane_of_task]),
         rows=tuple({kind: tuple(row) for kind, row in rows.items()} for rows in made.rows),
-        stages=tuple(
-            tuple(stage for stage, at in enumerate(lane_of) if at == lane) for lane in range(len(lanes))
-        ),
+        stages=tuple(tuple(stage for stage, at in enumerate(lane_of) if at == lane) for lane in range(len(lanes))),
         reduce=tuple(reduce),
         memory=tuple(StageBytes(each.per_micro_batch, each.while_live, each.workspace) for each in held),
         held=tuple(weights),
@@ -161,9 +159,7 @@ def _message_ns(model: CostModel, plan: Plan) -> dict[tuple[int, int], tuple[int
     return found
 
 
-def _tails(
-    before: list[list[tuple[int, int]]], duration: tuple[int, ...], reduce: list[int]
-) -> tuple[int, ...]:
+def _tails(before: list[list[tuple[int, int]]], duration: tuple[int, ...], reduce: list[int]) -> tuple[int, ...]:
     tail = list(reduce)
     for task in reversed(range(len(before))):
         for other, ns in before[task]:

@@ -206,9 +206,7 @@ class OrderTree:
                 ends[next_task] = free[at] = start + shop.duration[next_task]
                 waiting[at] = -1
                 moved = True
-        return Node(
-            tuple(orders), tuple(ends), tuple(free), tuple(waiting), tuple(bytes_), tuple(live), barred
-        )
+        return Node(tuple(orders), tuple(ends), tuple(free), tuple(waiting), tuple(bytes_), tuple(live), barred)
 
     def _heads(self, ends: tuple[int, ...], free: tuple[int, ...]) -> list[int]:
         """By task when it can start at the earliest; tasks that have run: 0."""
@@ -247,11 +245,7 @@ class OrderTree:
         shop = self._shop
         left = tuple(end < 0 for end in node.ends)
         ended = max(
-            (
-                at + shop.reduce[lane]
-                for lane, at in enumerate(node.free)
-                if not self._left(node, lane)
-            ),
+            (at + shop.reduce[lane] for lane, at in enumerate(node.free) if not self._left(node, lane)),
             default=0,
         )
         times = (ended, *(heads[task] for task, open_ in enumerate(left) if open_))

@@ -156,9 +156,7 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "memory of lanes, gradients split or not, replicas and transfers are the suite's",
                 "of orders in which links are contended every one is looked at, and simulated",
             ),
-            capabilities=ScheduleCapabilities(
-                placements=("listed",), per_stage_micro_batch=True, named_only=True
-            ),
+            capabilities=ScheduleCapabilities(placements=("listed",), per_stage_micro_batch=True, named_only=True),
         ),
         Scheduler(
             name="1f1b*",

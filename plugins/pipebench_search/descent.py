@@ -5,7 +5,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from pipebench.algorithms.planning import idle_devices
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
+from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
@@ -208,6 +211,7 @@ class LocalSearch:
     def _note(self, candidate: Candidate) -> None:
         if self.best is None or candidate.scored.rank < self.best.scored.rank:
             self.best, self._improved_at = candidate, self._scored
+            self._context.offer(self.result())
             self._tell()
 
     @staticmethod
@@ -362,19 +366,32 @@ class LocalSearch:
         known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
         return f"{known}, gap {gap}, {self._scored} plans"
 
-    def account(self) -> tuple[str, ...]:
+    def result(self) -> PlanResult:
+        """The best plan so far, and how it came about."""
+        assert self.best is not None
+        best = self.best.scored
+        return PlanResult(
+            plan=best.plan,
+            schedule=best.schedule,
+            scheduler=best.scheduler,
+            claimed_s=best.ns / NS_PER_S,
+            termination="limit" if self.ended == TIME_IS_OVER else "heuristic",
+            notices=(*self._account(), *idle_devices(self._scorer.problem, best.plan)),
+        )
+
+    def _account(self) -> tuple[str, ...]:
         """Lines for the row: whose plan it began with, what the search gained, why it ended."""
         assert self.best is not None
-        assert self.first is not None
-        first, best = self.first.scored, self.best.scored
-        lines = [f"search ended: {self.ended}; {self.line(best.ns)}"]
+        first, best = (self.first or self.best).scored, self.best.scored
+        lines = [f"search ended: {self.ended or 'before its time'}; {self.line(best.ns)}"]
         if best.rank < first.rank:
             counted = Counter(self.best.moves)
             moves = ", ".join(f"{label} x {n}" if n > 1 else label for label, n in sorted(counted.items()))
             gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
             of = f"of {self.best.source}" if self.best.source else ""
-            lines.append(f"search improved on {self.first.source} ({first.ns / 1e9:.4g} s): {gain}")
+            source = (self.first or self.best).source
+            lines.append(f"search improved on {source} ({first.ns / 1e9:.4g} s): {gain}")
             lines.append(f"its plan comes from that {of} by: {moves or 'another order of its tasks'}")
         else:
-            lines.append(f"search found nothing better than the plan of {self.first.source}")
+            lines.append(f"search found nothing better than the plan of {self.best.source}")
         return tuple(lines)

@@ -27,8 +27,8 @@ def is_small(problem: Problem) -> bool:
 class EveryDraft:
     """The drafts of one problem: partitions into stages, groups of devices, copies, and how each stage runs.
 
-    Stages in a row by order edges, relayed tensors and gaps between groups are not among them: those without can do
-    all that they can.
+    Stages in a row by order edges, relayed tensors and gaps between groups are not among them: those without can
+    do all that they can.
     """
 
     def __init__(
@@ -55,9 +55,7 @@ class EveryDraft:
                     return
         self.complete = True
 
-    def _placed(
-        self, contents: list[tuple[int, ...]], homes: tuple[int, ...], below: Below
-    ) -> Iterator[Draft]:
+    def _placed(self, contents: list[tuple[int, ...]], homes: tuple[int, ...], below: Below) -> Iterator[Draft]:
         """Groups of all sizes, in every order where it matters where they stand; copies."""
         count, groups = self._problem.cluster.size, max(homes) + 1
         orders = list(permutations(range(groups))) if len(self._problem.cluster.levels) > 1 else [range(groups)]
@@ -80,7 +78,7 @@ class EveryDraft:
         copies: int,
         below: Below,
     ) -> Iterator[Draft]:
-        """Stages of these operators on these groups in every manner, stage by stage, as long as no group is late."""
+        """Stages of these operators on these groups in every manner, as long as no group is late."""
         offered = [
             list(self._parts(Draft((), sizes, copies), operators, home))
             for operators, home in zip(contents, homes, strict=True)

@@ -23,7 +23,7 @@ WORTH_ORDERING = 1.25
 """Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
 FEW_STAGES = 6
 BRANCH, LONG_BRANCH, SHORT_BRANCH = "periodic-bnb", "periodic-bnb[nodes=2000]", "periodic-bnb[nodes=200]"
-"""Branch and bound that ends soon: a pattern of many stages takes seconds otherwise. Of few stages it may go on."""
+"""Branch and bound that ends soon: a pattern of many stages takes seconds otherwise."""
 FEW_TASKS = 48
 """Of a plan with so few tasks in a mini-batch the best order is searched, in sync."""
 TREE = "finite-bnb"
@@ -81,7 +81,10 @@ class CachedCosts(CostModel):
 
 
 class Scorer:
-    """Plans of one problem, judged as the suite judges them. thorough: slow schedulers are asked for every plan."""
+    """Plans of one problem, judged as the suite judges them.
+
+    thorough: slow schedulers are asked for every plan, and given time.
+    """
 
     def __init__(self, problem: Problem, context: Context, thorough: bool = False) -> None:
         self.problem, self._context, self._thorough = problem, context, thorough

@@ -63,8 +63,7 @@ def drawn(number: int) -> tuple[Problem, Plan]:
             verdicts = (check_schedule(problem, plan, made) for made in all_schedules(problem, plan, False))
             peak = max(next(each for each in verdicts if each.status == "valid").peak_bytes.values())
             kinds = tuple(
-                replace(kind, memory_bytes=max(1, peak - draw.randint(0, 30)))
-                for kind in problem.cluster.types
+                replace(kind, memory_bytes=max(1, peak - draw.randint(0, 30))) for kind in problem.cluster.types
             )
             problem = replace(problem, cluster=replace(problem.cluster, types=kinds))
         return problem, plan
