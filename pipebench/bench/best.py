@@ -25,6 +25,8 @@ from pipebench.hooks.syntax import Reference, parse_reference
 
 LEAST_S = 1.0
 """A planner that would get less than this is not started."""
+FAIR_S = 5.0
+"""Each gets this much as long as there is time: most take less, and those that matter most come first."""
 """FIRST_PLANNERS get half of the time that is left, so that there is a plan whatever the others take."""
 SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
@@ -121,9 +123,9 @@ def best(
         if incumbent_s <= bound_s * (1.0 + gap):
             entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
             continue
-        left = (until - time.monotonic()) / min(
-            len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable)
-        )
+        rest = until - time.monotonic()
+        share = rest / min(len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable))
+        left = max(share, min(rest, FAIR_S))
         if left < LEAST_S:
             entries.append(Candidate(ready.label, None, f"no time left of {timeout_s:g} s"))
             continue
