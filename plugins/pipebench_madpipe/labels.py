@@ -5,7 +5,17 @@ import numpy as np
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import FITS, STOP, BoolArray, Estimate, Front, add_stage, pass_cut
-from pipebench_madpipe.stage_table import EVERY_WORK, WORK, RunTable
+from pipebench_madpipe.stage_table import (
+    CUT_HELD,
+    EACH,
+    EVERY_WORK,
+    FLOOR,
+    ONCE,
+    WEIGHTS,
+    WORK,
+    WORKSPACE,
+    RunTable,
+)
 
 FAR = 2**60
 LOAD_NEED, HELD_NEED, BOTH_NEEDS = range(3)
@@ -16,10 +26,16 @@ SHORT, SHORT_EXCESSES, EXCESSES = 100, 6, 2
 
 
 @kernel
-def excess_of(table: RunTable, period: int, delay: int, first: int) -> int:
-    """The step of this delay in front of layer `first`. The last step stands for every larger delay too."""
-    excess = delay - table.layers[WORK, -1] + table.layers[WORK, first]
-    return int(2 * excess // period)
+def step_of(table: RunTable, period: int, delay: int, first: int, steps: int) -> int:
+    """The step of this delay in front of layer `first`, in half periods. The last one stands for larger delays too.
+
+    Compared, because a division takes longer.
+    """
+    twice = 2 * (delay - table.layers[WORK, -1] + table.layers[WORK, first])
+    step = 0
+    while step < steps - 1 and twice >= (step + 1) * period:
+        step += 1
+    return step
 
 
 @kernel
@@ -29,39 +45,80 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
     It is indexed [k, 1 if the stage at k is special else 0, excess, normal GPUs left, LOAD | HELD | BOTH].
     """
     length, steps, normals = needs.shape[0] - 1, needs.shape[2], needs.shape[3] - 1
+    layers, stages = table.layers, table.stages
+    work, cut_held, every = layers[WORK], layers[CUT_HELD], layers[EVERY_WORK, 0]
+    whole = work[length]
     needs[0] = 0
     for end in range(1, length + 1):
         for excess in range(steps):
-            delay = table.layers[WORK, length] - table.layers[WORK, end] + -(-excess * period // 2)
-            at = Front(delay, -(-delay // period), 0, 0, 0, 0)
+            ready = whole - work[end] + -(-excess * period // 2)
+            at = Front(ready, -(-ready // period), 0, 0, 0, 0)
             for way in range(3):
                 if way == 1:
                     # A normal stage does not ask what stands behind it.
                     for left in range(normals + 1):
                         for one in range(BOTH_NEEDS + 1):
                             needs[end, 1, excess, left, one] = needs[end, 0, excess, left, one]
-                kind = min(way, 1)
+                kind, to = min(way, 1), way // 2
+                special = kind == 1
                 together = way == 2
                 sent, behind = pass_cut(table, period, at, end, together and estimate.in_place, estimate.both_ways)
                 if not sent:
                     continue
+                in_place = together and estimate.in_place
+                cut_behind = 0 if special and in_place else cut_held[end]
                 normal = 1 - kind
-                least = needs[end, way // 2, excess]
+                # What add_stage does, with the numbers of all stages that end here at hand.
                 for first in range(end - 1, -1, -1):
-                    status, front = add_stage(
-                        table, memory, period, estimate, behind, first, end, kind == 1, together
-                    )
-                    if status == STOP:
+                    lasts = work[end] - work[first] + every
+                    if lasts > period or (not special and stages[end, first, FLOOR] > memory):
                         break
-                    if status != FITS:
-                        continue
-                    before = needs[first, kind, min(excess_of(table, period, front.delay, first), steps - 1)]
-                    both = shares(front.load, front.held, period, memory)
+                    group, delay = behind.group, behind.delay + lasts
+                    current = behind.current
+                    if delay > group * period:
+                        delay = group * period + lasts
+                        group += 1
+                        current = 0
+                    live = max(1, group)
+                    each, once = stages[end, first, EACH], stages[end, first, ONCE]
+                    workspace = stages[end, first, WORKSPACE]
+                    held = stages[end, first, WEIGHTS] + cut_held[first] + cut_behind
+                    load, both = 0, 0
+                    if not special:
+                        if held + once + workspace + live * each > memory:
+                            continue
+                        held = 0
+                    else:
+                        load = lasts
+                        peak = 0
+                        if not estimate.tight:
+                            held += workspace + (live - 1) * each + once
+                        else:
+                            held += (live - 1) * each
+                            one_more = each
+                            if live > 1:
+                                held += once
+                            else:
+                                one_more += once
+                            peak = max(current, workspace) + one_more
+                        if held + peak > memory:
+                            continue
+                        both = shares(load, held, period, memory)
+                    step = step_of(table, period, delay, first, steps)
                     for left in range(normals + 1 - normal):
-                        with_this = least[left + normal]
-                        with_this[LOAD_NEED] = min(with_this[LOAD_NEED], front.load + before[left, LOAD_NEED])
-                        with_this[HELD_NEED] = min(with_this[HELD_NEED], front.held + before[left, HELD_NEED])
-                        with_this[BOTH_NEEDS] = min(with_this[BOTH_NEEDS], both + before[left, BOTH_NEEDS])
+                        least_load = needs[first, kind, step, left, LOAD_NEED]
+                        if least_load >= FAR:
+                            continue  # nothing stands before it
+                        after = left + normal
+                        needs[end, to, excess, after, LOAD_NEED] = min(
+                            needs[end, to, excess, after, LOAD_NEED], load + least_load
+                        )
+                        needs[end, to, excess, after, HELD_NEED] = min(
+                            needs[end, to, excess, after, HELD_NEED], held + needs[first, kind, step, left, HELD_NEED]
+                        )
+                        needs[end, to, excess, after, BOTH_NEEDS] = min(
+                            needs[end, to, excess, after, BOTH_NEEDS], both + needs[first, kind, step, left, BOTH_NEEDS]
+                        )
 
 
 @kernel
@@ -75,7 +132,7 @@ def cannot_end(
     table: RunTable, memory: int, period: int, needs: IntArray, front: Front, first: int, kind: int, left: int
 ) -> bool:
     """Whether no stages of layers 0 … first - 1 on `left` normal GPUs and the special one complete this front."""
-    excess = min(excess_of(table, period, front.delay, first), needs.shape[2] - 1)
+    excess = step_of(table, period, front.delay, first, needs.shape[2])
     held = front.held + front.peak
     return bool(
         front.load + needs[first, kind, excess, left, LOAD_NEED] > period
