@@ -114,10 +114,12 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
                             needs[end, to, excess, after, LOAD_NEED], load + least_load
                         )
                         needs[end, to, excess, after, HELD_NEED] = min(
-                            needs[end, to, excess, after, HELD_NEED], held + needs[first, kind, step, left, HELD_NEED]
+                            needs[end, to, excess, after, HELD_NEED],
+                            held + needs[first, kind, step, left, HELD_NEED],
                         )
                         needs[end, to, excess, after, BOTH_NEEDS] = min(
-                            needs[end, to, excess, after, BOTH_NEEDS], both + needs[first, kind, step, left, BOTH_NEEDS]
+                            needs[end, to, excess, after, BOTH_NEEDS],
+                            both + needs[first, kind, step, left, BOTH_NEEDS],
                         )
 
 
@@ -150,34 +152,41 @@ COLUMNS = 10
 
 
 @kernel
-def _dominates(one: IntArray, other: IntArray) -> bool:
-    """Whether every completion of `other` is a completion of `one` too.
+def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: int) -> bool:
+    """Whether a label in the list at heads[at] dominates `fresh`. Removes the labels that `fresh` dominates.
 
-    In a lower group the next special stage has one live micro-batch less. That makes up for the bytes that the
-    open group of `other` has not added up yet.
+    One dominates the other if every completion of the other is a completion of it too. In a lower group the next
+    special stage has one live micro-batch less. That makes up for the bytes that the open group of the other has
+    not added up yet.
     """
-    return bool(
-        one[DELAY] <= other[DELAY]
-        and one[LOAD] <= other[LOAD]
-        and one[HELD] <= other[HELD]
-        and one[HELD] + one[PEAK] <= other[HELD] + other[PEAK]
-        and (one[GROUP] < other[GROUP] or one[HELD] + one[CURRENT] <= other[HELD] + other[CURRENT])
-    )
-
-
-@kernel
-def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
-    """Whether a label in the list at heads[at] dominates `fresh`. Removes the labels that `fresh` dominates."""
     before, other = -1, heads[at]
+    delay, load, group = labels[fresh, DELAY], labels[fresh, LOAD], labels[fresh, GROUP]
+    held = labels[fresh, HELD]
+    peak, current = held + labels[fresh, PEAK], held + labels[fresh, CURRENT]
     while other >= 0:
-        if _dominates(labels[other], fresh):
+        other_held = labels[other, HELD]
+        other_peak, other_current = other_held + labels[other, PEAK], other_held + labels[other, CURRENT]
+        other_group = labels[other, GROUP]
+        if (
+            labels[other, DELAY] <= delay
+            and labels[other, LOAD] <= load
+            and other_held <= held
+            and other_peak <= peak
+            and (other_group < group or other_current <= current)
+        ):
             if before >= 0:
                 # What dominates once dominates often: it moves to the front.
                 labels[before, AFTER] = labels[other, AFTER]
                 labels[other, AFTER] = heads[at]
                 heads[at] = other
             return True
-        if _dominates(fresh, labels[other]):
+        if (
+            delay <= labels[other, DELAY]
+            and load <= labels[other, LOAD]
+            and held <= other_held
+            and peak <= other_peak
+            and (group < other_group or current <= other_current)
+        ):
             if before >= 0:
                 labels[before, AFTER] = labels[other, AFTER]
             else:
@@ -284,8 +293,14 @@ def reach_labels(
             for state in range(3):
                 label = head[end, used, state]
                 while label >= 0 and found < wanted and complete:
-                    row = labels[label]
-                    origin = Front(row[DELAY], row[GROUP], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
+                    origin = Front(
+                        labels[label, DELAY],
+                        labels[label, GROUP],
+                        labels[label, LOAD],
+                        labels[label, HELD],
+                        labels[label, PEAK],
+                        labels[label, CURRENT],
+                    )
                     for kind in range(2):
                         special = kind == 1
                         if not special and used == normals:
@@ -314,17 +329,16 @@ def reach_labels(
                                 continue
                             if first == 0 and least > 1 and reached + (after != FREE) < least:
                                 continue
-                            fresh = labels[count]
-                            fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
-                            fresh[PEAK], fresh[CURRENT] = front.peak, front.current
-                            fresh[GROUP] = front.group
-                            if _is_dominated(labels, head[first, reached], after, fresh):
+                            labels[count, DELAY], labels[count, LOAD] = front.delay, front.load
+                            labels[count, HELD], labels[count, PEAK] = front.held, front.peak
+                            labels[count, CURRENT], labels[count, GROUP] = front.current, front.group
+                            if _is_dominated(labels, head[first, reached], after, count):
                                 continue
                             left = normals - reached
                             if cannot_end(table, memory, period, needs, front, first, kind, left):
                                 continue
-                            fresh[FIRST], fresh[STATE], fresh[PARENT] = first, after, label
-                            fresh[AFTER] = head[first, reached, after]
+                            labels[count, FIRST], labels[count, STATE] = first, after
+                            labels[count, PARENT], labels[count, AFTER] = label, head[first, reached, after]
                             head[first, reached, after] = count
                             if first == 0 and found < wanted:
                                 ends[found] = count
