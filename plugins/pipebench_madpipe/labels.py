@@ -27,7 +27,7 @@ SHORT, SHORT_EXCESSES, EXCESSES = 100, 6, 2
 
 @kernel
 def step_of(table: RunTable, period: int, delay: int, first: int, steps: int) -> int:
-    """The step of this delay in front of layer `first`, in half periods. The last one stands for larger delays too.
+    """The step of this delay in front of layer `first`, in half periods. The last stands for larger delays too.
 
     Compared, because a division takes longer.
     """
@@ -109,17 +109,17 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
                         least_load = needs[first, kind, step, left, LOAD_NEED]
                         if least_load >= FAR:
                             continue  # nothing stands before it
+                        least_held = held + needs[first, kind, step, left, HELD_NEED]
+                        least_both = both + needs[first, kind, step, left, BOTH_NEEDS]
                         after = left + normal
                         needs[end, to, excess, after, LOAD_NEED] = min(
                             needs[end, to, excess, after, LOAD_NEED], load + least_load
                         )
                         needs[end, to, excess, after, HELD_NEED] = min(
-                            needs[end, to, excess, after, HELD_NEED],
-                            held + needs[first, kind, step, left, HELD_NEED],
+                            needs[end, to, excess, after, HELD_NEED], least_held
                         )
                         needs[end, to, excess, after, BOTH_NEEDS] = min(
-                            needs[end, to, excess, after, BOTH_NEEDS],
-                            both + needs[first, kind, step, left, BOTH_NEEDS],
+                            needs[end, to, excess, after, BOTH_NEEDS], least_both
                         )
 
 
