@@ -27,7 +27,7 @@ LEAST_S = 1.0
 """A planner that would get less than this is not started."""
 FAIR_S = 5.0
 """Each gets this much as long as there is time: most take less, and those that matter most come first."""
-"""FIRST_PLANNERS get half of the time that is left, so that there is a plan whatever the others take."""
+"""FIRST_PLANNERS get half of the time that is left, NEXT_PLANNERS a third: most take far less."""
 SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
 SEEDS = 8
@@ -124,8 +124,7 @@ def best(
             entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
             continue
         rest = until - time.monotonic()
-        share = rest / min(len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable))
-        left = max(share, min(rest, FAIR_S))
+        left = max(rest / min(len(capable) - position, _parts(ready.label, len(capable))), min(rest, FAIR_S))
         if left < LEAST_S:
             entries.append(Candidate(ready.label, None, f"no time left of {timeout_s:g} s"))
             continue
@@ -214,6 +213,13 @@ def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:
 def _turn(name: str) -> tuple[bool, bool, str]:
     """The order in which planners run."""
     return name not in FIRST_PLANNERS, name not in NEXT_PLANNERS, name
+
+
+def _parts(name: str, planners: int) -> int:
+    """Into how many parts the time that is left is divided; the planner gets one of them."""
+    if name in FIRST_PLANNERS:
+        return 2
+    return 3 if name in NEXT_PLANNERS else planners
 
 
 def _bound_s(problem: Problem) -> float:

@@ -143,7 +143,7 @@ def searched(problem: Problem, plan: Plan, **options: int) -> tuple[int | None, 
     return StepTime(plan, made).ns(problem), context
 
 
-@pytest.mark.parametrize("number", mostly_at_night(range(200), always=range(8)))
+@pytest.mark.parametrize("number", [*mostly_at_night(range(200), always=range(6)), 301, 506])
 def test_no_order_is_shorter(number: int) -> None:
     problem, plan = drawn(number)
     whole = shortest_ns(problem, plan)
@@ -232,6 +232,19 @@ def test_it_stays_inside_the_reserve_where_it_can() -> None:
     less = schedule(kept, plan, Context(options=FiniteBranchOptions()))
     assert check_schedule(kept, plan, made).fit == "tight"
     assert check_schedule(kept, plan, less).fit == "fits"
+
+
+def test_a_lane_waits_for_a_task_that_needs_the_memory_of_one_that_could_start() -> None:
+    """The second forward of the first stage could start at once, and would leave no room for the last stage."""
+    problem = chain_problem(
+        [2, 9, 2], [2, 9, 2], cluster(2, memory=60), saved=[20, 1, 30], mode="sync", mini_batch=2
+    )
+    stages = shared_device()[1].stages
+    plan = Plan(stages=stages, placement=placement_kind_of([stage.devices for stage in stages]))
+    found, context = searched(problem, plan)
+    assert context.counters["unproven"] == 0
+    assert found == shortest_ns(problem, plan)
+    assert found is not None
 
 
 def test_what_it_does_not_order() -> None:
