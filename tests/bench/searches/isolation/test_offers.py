@@ -39,7 +39,7 @@ LISTENING: dict[str, Any] = {"start": Start(progress=True), "repeat": 0, "timeou
     ("end", "why"),
     [
         ("time.sleep(60)", "no plan within 0.4 s"),
-        ("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL"),
+        pytest.param("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL", marks=pytest.mark.nightly),
         ("raise ValueError('oh')", "ValueError: oh"),
     ],
 )
