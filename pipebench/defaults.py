@@ -91,7 +91,7 @@ LANGUAGE_MODEL = "llm"
 
 FIRST_PLANNERS = ("layout", "uniform")
 """Planners that `best` runs first: fast ones, so that there is a plan whatever the others take."""
-NEXT_PLANNERS = ("data-parallel", "tensor-parallel", "graphpipe", "pipedream", "madpipe", "piper")
+NEXT_PLANNERS = ("data-parallel", "tensor-parallel", "graphpipe", "pipedream", "madpipe", "alpa-inter", "piper")
 """Planners that `best` runs before all others, which may get no time."""
 BEST = "best"
 """What stands for all planners and the search that follows; no component has this name."""

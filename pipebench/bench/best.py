@@ -25,13 +25,16 @@ from pipebench.hooks.syntax import Reference, parse_reference
 
 LEAST_S = 1.0
 """A planner that would get less than this is not started."""
-"""FIRST_PLANNERS get half of the time that is left, so that there is a plan whatever the others take."""
+FAIR_S = 5.0
+"""Each gets this much as long as there is time: most take less, and those that matter most come first."""
+"""FIRST_PLANNERS get half of the time that is left, NEXT_PLANNERS a third: most take far less."""
 SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
 SEEDS = 8
 """Plans from which the search goes on: the fastest."""
 STALL = 2000
 """The search gives up after so many plans without a better one."""
+INTERRUPTED = "interrupted"
 Told = Callable[[str], None]
 
 
@@ -89,6 +92,7 @@ def best(
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
     told: the name of each planner that starts. solved: what is known so far: best plan, bound, gap.
+    An interrupt (Ctrl-C) ends planners and search; what was found until then is ranked, if there is any.
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
@@ -111,13 +115,16 @@ def best(
         else:
             capable.append(ready)
     incumbent_s = math.inf
+    interrupted = False
     for position, ready in enumerate(capable):
+        if interrupted:
+            entries.append(Candidate(ready.label, None, INTERRUPTED))
+            continue
         if incumbent_s <= bound_s * (1.0 + gap):
             entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
             continue
-        left = (until - time.monotonic()) / min(
-            len(capable) - position, 2 if ready.label in FIRST_PLANNERS else len(capable)
-        )
+        rest = until - time.monotonic()
+        left = max(rest / min(len(capable) - position, _parts(ready.label, len(capable))), min(rest, FAIR_S))
         if left < LEAST_S:
             entries.append(Candidate(ready.label, None, f"no time left of {timeout_s:g} s"))
             continue
@@ -135,7 +142,14 @@ def best(
             parallel=True,
             coarsen=coarsen,
         )
-        outcome = run_trial(host, trial)
+        try:
+            outcome = run_trial(host, trial)
+        except KeyboardInterrupt:
+            if not any(not entry.reason for entry in entries):
+                raise
+            interrupted = True
+            entries.append(Candidate(ready.label, None, INTERRUPTED))
+            continue
         entries.append(Candidate(ready.label, outcome, _unfit(outcome, target, whole)))
         found_s = outcome.row.simulated_s
         if not entries[-1].reason and found_s is not None and found_s < incumbent_s:
@@ -147,6 +161,8 @@ def best(
         if incumbent_s <= bound_s * (1.0 + gap):
             reason = f"the gap of {gap:.2%} was reached before"
             entries.append(Candidate(SEARCH_PLANNER, None, reason))
+        elif interrupted:
+            entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
         elif left < LEAST_S:
             entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
         else:
@@ -166,8 +182,14 @@ def best(
                 start=_start(ranked, target, whole),
                 heard=solved,
             )
-            outcome = run_trial(host, trial)
-            entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
+            try:
+                outcome = run_trial(host, trial)
+            except KeyboardInterrupt:
+                if not ranked:
+                    raise
+                entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
+            else:
+                entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
             ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     if not ranked:
         reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
@@ -191,6 +213,13 @@ def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:
 def _turn(name: str) -> tuple[bool, bool, str]:
     """The order in which planners run."""
     return name not in FIRST_PLANNERS, name not in NEXT_PLANNERS, name
+
+
+def _parts(name: str, planners: int) -> int:
+    """Into how many parts the time that is left is divided; the planner gets one of them."""
+    if name in FIRST_PLANNERS:
+        return 2
+    return 3 if name in NEXT_PLANNERS else planners
 
 
 def _bound_s(problem: Problem) -> float:

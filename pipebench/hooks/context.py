@@ -45,6 +45,10 @@ def _silent(done: float, message: str) -> None:
     del done, message
 
 
+def _dropped(result: "PlanResult") -> None:
+    del result
+
+
 @dataclass(slots=True)
 class Context:
     """Options, limits and services of one call.
@@ -53,6 +57,7 @@ class Context:
     seed: for everything random.
     deadline_s: value of time.monotonic() at which to stop, or None.
     report(done, message): reports progress; done is in [0, 1].
+    offer(result): for a planner the best that it has so far; it counts where the search is ended from outside.
     counters: work done (states expanded, LP size, nodes …), exact from run to run. The counters of a called
     component are added as "name.counter".
     request: what a slot needs besides (see descriptors).
@@ -79,6 +84,7 @@ class Context:
     seeds: "tuple[tuple[str, Plan], ...]" = ()
     offered: tuple[str, ...] = ()
     admits: "Callable[[Problem, Plan], bool] | None" = None
+    offer: "Callable[[PlanResult], None]" = _dropped
 
     def note(self, text: str) -> None:
         """Add a line for the user to read beside the result."""

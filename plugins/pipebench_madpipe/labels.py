@@ -5,7 +5,17 @@ import numpy as np
 from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import FITS, STOP, BoolArray, Estimate, Front, add_stage, pass_cut
-from pipebench_madpipe.stage_table import EVERY_WORK, WORK, RunTable
+from pipebench_madpipe.stage_table import (
+    CUT_HELD,
+    EACH,
+    EVERY_WORK,
+    FLOOR,
+    ONCE,
+    WEIGHTS,
+    WORK,
+    WORKSPACE,
+    RunTable,
+)
 
 FAR = 2**60
 LOAD_NEED, HELD_NEED, BOTH_NEEDS = range(3)
@@ -16,10 +26,16 @@ SHORT, SHORT_EXCESSES, EXCESSES = 100, 6, 2
 
 
 @kernel
-def excess_of(table: RunTable, period: int, delay: int, first: int) -> int:
-    """The step of this delay in front of layer `first`. The last step stands for every larger delay too."""
-    excess = delay - table.layers[WORK, -1] + table.layers[WORK, first]
-    return int(2 * excess // period)
+def step_of(table: RunTable, period: int, delay: int, first: int, steps: int) -> int:
+    """The step of this delay in front of layer `first`, in half periods. The last stands for larger delays too.
+
+    Compared, because a division takes longer.
+    """
+    twice = 2 * (delay - table.layers[WORK, -1] + table.layers[WORK, first])
+    step = 0
+    while step < steps - 1 and twice >= (step + 1) * period:
+        step += 1
+    return step
 
 
 @kernel
@@ -29,39 +45,82 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
     It is indexed [k, 1 if the stage at k is special else 0, excess, normal GPUs left, LOAD | HELD | BOTH].
     """
     length, steps, normals = needs.shape[0] - 1, needs.shape[2], needs.shape[3] - 1
+    layers, stages = table.layers, table.stages
+    work, cut_held, every = layers[WORK], layers[CUT_HELD], layers[EVERY_WORK, 0]
+    whole = work[length]
     needs[0] = 0
     for end in range(1, length + 1):
         for excess in range(steps):
-            delay = table.layers[WORK, length] - table.layers[WORK, end] + -(-excess * period // 2)
-            at = Front(delay, -(-delay // period), 0, 0, 0, 0)
+            ready = whole - work[end] + -(-excess * period // 2)
+            at = Front(ready, -(-ready // period), 0, 0, 0, 0)
             for way in range(3):
                 if way == 1:
                     # A normal stage does not ask what stands behind it.
                     for left in range(normals + 1):
                         for one in range(BOTH_NEEDS + 1):
                             needs[end, 1, excess, left, one] = needs[end, 0, excess, left, one]
-                kind = min(way, 1)
+                kind, to = min(way, 1), way // 2
+                special = kind == 1
                 together = way == 2
                 sent, behind = pass_cut(table, period, at, end, together and estimate.in_place, estimate.both_ways)
                 if not sent:
                     continue
+                in_place = together and estimate.in_place
+                cut_behind = 0 if special and in_place else cut_held[end]
                 normal = 1 - kind
-                least = needs[end, way // 2, excess]
+                # What add_stage does, with the numbers of all stages that end here at hand.
                 for first in range(end - 1, -1, -1):
-                    status, front = add_stage(
-                        table, memory, period, estimate, behind, first, end, kind == 1, together
-                    )
-                    if status == STOP:
+                    lasts = work[end] - work[first] + every
+                    if lasts > period or (not special and stages[end, first, FLOOR] > memory):
                         break
-                    if status != FITS:
-                        continue
-                    before = needs[first, kind, min(excess_of(table, period, front.delay, first), steps - 1)]
-                    both = shares(front.load, front.held, period, memory)
+                    group, delay = behind.group, behind.delay + lasts
+                    current = behind.current
+                    if delay > group * period:
+                        delay = group * period + lasts
+                        group += 1
+                        current = 0
+                    live = max(1, group)
+                    each, once = stages[end, first, EACH], stages[end, first, ONCE]
+                    workspace = stages[end, first, WORKSPACE]
+                    held = stages[end, first, WEIGHTS] + cut_held[first] + cut_behind
+                    load, both = 0, 0
+                    if not special:
+                        if held + once + workspace + live * each > memory:
+                            continue
+                        held = 0
+                    else:
+                        load = lasts
+                        peak = 0
+                        if not estimate.tight:
+                            held += workspace + (live - 1) * each + once
+                        else:
+                            held += (live - 1) * each
+                            one_more = each
+                            if live > 1:
+                                held += once
+                            else:
+                                one_more += once
+                            peak = max(current, workspace) + one_more
+                        if held + peak > memory:
+                            continue
+                        both = shares(load, held, period, memory)
+                    step = step_of(table, period, delay, first, steps)
                     for left in range(normals + 1 - normal):
-                        with_this = least[left + normal]
-                        with_this[LOAD_NEED] = min(with_this[LOAD_NEED], front.load + before[left, LOAD_NEED])
-                        with_this[HELD_NEED] = min(with_this[HELD_NEED], front.held + before[left, HELD_NEED])
-                        with_this[BOTH_NEEDS] = min(with_this[BOTH_NEEDS], both + before[left, BOTH_NEEDS])
+                        least_load = needs[first, kind, step, left, LOAD_NEED]
+                        if least_load >= FAR:
+                            continue  # nothing stands before it
+                        least_held = held + needs[first, kind, step, left, HELD_NEED]
+                        least_both = both + needs[first, kind, step, left, BOTH_NEEDS]
+                        after = left + normal
+                        needs[end, to, excess, after, LOAD_NEED] = min(
+                            needs[end, to, excess, after, LOAD_NEED], load + least_load
+                        )
+                        needs[end, to, excess, after, HELD_NEED] = min(
+                            needs[end, to, excess, after, HELD_NEED], least_held
+                        )
+                        needs[end, to, excess, after, BOTH_NEEDS] = min(
+                            needs[end, to, excess, after, BOTH_NEEDS], least_both
+                        )
 
 
 @kernel
@@ -75,7 +134,7 @@ def cannot_end(
     table: RunTable, memory: int, period: int, needs: IntArray, front: Front, first: int, kind: int, left: int
 ) -> bool:
     """Whether no stages of layers 0 … first - 1 on `left` normal GPUs and the special one complete this front."""
-    excess = min(excess_of(table, period, front.delay, first), needs.shape[2] - 1)
+    excess = step_of(table, period, front.delay, first, needs.shape[2])
     held = front.held + front.peak
     return bool(
         front.load + needs[first, kind, excess, left, LOAD_NEED] > period
@@ -93,34 +152,41 @@ COLUMNS = 10
 
 
 @kernel
-def _dominates(one: IntArray, other: IntArray) -> bool:
-    """Whether every completion of `other` is a completion of `one` too.
+def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: int) -> bool:
+    """Whether a label in the list at heads[at] dominates `fresh`. Removes the labels that `fresh` dominates.
 
-    In a lower group the next special stage has one live micro-batch less. That makes up for the bytes that the
-    open group of `other` has not added up yet.
+    One dominates the other if every completion of the other is a completion of it too. In a lower group the next
+    special stage has one live micro-batch less. That makes up for the bytes that the open group of the other has
+    not added up yet.
     """
-    return bool(
-        one[DELAY] <= other[DELAY]
-        and one[LOAD] <= other[LOAD]
-        and one[HELD] <= other[HELD]
-        and one[HELD] + one[PEAK] <= other[HELD] + other[PEAK]
-        and (one[GROUP] < other[GROUP] or one[HELD] + one[CURRENT] <= other[HELD] + other[CURRENT])
-    )
-
-
-@kernel
-def _is_dominated(labels: IntArray, heads: IntArray, at: int, fresh: IntArray) -> bool:
-    """Whether a label in the list at heads[at] dominates `fresh`. Removes the labels that `fresh` dominates."""
     before, other = -1, heads[at]
+    delay, load, group = labels[fresh, DELAY], labels[fresh, LOAD], labels[fresh, GROUP]
+    held = labels[fresh, HELD]
+    peak, current = held + labels[fresh, PEAK], held + labels[fresh, CURRENT]
     while other >= 0:
-        if _dominates(labels[other], fresh):
+        other_held = labels[other, HELD]
+        other_peak, other_current = other_held + labels[other, PEAK], other_held + labels[other, CURRENT]
+        other_group = labels[other, GROUP]
+        if (
+            labels[other, DELAY] <= delay
+            and labels[other, LOAD] <= load
+            and other_held <= held
+            and other_peak <= peak
+            and (other_group < group or other_current <= current)
+        ):
             if before >= 0:
                 # What dominates once dominates often: it moves to the front.
                 labels[before, AFTER] = labels[other, AFTER]
                 labels[other, AFTER] = heads[at]
                 heads[at] = other
             return True
-        if _dominates(fresh, labels[other]):
+        if (
+            delay <= labels[other, DELAY]
+            and load <= labels[other, LOAD]
+            and held <= other_held
+            and peak <= other_peak
+            and (group < other_group or current <= other_current)
+        ):
             if before >= 0:
                 labels[before, AFTER] = labels[other, AFTER]
             else:
@@ -227,8 +293,14 @@ def reach_labels(
             for state in range(3):
                 label = head[end, used, state]
                 while label >= 0 and found < wanted and complete:
-                    row = labels[label]
-                    origin = Front(row[DELAY], row[GROUP], row[LOAD], row[HELD], row[PEAK], row[CURRENT])
+                    origin = Front(
+                        labels[label, DELAY],
+                        labels[label, GROUP],
+                        labels[label, LOAD],
+                        labels[label, HELD],
+                        labels[label, PEAK],
+                        labels[label, CURRENT],
+                    )
                     for kind in range(2):
                         special = kind == 1
                         if not special and used == normals:
@@ -257,17 +329,16 @@ def reach_labels(
                                 continue
                             if first == 0 and least > 1 and reached + (after != FREE) < least:
                                 continue
-                            fresh = labels[count]
-                            fresh[DELAY], fresh[LOAD], fresh[HELD] = front.delay, front.load, front.held
-                            fresh[PEAK], fresh[CURRENT] = front.peak, front.current
-                            fresh[GROUP] = front.group
-                            if _is_dominated(labels, head[first, reached], after, fresh):
+                            labels[count, DELAY], labels[count, LOAD] = front.delay, front.load
+                            labels[count, HELD], labels[count, PEAK] = front.held, front.peak
+                            labels[count, CURRENT], labels[count, GROUP] = front.current, front.group
+                            if _is_dominated(labels, head[first, reached], after, count):
                                 continue
                             left = normals - reached
                             if cannot_end(table, memory, period, needs, front, first, kind, left):
                                 continue
-                            fresh[FIRST], fresh[STATE], fresh[PARENT] = first, after, label
-                            fresh[AFTER] = head[first, reached, after]
+                            labels[count, FIRST], labels[count, STATE] = first, after
+                            labels[count, PARENT], labels[count, AFTER] = label, head[first, reached, after]
                             head[first, reached, after] = count
                             if first == 0 and found < wanted:
                                 ends[found] = count

@@ -105,7 +105,9 @@ def allocation_pattern(
 
 def _columns(rows: Sequence[tuple[int, ...]], width: int) -> tuple[IntArray, ...]:
     """Columns of a table, each an array of its own."""
-    return tuple(np.array([row[column] for row in rows], np.int64) for column in range(width))
+    if not rows:
+        return tuple(np.zeros((width, 0), np.int64))
+    return tuple(np.array(tuple(zip(*rows, strict=True)), np.int64))
 
 
 def _link(special: Sequence[bool], stage: int) -> int:

@@ -1,5 +1,7 @@
 """Whether a periodic schedule exists at a period, by branch and bound on difference constraints (exact)."""
 
+from functools import cache
+
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
@@ -90,12 +92,21 @@ def pairs_of(pattern: PeriodicConstraints) -> IntArray:
     """
     shared = np.zeros(len(pattern.duration), np.int64)
     shared[pattern.lane_forward] = shared[pattern.lane_backward] = 1
-    a, b = np.triu_indices(len(pattern.duration), 1)
+    a, b = _two_of(len(pattern.duration))
     meet = (pattern.resource[a] == pattern.resource[b]) & (pattern.resource[a] >= 0)
     meet &= pattern.duration[a] + pattern.duration[b] > 0
     a, b = a[meet], b[meet]
     first = np.argsort(-shared[a], kind="stable")
-    return np.ascontiguousarray(np.stack((a, b, shared[a]), axis=1)[first])
+    pairs = np.empty((len(a), 3), np.int64)
+    pairs[:, 0], pairs[:, 1], pairs[:, 2] = a[first], b[first], shared[a][first]
+    return pairs
+
+
+@cache
+def _two_of(count: int) -> tuple[IntArray, IntArray]:
+    """All pairs of numbers below the count. Neighbours in a search are of one size, so they are kept."""
+    a, b = np.triu_indices(count, 1)
+    return a.astype(np.int64), b.astype(np.int64)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipebench.domain.limits import MOST_NS
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
@@ -48,9 +49,24 @@ class GreedyOptions(Value, frozen=True, kw_only=True):
         require(0 <= self.live <= 1024, f"live is {self.live:g}, it must be from 0 to 1024")
 
 
+class FiniteBranchOptions(Value, frozen=True, kw_only=True):
+    """Options of the scheduler `finite-bnb`.
+
+    - nodes: the most nodes of each search tree.
+    - below_ns: only orders that take less are looked for; 0: any.
+    """
+
+    nodes: int = 20_000
+    below_ns: int = 0
+
+    def __post_init__(self) -> None:
+        require(1 <= self.nodes <= 10**9, f"nodes is {self.nodes}, it must be from 1 to 1000000000")
+        require(0 <= self.below_ns <= MOST_NS, f"below_ns is {self.below_ns}, it must be from 0 to 2^53")
+
+
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, 1f1b* and 1f1b-rr."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, finite-bnb, 1f1b* and 1f1b-rr."""
     return (
         Scheduler(
             name="gpipe",
@@ -128,6 +144,19 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "the fastest of up to twelve orders that fits: six numbers in flight, gradients split or not",
             ),
             capabilities=ScheduleCapabilities(placements=("listed", "mirrored")),
+        ),
+        Scheduler(
+            name="finite-bnb",
+            summary="shortest order of the tasks of a small plan, by branch and bound; any placement",
+            load="pipebench_schedules.finite_bnb:schedule",
+            options=FiniteBranchOptions,
+            reference="Giffler and Thompson 1960, Algorithms for Solving Production-Scheduling Problems (active "
+            "schedules); Brucker, Jurisch and Sievers 1994, A Branch and Bound Algorithm for the Job-Shop Problem",
+            deviations=(
+                "memory of lanes, gradients split or not, replicas and transfers are the suite's",
+                "of orders in which links are contended every one is looked at, and simulated",
+            ),
+            capabilities=ScheduleCapabilities(placements=("listed",), per_stage_micro_batch=True, named_only=True),
         ),
         Scheduler(
             name="1f1b*",

@@ -5,9 +5,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from pipebench.algorithms.planning import idle_devices
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
+from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
 from pipebench_search.draft import Draft, Drafting
+from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.plugin import SearchOptions
@@ -27,6 +31,10 @@ SQUEEZED = 200
 """Rows that are looked at where none fits in memory."""
 EVEN = 8
 """Plans of even stages that are scored beside those that were handed over."""
+REORDERED = 200_000
+"""Tasks that branch and bound looks at, node by node, for a better order of the best plan."""
+MIN_NODES = 500
+"""Fewer are no search."""
 TIME_IS_OVER = "the time is over"
 LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
@@ -50,33 +58,77 @@ class LocalSearch:
         self._drafting = Drafting(scorer.problem)
         self._near = Neighbourhood(scorer.model, self._drafting)
         self._guesses = Guesses(scorer.model)
+        self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
         self._steps = options.steps * len(scorer.model.graph.operators)
         self._seen: set[Draft] = set()
         self._scored = self._improved_at = 0
         self._longest_s = 0.0
+        self._patient = False
         self._began_s = self._told_s = time.monotonic()
         self.best: Candidate | None = None
         self.first: Candidate | None = None
         self.ended = ""
 
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
-        """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan."""
+        """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
+
+        First descents; then every plan of a small problem, of others random moves and descents in turn.
+        """
         found = self._start(seeds)
-        if not found:
-            self.ended = self.ended or "no plan to start from fits"
-            return
         self.first = self.best
-        optima = []
+        optima = self._optima(found)
+        if self._every.small and not self._over():
+            self._look_at_all()
+            self.first = self.first or self.best
+        if self.best is None:
+            self.ended = self.ended or "no plan to start from fits"
+        elif not self._over():
+            self._walk(optima)
+
+    def _optima(self, found: list[Candidate]) -> list[Candidate]:
+        """Where descents from the plans to start from end."""
+        optima: list[Candidate] = []
         for start in self._diverse(found):
+            if self._over():
+                break
             optima.append(self._descend(start))
+        return optima
+
+    def _look_at_all(self) -> None:
+        """Every plan of a small problem that may be faster."""
+        self._patient = True
+        for draft in self._every.drafts(lambda: None if self.best is None else self.best.scored.ns):
             if self._over():
                 return
+            if draft in self._seen:
+                continue
+            guess = self._guesses.of(draft)
+            best = self.best
+            self._context.count("drafts")
+            if guess is None or (best is not None and not best.scored.tight and guess.least >= best.scored.ns):
+                continue
+            plan = self._drafting.plan_of(draft)
+            if plan is None or not self._scorer.permitted(plan):
+                continue
+            self._seen.add(draft)
+            scored = self._score(plan, None if best is None else best.scored.rank)
+            if scored is not None:
+                self._note(Candidate(scored, draft, "every plan", ()))
+        self._patient = False
+        if self._every.complete:
+            self.ended = "every plan was looked at"
+
+    def _walk(self, optima: list[Candidate]) -> None:
+        """Random moves and descents in turn."""
         fruitless = 0
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
             optima = self._diverse(optima)
+            if not optima:
+                self.ended = "no plan has neighbours"
+                return
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
             kicked = self._kicked(base)
             if kicked is None:
@@ -159,6 +211,7 @@ class LocalSearch:
     def _note(self, candidate: Candidate) -> None:
         if self.best is None or candidate.scored.rank < self.best.scored.rank:
             self.best, self._improved_at = candidate, self._scored
+            self._context.offer(self.result())
             self._tell()
 
     @staticmethod
@@ -177,7 +230,19 @@ class LocalSearch:
         here = start
         while (better := self._better(here)) is not None:
             here = better
-        return here
+        return self._reordered(here) if here is self.best else here
+
+    def _reordered(self, here: Candidate) -> Candidate:
+        """The plan in a better order of its tasks, where branch and bound finds one."""
+        nodes = REORDERED // max(1, self._scorer.tasks(here.scored.plan))
+        if self._over() or nodes < MIN_NODES:
+            return here
+        scored = self._scorer.reorder(here.scored, nodes)
+        if scored is None:
+            return here
+        found = Candidate(scored, here.draft, here.source, (*here.moves, "order of tasks"))
+        self._note(found)
+        return found
 
     def _better(self, here: Candidate) -> Candidate | None:
         assert here.draft is not None
@@ -272,11 +337,16 @@ class LocalSearch:
             self.ended = "the bound is reached" if at_bound else f"the gap of {self._gap:.2%} is reached"
         elif self._steps and self._scored >= self._steps:
             self.ended = f"{self._steps} plans were scored"
-        elif self._stall and self.best is not None and self._scored - self._improved_at >= self._stall:
+        elif self._given_up():
             self.ended = f"local optimum, {self._stall} plans brought no better one"
         elif self._late():
             self.ended = TIME_IS_OVER
         return bool(self.ended)
+
+    def _given_up(self) -> bool:
+        """Whether many plans have brought no better one; while all are looked at, that is no reason to end."""
+        known = self.best is not None and not self._patient
+        return known and 0 < self._stall <= self._scored - self._improved_at
 
     def _tell(self) -> None:
         """Progress as solvers show it: incumbent, bound, gap."""
@@ -296,19 +366,32 @@ class LocalSearch:
         known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
         return f"{known}, gap {gap}, {self._scored} plans"
 
-    def account(self) -> tuple[str, ...]:
+    def result(self) -> PlanResult:
+        """The best plan so far, and how it came about."""
+        assert self.best is not None
+        best = self.best.scored
+        return PlanResult(
+            plan=best.plan,
+            schedule=best.schedule,
+            scheduler=best.scheduler,
+            claimed_s=best.ns / NS_PER_S,
+            termination="limit" if self.ended == TIME_IS_OVER else "heuristic",
+            notices=(*self._account(), *idle_devices(self._scorer.problem, best.plan)),
+        )
+
+    def _account(self) -> tuple[str, ...]:
         """Lines for the row: whose plan it began with, what the search gained, why it ended."""
         assert self.best is not None
-        assert self.first is not None
-        first, best = self.first.scored, self.best.scored
-        lines = [f"search ended: {self.ended}; {self.line(best.ns)}"]
+        first, best = (self.first or self.best).scored, self.best.scored
+        lines = [f"search ended: {self.ended or 'before its time'}; {self.line(best.ns)}"]
         if best.rank < first.rank:
             counted = Counter(self.best.moves)
             moves = ", ".join(f"{label} x {n}" if n > 1 else label for label, n in sorted(counted.items()))
             gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
             of = f"of {self.best.source}" if self.best.source else ""
-            lines.append(f"search improved on {self.first.source} ({first.ns / 1e9:.4g} s): {gain}")
+            source = (self.first or self.best).source
+            lines.append(f"search improved on {source} ({first.ns / 1e9:.4g} s): {gain}")
             lines.append(f"its plan comes from that {of} by: {moves or 'another order of its tasks'}")
         else:
-            lines.append(f"search found nothing better than the plan of {self.first.source}")
+            lines.append(f"search found nothing better than the plan of {self.best.source}")
         return tuple(lines)

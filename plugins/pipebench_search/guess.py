@@ -59,6 +59,10 @@ class Guesses:
             return None
         return self._guess(draft, times, home, order, firsts)
 
+    def stage_times(self, draft: Draft, part: Part) -> StageTimes:
+        """The times of a stage of a draft. Raises PipebenchError where its way has none."""
+        return self._stage_times(draft, part, sum(draft.sizes[: part.group]), sum(draft.sizes))
+
     def _stage_times(self, draft: Draft, part: Part, first: int, used: int) -> StageTimes:
         size = draft.sizes[part.group]
         replicas = size // part.way.tensor_parallel

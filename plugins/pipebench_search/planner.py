@@ -1,14 +1,13 @@
 """The planner `local-search`."""
 
 from pipebench.algorithms.coarse import require_whole_operators
-from pipebench.algorithms.planning import idle_devices
 from pipebench.bounds import time_bound
-from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_search.descent import TIME_IS_OVER, LocalSearch
+from pipebench_search.every_draft import is_small
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scorer
 
@@ -27,18 +26,10 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if len(kinds) > 1 and not context.seeds:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
     bound = time_bound(problem)
-    search = LocalSearch(context, Scorer(problem, context), bound.ns, options)
+    search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))
     if search.best is None:
         if search.ended == TIME_IS_OVER:
             raise DeadlineReached("the time limit was reached")
         raise InfeasibleProblem("local-search: none of the plans that it starts from fits")
-    best = search.best.scored
-    return PlanResult(
-        plan=best.plan,
-        schedule=best.schedule,
-        scheduler=best.scheduler,
-        claimed_s=best.ns / NS_PER_S,
-        termination="limit" if search.ended == TIME_IS_OVER else "heuristic",
-        notices=(*search.account(), *idle_devices(problem, best.plan)),
-    )
+    return search.result()

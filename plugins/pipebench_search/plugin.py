@@ -8,8 +8,10 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
 
-ORDERS = ("1f1b", "kfkb", "gpipe", "zb-h1", "zb-v", "interleaved-1f1b", "chimera", "greedy")
-PATTERNS = ("1f1b*", "1f1b-rr", "periodic-bnb")
+QUICK = ("1f1b", "1f1b*", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera")
+"""Schedulers that follow a rule."""
+THOROUGH = ("kfkb", "1f1b-rr", "greedy", "periodic-bnb", "finite-bnb")
+"""Schedulers that look at several orders."""
 
 
 class SearchOptions(Value, frozen=True, kw_only=True):
@@ -40,7 +42,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="local search over all that a plan can say, scored by the suite's schedulers and simulator",
             load="pipebench_search.planner:plan",
             options=SearchOptions,
-            calls=(*ORDERS, *PATTERNS),
+            calls=(*QUICK, *THOROUGH),
             fidelity="",
             capabilities=Capabilities(
                 graphs="dag",

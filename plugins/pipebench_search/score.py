@@ -17,12 +17,23 @@ from pipebench.domain.schedule import PeriodicSchedule, Schedule
 from pipebench.domain.topology import topological_order
 from pipebench.hooks.context import Context
 from pipebench.simulation.step_time import StepTime
+from pipebench_search.plugin import QUICK
 
 WORTH_ORDERING = 1.25
 """Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
-SHORT_BRANCH = "periodic-bnb[nodes=200]"
-"""Branch and bound that ends soon: an order of many stages takes seconds otherwise."""
-FAST = frozenset({"1f1b", "1f1b[warmup=+2]", "1f1b*", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera"})
+FEW_STAGES = 6
+BRANCH, LONG_BRANCH, SHORT_BRANCH = "periodic-bnb", "periodic-bnb[nodes=2000]", "periodic-bnb[nodes=200]"
+"""Branch and bound that ends soon: a pattern of many stages takes seconds otherwise."""
+FEW_TASKS = 48
+"""Of a plan with so few tasks in a mini-batch the best order is searched, in sync."""
+TREE = "finite-bnb"
+FEW_NODES = 500
+"""Of the search for the best order of a plan that may not be looked at again."""
+
+
+def _plain(name: str) -> str:
+    """The name of a scheduler without its options."""
+    return name.partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +81,13 @@ class CachedCosts(CostModel):
 
 
 class Scorer:
-    """Plans of one problem, judged as the suite judges them."""
+    """Plans of one problem, judged as the suite judges them.
 
-    def __init__(self, problem: Problem, context: Context) -> None:
-        self.problem, self._context = problem, context
+    thorough: slow schedulers are asked for every plan, and given time.
+    """
+
+    def __init__(self, problem: Problem, context: Context, thorough: bool = False) -> None:
+        self.problem, self._context, self._thorough = problem, context, thorough
         self.model = CachedCosts(problem)
         self._sync = problem.regime.mode == "sync"
 
@@ -109,29 +123,59 @@ class Scorer:
             if best is not None and best.ns <= guessed[0]:
                 break
             far = below is not None and fastest is not None and fastest > WORTH_ORDERING * below[1]
-            if name not in FAST and far:
+            if far and not self._thorough and _plain(name) not in QUICK:
                 continue
-            try:
-                schedule = self._context.schedule(name, self.problem, free)
-                ns = self._length(free, schedule)
-            except PipebenchError:
-                continue
-            fastest = ns if fastest is None else min(fastest, ns)
             limit = best.rank if best is not None else below
-            if limit is not None and (False, ns) >= limit:
-                continue
-            verdict = check_schedule(self.problem, free, schedule)
-            if verdict.status != "valid":
-                continue
-            found = Scored(free, schedule, name, ns, verdict.fit == "tight")
-            if limit is None or found.rank < limit:
-                best = found
+            ns, found = self._under(name, free, limit)
+            if ns is not None:
+                fastest = ns if fastest is None else min(fastest, ns)
+            best = found or best
         return best
 
-    def _length(self, plan: Plan, schedule: Schedule) -> int:
-        if isinstance(schedule, PeriodicSchedule):
-            return schedule.period_ns * micro_batches_of(self.problem, plan, plan.stages[0])
-        return StepTime(plan, schedule).ns(self.problem, self.model)
+    def _under(self, name: str, plan: Plan, limit: tuple[bool, int] | None) -> tuple[int | None, Scored | None]:
+        """What a scheduler makes of a plan: its nanoseconds, and the scored plan where it is valid and better."""
+        called = name
+        if _plain(name) == TREE and limit is not None and not limit[0]:
+            called = f"{name.removesuffix(']')},below_ns={limit[1]}]"
+        try:
+            schedule = self._context.schedule(called, self.problem, plan)
+            ns = self._length(plan, schedule, limit)
+        except PipebenchError:
+            return None, None
+        if limit is not None and (False, ns) >= limit:
+            return ns, None
+        verdict = check_schedule(self.problem, plan, schedule)
+        if verdict.status != "valid":
+            return ns, None
+        found = Scored(plan, schedule, name, ns, verdict.fit == "tight")
+        return ns, found if limit is None or found.rank < limit else None
+
+    def reorder(self, scored: Scored, nodes: int) -> Scored | None:
+        """The plan in a better order of its tasks, by branch and bound; None where none was found."""
+        if not self._free_order(scored.plan):
+            return None
+        name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH
+        return self._under(name, scored.plan, scored.rank)[1]
+
+    def _free_order(self, plan: Plan) -> bool:
+        """Whether any order of tasks will do: none is asked for, and there are some to choose from."""
+        named = self._context.scheduler or self._context.offered
+        return not named and len(plan.stages) > 1 and plan.pipelines == 1 and not plan.takes_turns
+
+    def tasks(self, plan: Plan) -> int:
+        """Forwards and backwards of a mini-batch."""
+        return sum(2 * micro_batches_of(self.problem, plan, stage) for stage in plan.stages)
+
+    def _length(self, plan: Plan, schedule: Schedule, limit: tuple[bool, int] | None) -> int:
+        """What the simulator will say. A pattern may run faster than the period that it states."""
+        if not isinstance(schedule, PeriodicSchedule):
+            return StepTime(plan, schedule).ns(self.problem, self.model)
+        count = micro_batches_of(self.problem, plan, plan.stages[0])
+        stated = schedule.period_ns * count
+        if not self._thorough and limit is not None and (False, stated) >= limit:
+            return stated
+        trace = self._context.simulate(self.problem, plan, schedule)
+        return stated if trace.period_ns is None else trace.period_ns * count
 
     def _orders(self, plan: Plan) -> list[str]:
         """Schedulers to ask, the fast ones first."""
@@ -139,7 +183,7 @@ class Scorer:
         if context.scheduler:
             return [context.scheduler]
         if context.offered:
-            return sorted(context.offered, key=lambda name: name not in FAST)
+            return sorted(context.offered, key=lambda name: _plain(name) not in QUICK)
         stages = plan.stages
         kind = placement_kind_of([stage.devices for stage in stages], plan.pipelines)
         equal = len({stage.micro_batch for stage in stages}) == 1
@@ -148,14 +192,24 @@ class Scorer:
                 return ["1f1b-rr"]
             if len(stages) == 1:
                 return ["1f1b*"]
-            return ["1f1b*", "1f1b-rr", SHORT_BRANCH] if kind == "apart" else ["1f1b*", SHORT_BRANCH]
+            branch = BRANCH if self._thorough else LONG_BRANCH if len(stages) <= FEW_STAGES else SHORT_BRANCH
+            return ["1f1b*", "1f1b-rr", branch] if kind == "apart" else ["1f1b*", branch]
         if len(stages) == 1:
             return ["1f1b"]
         if kind == "apart":
             even = equal and not plan.takes_turns
-            return ["1f1b", "1f1b[warmup=+2]", *(("zb-h1", "gpipe", "greedy") if even else ("kfkb", "gpipe"))]
+            return [
+                "1f1b",
+                "1f1b[warmup=+2]",
+                *(("zb-h1", "gpipe", "greedy") if even else ("kfkb", "gpipe")),
+                *self._tree(plan),
+            ]
         first = {"in-turn": ["interleaved-1f1b"], "v": ["zb-v"], "mirrored": ["chimera"]}.get(kind, [])
-        return [*first, "greedy"]
+        return [*first, "greedy", *self._tree(plan)]
+
+    def _tree(self, plan: Plan) -> list[str]:
+        few = self._free_order(plan) and self.tasks(plan) <= FEW_TASKS
+        return [f"{TREE}[nodes={FEW_NODES}]"] if few else []
 
     def _least(self, plan: Plan) -> int:
         """What no order of the plan is below, in sync.

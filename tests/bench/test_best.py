@@ -1,10 +1,17 @@
 """The best plan of all planners."""
 
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace as replace_trial
+from typing import Any
+
 import pytest
 
-from pipebench.bench import best as module
+from pipebench.bench import best as best_module
 from pipebench.bench.best import best
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Pins, Regime
 from pipebench.formats.frameworks.targets import TARGETS
@@ -18,7 +25,7 @@ STALL = 100
 
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STALL", STALL)
+    monkeypatch.setattr(best_module, "STALL", STALL)
 
 
 def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
@@ -81,3 +88,55 @@ def test_nothing_fits() -> None:
 def test_no_time() -> None:
     with pytest.raises(PipebenchError, match=r"no time left of 0\.5 s"):
         best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=0.5)
+
+
+class Few(Host):
+    """A host with two planners: one, and the search."""
+
+    def slot(self, name: str) -> Any:
+        found = super().slot(name)  # type: ignore[arg-type]
+        return {
+            key: each for key, each in found.items() if name != "planners" or key in ("layout", "local-search")
+        }
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's handler, which is not there when the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_in_the_search_leaves_the_best_plan_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(host: Host, trial: Trial) -> Outcome:
+        if trial.heard is not None:
+            trial = replace_trial(trial, heard=lambda _: os.kill(os.getpid(), signal.SIGINT))
+        return run_trial(host, trial)
+
+    monkeypatch.setattr(best_module, "run_trial", interrupted)
+    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60)
+    search = next(entry for entry in found.entries if entry.planner == "local-search")
+    assert search.row is not None
+    assert search.row.status == "ok"
+    assert "ended from outside (interrupted)" in "\n".join(found.why)
+    assert found.winner.row.simulated_s == min(entry.row.simulated_s for entry in found.ranked if entry.row)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("when", ["layout", "local-search"])
+def test_ctrl_c_before_the_search_has_a_plan(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    def interrupted(host: Host, trial: Trial) -> Outcome:
+        if trial.planner.component.name == when:
+            raise KeyboardInterrupt
+        return run_trial(host, trial)
+
+    monkeypatch.setattr(best_module, "run_trial", interrupted)
+    pinned = workload(Pins(tensor_parallel=2, pipeline=2))
+    if when == "layout":
+        with pytest.raises(KeyboardInterrupt):
+            best(Few(), pinned, timeout_s=60)
+        return
+    found = best(Few(), pinned, timeout_s=60)
+    assert [entry.planner for entry in found.ranked] == ["layout"]
+    assert "left out: local-search: interrupted" in found.why

@@ -30,11 +30,13 @@ from pipebench.bench.searches.request import (
     Searcher,
     SearchReport,
     SearchRequest,
+    SearchStatus,
 )
 from pipebench.bench.searches.search import GRACE_S
 from pipebench.bench.searches.timing import measure_duration
 from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
+from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
 
 PREPARE_S = 300.0
@@ -47,6 +49,8 @@ NOTED_PREPARE_S = 2.0
 """CPU seconds before the problem is known, from which on a row says so."""
 Heard = Callable[[str], None]
 """Told in words how far a search is."""
+ENDED_FROM_OUTSIDE: tuple[SearchStatus, ...] = ("timeout", "memory", "crashed")
+"""After these a plan that the search has offered counts."""
 DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 
 
@@ -211,6 +215,8 @@ class _SearchesInChildren:
         self._limits = limits
         self._given = msgspec.msgpack.encode(searcher)
         self._encoded: tuple[SearchRequest, bytes] | None = None
+        self._offered: list[PlanResult] = []
+        self._interrupted = False
 
     def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
         """One search. Kernels that are not on disk yet are compiled first, by a child that sees no problem."""
@@ -226,7 +232,7 @@ class _SearchesInChildren:
         if ended.prepared and self._is_new(compiled_s[-1]):
             self._keep()
             ended = self._run(hand_over, limit_s, calibrate)
-        report = self._report(ended, limit_s)
+        report = self._with_offered(self._report(ended, limit_s))
         return TimedSearch(
             report=report,
             output=ended.output,
@@ -267,7 +273,15 @@ class _SearchesInChildren:
         )
         handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S)
         owner = self._planner.provider.distribution
-        return isolation().run(errand, PREPARE_S, handover, owner, None if self._heard is None else self._listen)
+        heard = None if self._heard is None else self._listen
+        self._offered.clear()
+        try:
+            return isolation().run(errand, PREPARE_S, handover, owner, heard)
+        except KeyboardInterrupt:
+            if not self._offered:
+                raise
+            self._interrupted = True
+            return ChildExit(stopped=True, prepared=True)
 
     def _listen(self, message: bytes) -> None:
         """Pass on what a search says of its progress; reports come here too, and mean nothing here."""
@@ -276,7 +290,20 @@ class _SearchesInChildren:
             progress = msgspec.msgpack.decode(message, type=Progress)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        self._heard(one_line(progress.message))
+        if progress.result is not None:
+            self._offered[:] = [progress.result]
+        if progress.message:
+            self._heard(one_line(progress.message))
+
+    def _with_offered(self, report: SearchReport) -> SearchReport:
+        """Where the search was ended from outside, what it had offered until then."""
+        if not self._offered or report.status not in ENDED_FROM_OUTSIDE:
+            return report
+        why = "interrupted" if self._interrupted else report.reason
+        line = f"the search was ended from outside ({why}); this is the best plan that it had told of"
+        last = self._offered[0]
+        offered = replace(last, termination="limit", notices=(*last.notices, line))
+        return SearchReport(status="found", result=offered)
 
     def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:
         if ended.outliving:

@@ -24,7 +24,7 @@ from pipebench.bench.searches.request import (
     SearchRequest,
     SearchStatus,
 )
-from pipebench.bench.searches.search import Report, search_once
+from pipebench.bench.searches.search import search_once
 from pipebench.bench.searches.smallest_memory import smallest_memory
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import toy_alarm, toys
@@ -32,6 +32,7 @@ from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem
+from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.discovery import first_line
@@ -43,6 +44,8 @@ _PARTS = msgspec.msgpack.Decoder(KernelPart)
 WORK = "pipebench.bench.searches.perform:search_errand"
 TOLD_S = 0.2
 """Progress is told this often at most."""
+OFFERED_S = 1.0
+"""The best plan so far is sent this often at most: it may be long."""
 COMPILATION = "pipebench.bench.searches.perform:kernels_errand"
 
 
@@ -76,25 +79,48 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
     request = _REQUESTS.decode(payload)
     try:
         services = HostServices(host, seed=searcher.seed)
-        report = perform(services, planner, searcher.scheduler, request, tell=_teller(channel, request))
+        report = perform(
+            services,
+            planner,
+            searcher.scheduler,
+            request,
+            teller=_Teller(channel) if request.start.progress else None,
+        )
     except BaseException as error:  # an interrupt can only be the planner's own doing here
         report = failure(error)
     channel.send(msgspec.msgpack.encode(report))
 
 
-def _teller(channel: Channel, request: SearchRequest) -> Report | None:
-    """Sends on what the planner reports, where somebody listens; at most once in TOLD_S."""
-    if not request.start.progress:
-        return None
-    told_s = 0.0
+class _Teller:
+    """Sends on what the planner reports, and the best plan that it has."""
 
-    def tell(done: float, message: str) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s >= TOLD_S:
-            told_s = time.monotonic()
-            channel.progress(msgspec.msgpack.encode(Progress(done=done, message=one_line(message))))
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._told_s = self._sent_s = -math.inf
+        self._done, self._message = 0.0, ""
+        self._result: PlanResult | None = None
 
-    return tell
+    def report(self, done: float, message: str) -> None:
+        """How far the search is."""
+        self._done, self._message = done, one_line(message)
+        self._send(TOLD_S)
+
+    def offer(self, result: PlanResult) -> None:
+        """What it has so far."""
+        self._result = result
+        if time.monotonic() - self._sent_s >= OFFERED_S:
+            self._send(0.0)
+
+    def _send(self, apart_s: float) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s < apart_s:
+            return
+        result = self._result if now_s - self._sent_s >= OFFERED_S else None
+        if result is not None:
+            self._result, self._sent_s = None, now_s
+        self._told_s = now_s
+        told = Progress(done=self._done, message=self._message, result=result)
+        self._channel.progress(msgspec.msgpack.encode(told))
 
 
 def kernels_errand(host: Host, given: bytes, channel: Channel) -> None:
@@ -143,15 +169,15 @@ def perform(
     scheduler: str | None,
     request: SearchRequest,
     quiet: bool = False,
-    tell: Report | None = None,
+    teller: "_Teller | None" = None,
 ) -> SearchReport:
     """Search. Raises nothing but KeyboardInterrupt.
 
-    quiet: a planner's error is not printed. tell: told how far the search is.
+    quiet: a planner's error is not printed. teller: told how far the search is.
     """
     services.limit(request.limit_s)
     with CompilationWatch() as compilation:
-        report = _report(services, planner, scheduler, request, quiet, tell)
+        report = _report(services, planner, scheduler, request, quiet, teller)
     return replace(report, compile_s=compilation.seconds)
 
 
@@ -161,13 +187,14 @@ def _report(
     scheduler: str | None,
     request: SearchRequest,
     quiet: bool,
-    tell: Report | None,
+    teller: "_Teller | None",
 ) -> SearchReport:
     if request.smallest:
         fitting = _smallest(services, planner, scheduler, request)
         return SearchReport(status="infeasible", smallest=fitting)
     try:
-        found, _ = search_once(services, planner, request.problem, scheduler, request.start, tell)
+        told = (None, None) if teller is None else (teller.report, teller.offer)
+        found, _ = search_once(services, planner, request.problem, scheduler, request.start, *told)
     except InfeasibleProblem as error:
         return SearchReport(status="infeasible", reason=one_line(error.message), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:

@@ -67,10 +67,15 @@ class SearchRequest(Value, frozen=True, kw_only=True):
 
 
 class Progress(Value, frozen=True, kw_only=True):
-    """How far a search is: the share that is done, and words."""
+    """How far a search is.
+
+    done: the share that is done. message: in words.
+    result: the best that it has so far, where it has told of no better one yet.
+    """
 
     done: float
     message: str
+    result: PlanResult | None = None
 
 
 class Sample(Value, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ from pipebench.hooks.placements import placements_of
 
 Report = Callable[[float, str], None]
 """Of the share that is done, and words."""
+Offer = Callable[[PlanResult], None]
+"""Of the best result so far."""
 NOTHING = Start()
 GRACE_S = 1.0
 """How long after the deadline a plan still counts: planners look at the clock now and then only."""
@@ -44,11 +46,13 @@ def search_once(
     scheduler: str | None,
     start: Start = NOTHING,
     report: Report | None = None,
+    offer: Offer | None = None,
 ) -> tuple[FoundPlan, Duration]:
     """One search. The duration is the planner's; looking at what it returns is not in it.
 
     scheduler: the one that the user names; the planner learns its name and the placements that it takes.
     start: what the planner begins with. report: told how far it is.
+    offer: told of what it has so far.
     """
     context = services.context(planner)
     context.seeds, context.offered = start.seeds, start.offered
@@ -56,6 +60,8 @@ def search_once(
         context.admits = _admission(start)
     if report is not None:
         context.report = report
+    if offer is not None:
+        context.offer = lambda result: offer(exact_result(planner.label, result))
     if scheduler is not None:
         component = services.scheduler(scheduler).component
         assert isinstance(component, Scheduler)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.score import judge
 from pipebench.bounds import time_bound
+from pipebench.check import check_plan
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
@@ -15,15 +16,16 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench_search import descent
+from pipebench_search import descent, every_draft
 from pipebench_search.draft import Drafting
+from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.planner import plan
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scorer
 from tests.plugins.running import services
-from tests.plugins.search.tiny import NS, optimum_ns, tiny, with_memory
+from tests.plugins.search.tiny import KINDS, NS, Kind, all_plans, optimum_ns, tiny, with_memory
 
 MODES: tuple[RegimeMode, ...] = ("sync", "async")
 
@@ -49,24 +51,75 @@ def nanoseconds(result: PlanResult) -> int:
     return round(result.claimed_s * NS)
 
 
+WHOLE: dict[str, float] = {"steps": 0, "stall": 2000}
+"""As `best` asks for it."""
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("number", [0, 3, 10])
-def test_no_plan_of_a_tiny_problem_is_faster(number: int, mode: RegimeMode) -> None:
-    problem = tiny(number, mode)
-    best_ns = nanoseconds(found(problem, context(steps=50)))
-    assert optimum_ns(problem, best_ns) == best_ns
+@pytest.mark.parametrize(("number", "kind"), [(0, "chain"), (12, "series-parallel"), (8, "dag")])
+def test_no_plan_of_a_tiny_problem_is_faster(number: int, kind: Kind, mode: RegimeMode) -> None:
+    problem = tiny(number, mode, kind=kind)
+    result = found(problem, context(**WHOLE))
+    assert optimum_ns(problem, nanoseconds(result)) == nanoseconds(result)
+    ends = ("every plan was looked at", "the bound is reached")
+    assert any(f"search ended: {end}" in result.notices[0] for end in ends)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
-def test_hardly_any_plan_of_many_tiny_problems_is_faster(mode: RegimeMode) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hundred", range(5))
+def test_hardly_any_plan_of_many_tiny_problems_is_faster(hundred: int, kind: Kind, mode: RegimeMode) -> None:
+    """99 % are wanted; what this has found so far is all."""
     missed = []
-    for number in range(100, 130):
-        problem = tiny(number, mode)
-        best_ns = nanoseconds(found(problem, context(steps=50)))
-        if optimum_ns(problem, best_ns) < best_ns:
+    for number in range(100 * hundred, 100 * hundred + 100):
+        problem = tiny(number, mode, kind=kind)
+        try:
+            best_ns = nanoseconds(found(problem, context(**WHOLE)))
+        except InfeasibleProblem:
+            best_ns = 10**15
+        if best_ns > time_bound(problem).ns and optimum_ns(problem, best_ns) < best_ns:
             missed.append(number)
-    assert not missed
+    assert len(missed) <= 1, missed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_descents_alone_hardly_miss_it(mode: RegimeMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a problem is not small there are only the moves."""
+    monkeypatch.setattr(every_draft, "MOST_OPERATORS", 0)
+    problem = tiny(3, mode)
+    best_ns = nanoseconds(found(problem, context(steps=50)))
+    assert optimum_ns(problem, best_ns) == best_ns
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", range(3))
+def test_every_plan_is_among_the_drafts(number: int, mode: RegimeMode) -> None:
+    """Of each plan that the oracle lists there is a draft, or one that runs alike."""
+    problem = tiny(number, mode)
+    scorer, drafting = Scorer(problem, context()), Drafting(problem)
+    near, guesses = Neighbourhood(scorer.model, drafting), Guesses(scorer.model)
+    every = EveryDraft(scorer.model, drafting, guesses, near.micro_batches)
+    made = {alike(plan) for draft in every.drafts(lambda: None) if (plan := drafting.plan_of(draft))}
+    assert every.complete
+    listed = {alike(plan) for plan in all_plans(problem) if check_plan(problem, plan).status != "invalid"}
+    assert listed <= made
+    assert listed
+
+
+def alike(plan: Plan) -> object:
+    """What a plan says but for the numbers of its devices."""
+    return plan.copies, frozenset(
+        (
+            frozenset(stage.operators),
+            frozenset(frozenset(other.operators) for other in plan.stages if other.devices == stage.devices),
+            len(stage.devices),
+            stage.micro_batch,
+            stage.replicas if stage.data_parallel > 1 else "split",
+            stage.recompute,
+        )
+        for stage in plan.stages
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)

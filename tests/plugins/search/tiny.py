@@ -3,12 +3,14 @@
 import random
 from collections.abc import Iterator
 from itertools import product
+from typing import Literal
 
 from msgspec.structs import replace
 
 from pipebench.bench.ordering.schedulers import tried_schedulers
 from pipebench.bench.score import judge
 from pipebench.check import check_plan
+from pipebench.costs.formula import StageTimes
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.placement import placement_kind_of
@@ -23,14 +25,21 @@ from tests.plugins.running import services
 NS = 1e9
 
 
-def tiny(number: int, mode: RegimeMode, pins: Pins | None = None) -> Problem:
-    """Three or four operators in a chain or with branches, two or three devices, often tight memory."""
+Kind = Literal["chain or branches", "chain", "series-parallel", "dag"]
+KINDS: tuple[Kind, ...] = ("chain", "series-parallel", "dag")
+
+
+def tiny(number: int, mode: RegimeMode, pins: Pins | None = None, kind: Kind = "chain or branches") -> Problem:
+    """Three or four operators, two or three devices, often tight memory."""
     drawn = random.Random(number)
     count, devices = drawn.choice([(3, 2), (3, 3), (4, 2)])
     tensors = [(at, (at + 1,), drawn.randint(0, 6)) for at in range(count - 1)]
-    if drawn.random() < 0.4:
+    if (kind == "chain or branches" and drawn.random() < 0.4) or kind == "series-parallel":
         tensors = [(0, (1, 2), drawn.randint(0, 6))]
         tensors += [(at, (3,), drawn.randint(0, 6)) for at in (1, 2) if count == 4]
+    elif kind == "dag":
+        readers = [[b for b in range(a + 1, count) if drawn.random() < 0.6] for a in range(count)]
+        tensors = [(a, tuple(read), drawn.randint(0, 6)) for a, read in enumerate(readers) if read]
     memory = drawn.choice([10**15, drawn.randint(60, 160)])
     return dag_problem(
         [drawn.randint(0, 20) for _ in range(count)],
@@ -107,9 +116,49 @@ def busiest_ns(model: CostModel, plan: Plan) -> int:
     return max(load.values())
 
 
+def path_ns(model: CostModel, plan: Plan) -> int:
+    """What no order takes less than in sync: the first micro-batch on its way to a stage, all of them there, the
+    last on its way back.
+    """
+    after: dict[int, set[int]] = {at: set() for at in range(len(plan.stages))}
+    for message in model.messages(plan):
+        after[message.source].add(message.target)
+    times = [model.stage_times(stage, plan) for stage in plan.stages]
+    crossed = [0] * len(times)
+    for _ in times:
+        for at, behind in after.items():
+            for other in behind:
+                there_and_back = times[at].forward + times[at].backward - times[at].weight_gradient
+                crossed[other] = max(crossed[other], crossed[at] + there_and_back)
+    found = []
+    for stage, time, waited in zip(plan.stages, times, crossed, strict=True):
+        runs = -(-(model.problem.mini_batch // plan.copies // stage.micro_batch) // stage.turns)
+        found.append(waited + runs * (time.period - time.weight_gradient))
+    return max(found)
+
+
+class KeptCosts(CostModel):
+    """The cost model; it works out the times of a stage once."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._kept: dict[tuple[Stage, int, int], StageTimes] = {}
+
+    def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
+        assert plan is not None
+        key = stage, plan.copies, plan.devices_used
+        if key not in self._kept:
+            self._kept[key] = super().stage_times(stage, plan)
+        return self._kept[key]
+
+
 def order_ns(problem: Problem, plan: Plan, below: int) -> int:
-    """The shortest mini-batch under any scheduler of the suite, if it is below; else `below`."""
-    for name in tried_schedulers(services().host, problem.regime.mode):
+    """The shortest mini-batch in any order, if it is below; else `below`.
+
+    Of the suite's schedulers; in sync of branch and bound too, which has a brute force of its own to answer to.
+    """
+    exact = ["finite-bnb"] if problem.regime.mode == "sync" else []
+    for name in [*tried_schedulers(services().host, problem.regime.mode), *exact]:
         try:
             schedule = services().schedule(name, problem, plan)
             trace = simulate(problem, plan, schedule)
@@ -123,10 +172,12 @@ def order_ns(problem: Problem, plan: Plan, below: int) -> int:
 
 def optimum_ns(problem: Problem, below: int) -> int:
     """The shortest mini-batch of all plans, if it is below; else `below`."""
-    model = CostModel(problem)
+    model = KeptCosts(problem)
     for plan in all_plans(problem):
         try:
-            if busiest_ns(model, plan) < below and check_plan(problem, plan).status != "invalid":
+            if busiest_ns(model, plan) >= below or check_plan(problem, plan).status == "invalid":
+                continue
+            if problem.regime.mode == "async" or path_ns(model, plan) < below:
                 below = order_ns(problem, plan, below)
         except PipebenchError:
             continue
