@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import msgspec
-from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 
 from pipebench.bench.best import best
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import ready_planner
+from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bench.trials.trial import Trial, run_trial
