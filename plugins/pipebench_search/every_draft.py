@@ -12,7 +12,7 @@ from pipebench_search.guess import Guesses
 
 MOST_OPERATORS, MOST_DEVICES = 6, 8
 """Problems with more are not small."""
-MOST_LOOKED_AT = 300_000
+MOST_LOOKED_AT = 100_000
 """Beginnings of drafts, and drafts, that are looked at."""
 
 Below = Callable[[], int | None]
@@ -39,6 +39,7 @@ class EveryDraft:
         self._micro_batches = tuple(micro_batches)
         self._sync = self._problem.regime.mode == "sync"
         self._looked = 0
+        self._known: dict[tuple[object, ...], list[tuple[Part, int]]] = {}
         self.small, self.complete = is_small(self._problem), False
 
     def drafts(self, below: Below) -> Iterator[Draft]:
@@ -80,7 +81,7 @@ class EveryDraft:
     ) -> Iterator[Draft]:
         """Stages of these operators on these groups in every manner, as long as no group is late."""
         offered = [
-            list(self._parts(Draft((), sizes, copies), operators, home))
+            self._offered(Draft((), sizes, copies), operators, home)
             for operators, home in zip(contents, homes, strict=True)
         ]
         if not all(offered):
@@ -110,6 +111,17 @@ class EveryDraft:
                 load[home] -= busy - least[at]
 
         yield from branch(0)
+
+    def _offered(self, draft: Draft, operators: tuple[int, ...], group: int) -> list[tuple[Part, int]]:
+        """What `_parts` gives, which depends on the group's size and place and on the devices that are used."""
+        sizes = draft.sizes
+        key = operators, sizes[group], sum(sizes[:group]), sum(sizes), draft.copies
+        if key not in self._known:
+            self._known[key] = list(self._parts(draft, operators, group))
+        return [
+            (Part(part.operators, group, part.way, part.micro_batch, part.replicas), busy)
+            for part, busy in self._known[key]
+        ]
 
     def _parts(self, draft: Draft, operators: tuple[int, ...], group: int) -> Iterator[tuple[Part, int]]:
         """A stage in every manner that is possible, with the ns for which it keeps its devices busy."""
