@@ -3,7 +3,7 @@
 Each figure is at most the operator's share of what a plan really spends, and shares of different operators add up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -81,11 +81,12 @@ def choices(problem: Problem) -> Choices | None:
     An operator that does not depend on the input may be in several stages: it costs nothing here.
     """
     graph = problem.profile.graph
-    kinds = dict.fromkeys(problem.cluster.devices)
+    kinds, every_way = dict.fromkeys(problem.cluster.devices), ways(problem)
+    at_once = _before_the_last(graph, every_way)
     parts = [
         part
-        for kind, rows in zip(kinds, ways(problem), strict=True)
-        for part in _parts(problem, rows, problem.cluster.type_by_name[kind].memory_bytes)
+        for kind, rows in zip(kinds, every_way, strict=True)
+        for part in _parts(problem, rows, problem.cluster.type_by_name[kind].memory_bytes, at_once)
     ]
     order = np.concatenate([operators for operators, _ in parts])
     by_operator = np.argsort(order, kind="stable")
@@ -144,7 +145,9 @@ def _kept(rows: FloatArray, group: IntArray) -> IntArray:
     return kept[:count]
 
 
-def _parts(problem: Problem, rows: Ways, memory_bytes: int) -> Iterator[tuple[IntArray, FloatArray]]:
+def _parts(
+    problem: Problem, rows: Ways, memory_bytes: int, at_once: Sequence[int]
+) -> Iterator[tuple[IntArray, FloatArray]]:
     """Operators and columns of the ways that fit, for groups of cuts, without and with recomputation."""
     listed = cuts(problem)
     joined = len(listed) * len(rows.operator) > MOST_ROWS
@@ -152,7 +155,7 @@ def _parts(problem: Problem, rows: Ways, memory_bytes: int) -> Iterator[tuple[In
     for number, cut in enumerate(listed):
         alike = (cut.samples.bit_length(), cut.replicas.bit_length()) if joined else (number,)
         groups.setdefault(alike, []).append(cut)
-    shares = _Shares(problem, rows)
+    shares = _Shares(problem, rows, at_once)
     repeats = (False, True) if problem.pins.recompute in (None, "stage") else (False,)
     for group in groups.values():
         for repeat in repeats:
@@ -171,17 +174,18 @@ def _parts(problem: Problem, rows: Ways, memory_bytes: int) -> Iterator[tuple[In
 
 
 class _Shares:
-    """The columns of all ways on one device type, by cut. repeat: whether the stage recomputes.
+    """The columns of all ways on one device type, by cut. repeat: whether the stage recomputes. at_once: operators
+    that save something at one instant.
 
     Then a backward runs the forward again, and what is saved is held once, while any micro-batch is live.
     """
 
-    def __init__(self, problem: Problem, rows: Ways) -> None:
+    def __init__(self, problem: Problem, rows: Ways, at_once: Sequence[int]) -> None:
         self.problem = problem
         self.rows = rows
         self.formula = Formula(problem.regime, problem.mini_batch)
         self.counted = parameter_bytes_counted(problem.profile.graph, rows)
-        self.held_at_once = np.isin(rows.operator, _before_the_last(problem.profile.graph, rows))
+        self.held_at_once = np.isin(rows.operator, at_once)
         self.times = cache(self._times)
         self.state_bytes = cache(self._state_bytes)
         self.update_ns = cache(self._update_ns)
@@ -269,11 +273,12 @@ class _Shares:
         return max(cut.replicas, min(most, (micro_batch - 1) // (cut.samples - 1)))
 
 
-def _before_the_last(graph: OperatorGraph, rows: Ways) -> list[int]:
-    """The operator without successors before which most is saved, with all before it."""
+def _before_the_last(graph: OperatorGraph, every_way: Sequence[Ways]) -> list[int]:
+    """The operator without successors before which most is saved on any type of device, with all before it."""
     saved = np.full(len(graph.operators), np.inf)
-    np.minimum.at(saved, rows.operator, rows.devices * rows.saved_bytes)
-    return max(ancestors_of_last(graph), key=lambda operators: float(np.minimum(saved, EXACT)[operators].sum()))
+    for rows in every_way:
+        np.minimum.at(saved, rows.operator, rows.devices * rows.saved_bytes)
+    return max(ancestors_of_last(graph), key=lambda operators: float(saved[operators].sum()))
 
 
 def additive_update_ns(problem: Problem, rows: Ways, counted: IntArray, replicas: int) -> IntArray:

@@ -254,6 +254,24 @@ def test_what_is_not_before_the_last_operator_is_not_counted() -> None:
     assert found.least(LIVE).tolist() == [5, 0, 7]
 
 
+def test_the_instant_is_one_for_all_types_of_devices() -> None:
+    """1 and 2 read from 0. On one type 1 saves more, on the other one 2: only one of them ends the forward."""
+    on = cluster(2)
+    problem = dag_problem([1] * 3, [1] * 3, [(0, (1, 2), 0)], on, saved=[5, 9, 1])
+    (costs,) = problem.profile.costs
+    saved = zip(costs.operators, (5.0, 1.0, 9.0), strict=True)
+    other = replace(
+        costs,
+        device_type="old",
+        operators=tuple(replace(each, saved_bytes_per_sample=some) for each, some in saved),
+    )
+    mixed = replace(on, types=(*on.types, replace(on.types[0], name="old")), devices=("gpu", "old"))
+    profile = replace(problem.profile, costs=(costs, other))
+    found = choices(replace(problem, cluster=mixed, profile=profile))
+    assert found is not None
+    assert sorted(found.most(LIVE)[1:] > 0) == [False, True]
+
+
 def test_nothing_is_said_where_no_plan_fits() -> None:
     problem = chain_problem([1, 1], [1, 1], cluster(2, memory=10), weights=[100, 1], mode="sync", mini_batch=2)
     assert choices(problem) is None
