@@ -56,7 +56,7 @@ def keep_others(folder: Path) -> None:
     for kept in history.nights:
         if kept.machine != this_machine().name:
             plans = [plan for name in plans_of(kept.night) if (plan := history.plan(name))]
-            journal.append(history.machines[kept.machine], kept.night, plans)
+            journal.append(kept.machine, kept.night, plans)
 
 
 def main() -> None:

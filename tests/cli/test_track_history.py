@@ -46,7 +46,7 @@ def test_histories_of_two_machines_are_joined(pipebench: CommandLine, tmp_path: 
     done = pipebench("merge", *places, "-o", str(tmp_path / "all"))
     assert (done.code, done.out) == (0, f"{tmp_path / 'all'}: 4 nights, 1 equal ones left out, 1 objects\n")
     joined = open_history(tmp_path / "all")
-    assert [kept.machine for kept in joined.nights] == [MACHINE.name, MACHINE.name, OTHER.name, MACHINE.name]
+    assert [kept.machine for kept in joined.nights] == [MACHINE, MACHINE, OTHER, MACHINE]
     assert joined.plan(digest(plan)) == plan
     assert [event.fails for event in judge(joined).events] == [False, True]
     add_nights(tmp_path / "all", OTHER, [night(3)])

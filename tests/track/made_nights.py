@@ -8,7 +8,7 @@ from typing import Any
 from pipebench.bench.store import Store
 from pipebench.domain.plan import Plan
 from pipebench.track.nights.conditions import MachineClass
-from pipebench.track.nights.history import NightJournal
+from pipebench.track.nights.history import NightJournal, StoredNight
 from pipebench.track.nights.night import Night, PairedRatios, SubjectNight, TrackedSubject, Weather
 
 MACHINE = MachineClass(system="Linux", machine="x86_64", cpu="Test CPU", cpus="4")
@@ -53,6 +53,11 @@ def night(number: int, *found: SubjectNight, days: float | None = None, **fields
         "measured": found or (measured(),),
     }
     return Night(**(known | fields))
+
+
+def stored(cpu: str, found: Night) -> StoredNight:
+    """A night on a machine with such a CPU."""
+    return StoredNight.of(MachineClass(system="Linux", machine="x86_64", cpu=cpu, cpus="4"), found, "")
 
 
 def add_nights(folder: Path, machine: MachineClass, nights: Iterable[Night], plans: Iterable[Plan] = ()) -> None:

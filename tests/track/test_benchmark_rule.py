@@ -5,9 +5,9 @@ import pytest
 from pipebench.track.judgement.benchmarks import benchmark_speeds, doubled_events
 from pipebench.track.judgement.events import Event, exact_changes
 from pipebench.track.judgement.speeds import NO_PAIR, time_events
-from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.history import StoredNight
 from pipebench.track.nights.night import Benchmark, Night, PairedRatios
-from tests.track.made_nights import night
+from tests.track.made_nights import night, stored
 
 
 def benchmark(median_s: float, ratios: tuple[float, ...] = (), **fields: object) -> Benchmark:
@@ -16,8 +16,8 @@ def benchmark(median_s: float, ratios: tuple[float, ...] = (), **fields: object)
     return Benchmark(name="b", seconds=seconds, paired=paired, **fields)  # type: ignore[arg-type]
 
 
-def nights(*found: Benchmark, machines: str = "a" * 99) -> list[RecordedNight]:
-    return [RecordedNight(machines[i], night(i, benchmarks=(each,), measured=())) for i, each in enumerate(found)]
+def nights(*found: Benchmark, machines: str = "a" * 99) -> list[StoredNight]:
+    return [stored(machines[i], night(i, benchmarks=(each,), measured=())) for i, each in enumerate(found)]
 
 
 def told(*found: Benchmark, machines: str = "a" * 99) -> list[tuple[str, str, str]]:

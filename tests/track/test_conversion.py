@@ -19,7 +19,7 @@ from pipebench.track.judgement.judgement import judge
 from pipebench.track.judgement.series import history_series
 from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.conversion import convert
-from pipebench.track.nights.history import History, NightJournal, open_history
+from pipebench.track.nights.history import History, NightJournal, StoredNight, open_history
 from pipebench.track.nights.night import Benchmark, Night
 from tests.track.made_nights import MACHINE, OTHER, add_nights, measured, night, paired, subject
 
@@ -96,10 +96,10 @@ def test_some_hundred_nights_say_the_same_before_and_after(tmp_path: Path) -> No
         write_earlier(tmp_path, machine, found)
     assert convert(tmp_path) == 210
     converted = open_history(tmp_path)
-    merged = [(machine.name, each) for machine, found in nights.items() for each in found]
+    merged = [(machine, each) for machine, found in nights.items() for each in found]
     merged.sort(key=lambda pair: pair[1].at)
     assert [(kept.machine, kept.night) for kept in converted.nights] == merged
-    memory = History(tmp_path, converted.nights, {m.name: m for m in sorted(nights, key=lambda m: m.name)})
+    memory = History(tmp_path, tuple(StoredNight.of(machine, each, "") for machine, each in merged))
     events, *rest = answers(converted)
     assert [events, *rest] == list(answers(memory))
     assert isinstance(events, tuple)
@@ -119,11 +119,11 @@ def test_some_hundred_nights_say_the_same_before_and_after(tmp_path: Path) -> No
 def test_the_baselines_would_be_converted_to_what_they_are(tmp_path: Path) -> None:
     history = open_history(BASELINES)
     plans = [plan for name in (BASELINES / "objects").rglob("*.json") if (plan := history.plan(name.stem))]
-    for name, machine in history.machines.items():
-        write_earlier(tmp_path, machine, history.of_class(name), plans)
+    for machine in history.machines:
+        write_earlier(tmp_path, machine, history.of_class(machine), plans)
     convert(tmp_path)
     converted = open_history(tmp_path)
-    assert (converted.nights, converted.machines) == (history.nights, history.machines)
+    assert converted.nights == history.nights
     assert all(converted.plan(digest(plan)) == plan for plan in plans)
     lines = [(folder / "nights.jsonl").read_bytes().splitlines() for folder in (tmp_path, BASELINES)]
     assert sorted(lines[0]) == sorted(lines[1])

@@ -4,15 +4,14 @@ import pytest
 
 from pipebench.track.judgement.events import Changes, exact_changes
 from pipebench.track.nights.exact import exact_columns
-from pipebench.track.nights.history import RecordedNight
 from pipebench.track.nights.night import Benchmark, Exact, SubjectNight
 from tests.bench.standings.made_rows import row
-from tests.track.made_nights import EXACT, FINGERPRINT, measured, night, subject
+from tests.track.made_nights import EXACT, FINGERPRINT, measured, night, stored, subject
 
 
 def nights(*found: SubjectNight, machines: str = "aaaaaaaaaa") -> Changes:
     """One subject, a night each."""
-    return exact_changes([RecordedNight(machines[i], night(i, each)) for i, each in enumerate(found)])
+    return exact_changes([stored(machines[i], night(i, each)) for i, each in enumerate(found)])
 
 
 def values(*columns: dict[str, Exact]) -> Changes:
@@ -107,7 +106,7 @@ def test_machines_that_take_turns_with_other_packages_have_their_own_segments() 
 
 def test_exact_columns_are_compared_across_machines() -> None:
     found = nights(measured(), measured(exact={"work.states": 11}), machines="ab")
-    assert [event.machine for event in found.events] == ["b"]
+    assert [event.machine[:-8] for event in found.events] == ["linux-x86-64-b-4cpu-"]
 
 
 def test_a_new_problem_closes_what_was_open() -> None:
@@ -133,7 +132,7 @@ def test_a_column_that_differs_within_a_night_is_not_judged() -> None:
 
 def test_subjects_are_apart() -> None:
     both = [measured(), measured(subject=subject("other"), exact={"work.states": 99})]
-    assert exact_changes([RecordedNight("a", night(i, *both)) for i in range(2)]) == Changes()
+    assert exact_changes([stored("a", night(i, *both)) for i in range(2)]) == Changes()
 
 
 def test_plans_of_both_nights_are_named() -> None:
@@ -147,7 +146,7 @@ def test_plans_of_both_nights_are_named() -> None:
 )
 def test_counters_of_benchmarks_are_exact(counts: tuple[int, ...], states: list[str]) -> None:
     made = [Benchmark(name="b", seconds={"median": 1.0 + i}, counters={"n": n}) for i, n in enumerate(counts)]
-    found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
+    found = exact_changes([stored("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
     assert [event.state for event in found.events] == states
 
 
@@ -175,7 +174,7 @@ def test_what_moves_with_versions_around_a_benchmark_is_no_event(
         )
         for count, version in (before, after)
     ]
-    found = exact_changes([RecordedNight("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
+    found = exact_changes([stored("a", night(i, benchmarks=(each,))) for i, each in enumerate(made)])
     assert (len(found.events), len(found.segments)) == (events, segments)
 
 

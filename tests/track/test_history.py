@@ -33,8 +33,8 @@ def edited(file: Path, number: int, **fields: object) -> None:
 def test_nights_are_read_as_they_were_written(tmp_path: Path) -> None:
     written(tmp_path)
     history = open_history(tmp_path)
-    assert history.of_class(MACHINE.name) == tuple(night(number, measured(5.0 + number)) for number in range(3))
-    assert (dict(history.machines), history.notices) == ({MACHINE.name: MACHINE}, ())
+    assert history.of_class(MACHINE) == tuple(night(number, measured(5.0 + number)) for number in range(3))
+    assert (history.machines, history.notices) == ([MACHINE], ())
 
 
 def test_a_night_only_adds_to_the_file(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_classes_of_machines_stand_in_one_file_each_in_its_own_order(tmp_path: P
     add_nights(tmp_path, MACHINE, [night(0), night(2)])
     add_nights(tmp_path, OTHER, [night(1)])
     history = open_history(tmp_path)
-    assert set(history.machines) == {MACHINE.name, OTHER.name}
-    assert [kept.machine for kept in history.nights] == [MACHINE.name, OTHER.name, MACHINE.name]
+    assert set(history.machines) == {MACHINE, OTHER}
+    assert [kept.machine for kept in history.nights] == [MACHINE, OTHER, MACHINE]
 
 
 def test_a_folder_that_holds_other_things_may_hold_a_history(tmp_path: Path) -> None:

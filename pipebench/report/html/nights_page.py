@@ -16,6 +16,7 @@ from pipebench.report.tracking.reports import column_words, exact_words, percent
 from pipebench.track.judgement.events import Event
 from pipebench.track.judgement.judgement import Judgement
 from pipebench.track.judgement.series import Group, Series, history_series
+from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.history import History
 
 WIDTH, HEIGHT, EDGE, FLAG = 260.0, 40.0, 3.0, 7.0
@@ -65,7 +66,7 @@ def nights_page(history: History, judgement: Judgement, title: str) -> str:
         verdict=verdict_words(judgement),
         worse=judgement.verdict == "worse",
         nights=judgement.nights,
-        classes=[_class_row(history, name) for name in history.machines],
+        classes=[_class_row(history, machine) for machine in history.machines],
         events=[_event_row(event) for event in reversed(judgement.events)],
         groups=groups,
     )
@@ -76,9 +77,9 @@ def _urgent_first(series: Sequence[Series]) -> list[Series]:
     return sorted(series, key=lambda each: not any(event.fails for _, event in each.changes))
 
 
-def _class_row(history: History, name: str) -> tuple[str, int, str, str]:
-    nights = history.of_class(name)
-    return history.machines[name].words, len(nights), nights[0].date, nights[-1].date
+def _class_row(history: History, machine: MachineClass) -> tuple[str, int, str, str]:
+    nights = history.of_class(machine)
+    return machine.words, len(nights), nights[0].date, nights[-1].date
 
 
 def _event_row(event: Event) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pipebench.domain.value import Value, digest
 from pipebench.track.judgement.events import Event, Sighting, event_between, identity
 from pipebench.track.judgement.speeds import Speed, segment_of, segments_of, speed_of
 from pipebench.track.measurement.ratios import judged_ratios
-from pipebench.track.nights.history import RecordedNight
+from pipebench.track.nights.history import StoredNight
 from pipebench.track.nights.night import Benchmark, Night
 from pipebench.track.rule.rule import WINDOW
 
@@ -76,61 +76,51 @@ def benchmark_notes(nights: Sequence[Night]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sighting:
+class _Timing(Sighting):
     """One benchmark in one night. usual: what it takes; least: by its fastest round or process.
 
     has_rule: these are ratios, which `track.rule` judges once there are enough nights.
     """
 
-    at: Sighting
     usual: float
     least: float
     segment: str
     has_rule: bool
 
-    @property
-    def machine(self) -> str:
-        """The class of the machine."""
-        return self.at.kept.machine
 
-    @property
-    def night(self) -> Night:
-        """When it ran."""
-        return self.at.kept.night
-
-
-def doubled_events(nights: Sequence[RecordedNight]) -> list[Event]:
+def doubled_events(nights: Sequence[StoredNight]) -> list[Event]:
     """Changes by more than twice that `track.rule` does not look at. nights: of all classes, oldest first.
 
     Seconds are compared on one class of machine. The ratios of a class that is new are compared with those of the
     others: a reference of the same kind of work leaves less than a factor of two between models of a CPU.
     """
-    found_of: dict[str, list[_Sighting]] = {}
+    found_of: dict[str, list[_Timing]] = {}
     known = with_ratios([kept.night for kept in nights])
     for kept in nights:
         for benchmark in kept.night.benchmarks:
-            sighting = _sighting(kept, benchmark)
-            if sighting.has_rule or benchmark.name not in known:
-                found_of.setdefault(benchmark.name, []).append(sighting)
+            timing = _timing(kept, benchmark)
+            if timing.has_rule or benchmark.name not in known:
+                found_of.setdefault(benchmark.name, []).append(timing)
     found: list[Event] = []
-    for name, sightings in found_of.items():
+    for name, timings in found_of.items():
         has_rule = name in known
-        for machine in dict.fromkeys(each.machine for each in sightings):
-            series = [each for each in sightings if each.machine == machine]
-            elsewhere = [each for each in sightings if each.machine != machine] if has_rule else []
+        for machine in dict.fromkeys(each.kept.machine for each in timings):
+            series = [each for each in timings if each.kept.machine == machine]
+            elsewhere = [each for each in timings if each.kept.machine != machine] if has_rule else []
             found += _events(name, series, elsewhere)
     return found
 
 
-def _sighting(kept: RecordedNight, benchmark: Benchmark) -> _Sighting:
-    at, ratios = Sighting(kept, benchmark), judged_ratios(benchmark.paired)
-    if ratios:
-        return _Sighting(at, statistics.median(ratios), min(ratios), segment_of(benchmark), has_rule=True)
-    usual, least = benchmark.seconds["median"], benchmark.seconds["min"]
-    return _Sighting(at, usual, least, digest(benchmark.fingerprint), has_rule=False)
+def _timing(kept: StoredNight, benchmark: Benchmark) -> _Timing:
+    if ratios := judged_ratios(benchmark.paired):
+        return _Timing(
+            kept, benchmark, statistics.median(ratios), min(ratios), segment_of(benchmark), has_rule=True
+        )
+    seconds, segment = benchmark.seconds, digest(benchmark.fingerprint)
+    return _Timing(kept, benchmark, seconds["median"], seconds["min"], segment, has_rule=False)
 
 
-def _events(name: str, series: Sequence[_Sighting], elsewhere: Sequence[_Sighting]) -> Iterator[Event]:
+def _events(name: str, series: Sequence[_Timing], elsewhere: Sequence[_Timing]) -> Iterator[Event]:
     for segment in dict.fromkeys(each.segment for each in series):
         inside = [each for each in series if each.segment == segment]
         others = [each for each in elsewhere if each.segment == segment and each.night.at < inside[0].night.at]
@@ -139,7 +129,7 @@ def _events(name: str, series: Sequence[_Sighting], elsewhere: Sequence[_Sightin
             yield _with_state(event, usual, latest)
 
 
-def _changes(name: str, inside: Sequence[_Sighting], others: Sequence[_Sighting]) -> Iterator[tuple[Event, float]]:
+def _changes(name: str, inside: Sequence[_Timing], others: Sequence[_Timing]) -> Iterator[tuple[Event, float]]:
     """The changes of one segment on one class, each with what was usual before it."""
     level = 0
     for position, tonight in enumerate(inside):
@@ -153,9 +143,9 @@ def _changes(name: str, inside: Sequence[_Sighting], others: Sequence[_Sighting]
         if worse or TWICE * tonight.usual < statistics.median(each.least for each in before):
             yield (
                 event_between(
-                    before[-1].at,
-                    tonight.at,
-                    identity("doubled", name, tonight.machine, tonight.night.recorded_at),
+                    before[-1],
+                    tonight,
+                    identity("doubled", name, tonight.kept.machine.name, tonight.night.recorded_at),
                     kind="time",
                     outcome="worse" if worse else "better",
                     change=tonight.usual / usual - 1,

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from pipebench.domain.value import Value, digest
 from pipebench.track.nights.conditions import PROBLEM, differences
 from pipebench.track.nights.exact import PLAN, Outcome, changed_columns, outcome
-from pipebench.track.nights.history import RecordedNight
-from pipebench.track.nights.night import Benchmark, Exact, Measured, TrackedSubject
+from pipebench.track.nights.history import StoredNight
+from pipebench.track.nights.night import Benchmark, Exact, Measured, Night, TrackedSubject
 
 State = Literal["open", "acknowledged", "over", "told"]
 
@@ -76,22 +76,26 @@ class Segment(Value, frozen=True, kw_only=True):
 class Sighting:
     """Something that was measured, and its night."""
 
-    kept: RecordedNight
+    kept: StoredNight
     measured: Measured
+
+    @property
+    def night(self) -> Night:
+        """When it was measured."""
+        return self.kept.night
 
 
 def event_between(before: Sighting, after: Sighting, name: str, **fields: Any) -> Event:
     """An event that the later night shows. name: its identity; fields: what it says; open where that is worse."""
-    night = after.kept.night
     return Event(
         identity=name,
         planner=after.measured.cause,
         subject=after.measured.label,
-        began=night.recorded_at,
-        told=night.recorded_at,
-        before=before.kept.night.revision,
-        after=night.revision,
-        machine=after.kept.machine,
+        began=after.night.recorded_at,
+        told=after.night.recorded_at,
+        before=before.night.revision,
+        after=after.night.revision,
+        machine=after.kept.machine.name,
         state="open" if fields["outcome"] == "worse" else "told",
         **fields,
     )
@@ -105,7 +109,7 @@ class Changes:
     segments: list[Segment] = field(default_factory=list)
 
 
-def exact_changes(nights: Sequence[RecordedNight]) -> Changes:
+def exact_changes(nights: Sequence[StoredNight]) -> Changes:
     """All changes of exact columns. A segment is what has one fingerprint; nights are compared inside it only.
 
     A benchmark is compared with its last import, and begins a segment where other versions moved its counters.
@@ -142,7 +146,7 @@ def _event(before: Sighting, after: Sighting) -> Event | None:
     return event_between(
         before,
         after,
-        identity(sort, new.label, after.kept.night.recorded_at, names),
+        identity(sort, new.label, after.night.recorded_at, names),
         kind="exact",
         outcome=_outcome(old, new, names),
         columns=_columns(old.exact, new.exact, names),
@@ -174,7 +178,7 @@ def _with_state(event: Event, before: Sighting, latest: Sighting) -> Event:
         return replace(event, state="over", reason="the problem is another one since")
     names = [column.name for column in event.columns if old.exact.get(column.name) != new.exact.get(column.name)]
     if _outcome(old, new, names) != "worse":
-        since = f"as good as before since {latest.kept.night.date} or earlier"
+        since = f"as good as before since {latest.night.date} or earlier"
         return replace(event, state="over", reason=since)
     return event
 
@@ -187,7 +191,7 @@ def _segment(before: Sighting, after: Sighting) -> Segment | None:
         return None
     return Segment(
         subject=new.label,
-        began=after.kept.night.recorded_at,
+        began=after.night.recorded_at,
         differences=tuple(differences(old.fingerprint, new.fingerprint)),
         columns=_columns(old.exact, new.exact, names),
     )

@@ -65,12 +65,12 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
     if not kept:
         return Judgement(folder=str(history.folder), nights=0, night=None, machine=None)
     last = kept[-1]
-    machine, nights = history.machines[last.machine], history.of_class(last.machine)
+    machine, nights = last.machine, history.of_class(last.machine)
     changes = exact_changes(kept)
     events = list(changes.events)
     accepted = {each.event for each in known}
-    for name in history.machines:
-        events += time_events(history.of_class(name), name, accepted)
+    for each in history.machines:
+        events += time_events(history.of_class(each), each.name, accepted)
     events += doubled_events(kept)
     events = with_acknowledgements(sorted(events, key=lambda event: event.told), known)
     new_machine = len(nights) == 1 and len(kept) > 1

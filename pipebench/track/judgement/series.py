@@ -8,14 +8,13 @@ from pipebench.track.judgement.benchmarks import with_ratios
 from pipebench.track.judgement.events import Event
 from pipebench.track.judgement.speeds import segment_of
 from pipebench.track.measurement.ratios import ratio_of
+from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.exact import BYTES, VALUES, WORK
-from pipebench.track.nights.history import History, RecordedNight
+from pipebench.track.nights.history import History, StoredNight
 from pipebench.track.nights.night import Benchmark, Measured
 
 Group = Literal["search times", "benchmarks", "counters of benchmarks", "plans and work"]
 Unit = Literal["ratio", "seconds", "count", "ns", "bytes"]
-UNITS: tuple[Unit, Unit] = ("ratio", "seconds")
-"""Of a benchmark with a reference, and without."""
 PLAN_COLUMNS = (*VALUES, *BYTES[:1])
 
 
@@ -54,12 +53,12 @@ class Series:
 def history_series(history: History, events: Sequence[Event]) -> list[Series]:
     """Times by class of machine, and what is exact over all machines. events: as judged."""
     found: list[Series] = []
-    for name, machine in history.machines.items():
-        found += _times([kept for kept in history.nights if kept.machine == name], machine.words, events)
+    for machine in history.machines:
+        found += _times([kept for kept in history.nights if kept.machine == machine], machine, events)
     return [*found, *_exact(history.nights, events)]
 
 
-def _times(nights: Sequence[RecordedNight], words: str, events: Sequence[Event]) -> Iterator[Series]:
+def _times(nights: Sequence[StoredNight], machine: MachineClass, events: Sequence[Event]) -> Iterator[Series]:
     """Ratios, and the seconds of benchmarks that have none."""
     rows: dict[tuple[Group, str, Unit], list[tuple[SeriesPoint, str]]] = {}
     known = with_ratios([kept.night for kept in nights])
@@ -67,23 +66,23 @@ def _times(nights: Sequence[RecordedNight], words: str, events: Sequence[Event])
         for each in kept.night.timed:
             ratio = ratio_of(each.paired)
             group: Group = "benchmarks" if isinstance(each, Benchmark) else "search times"
+            unit: Unit = "ratio" if ratio is not None else "seconds"
             if ratio is not None:
-                unit, value = UNITS[0], ratio
+                value = ratio
             elif isinstance(each, Benchmark) and each.name not in known:
-                unit, value = UNITS[1], each.seconds["median"]
+                value = each.seconds["median"]
             else:
                 continue
             rows.setdefault((group, each.label, unit), []).append((_point(kept, value), segment_of(each)))
-    machine = nights[0].machine if nights else ""
-    told = [event for event in events if event.kind == "time" and event.machine == machine]
+    told = [event for event in events if event.kind == "time" and event.machine == machine.name]
     for (group, label, unit), found in rows.items():
         points = tuple(point for point, _ in found)
         mine = [event for event in told if event.subject == label]
         starts = tuple(i for i in range(1, len(found)) if found[i][1] != found[i - 1][1])
-        yield Series(group, label, "", unit, words, points, _placed(points, mine), starts)
+        yield Series(group, label, "", unit, machine.words, points, _placed(points, mine), starts)
 
 
-def _exact(nights: Sequence[RecordedNight], events: Sequence[Event]) -> Iterator[Series]:
+def _exact(nights: Sequence[StoredNight], events: Sequence[Event]) -> Iterator[Series]:
     rows: dict[tuple[Group, str, str], list[SeriesPoint]] = {}
     for kept in nights:
         for each in kept.night.timed:
@@ -116,7 +115,7 @@ def _unit(column: str) -> Unit:
     return "bytes" if column in BYTES else "count"
 
 
-def _point(kept: RecordedNight, value: float) -> SeriesPoint:
+def _point(kept: StoredNight, value: float) -> SeriesPoint:
     return SeriesPoint(kept.night.recorded_at, kept.night.revision, value)
 
 

@@ -32,7 +32,7 @@ def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) 
     Raises PipebenchError: as `open_history`, a clock behind the last night, benchmarks that are there already.
     """
     history = open_history(folder)
-    nights = history.of_class(this_machine().name)
+    nights = history.of_class(this_machine())
     if nights:
         require_after(nights[-1], now)
     if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
@@ -62,7 +62,7 @@ def record(
     spent_s = 0.0
     if request is not None:
         measurement = Measurement(host, request, budget_s, watcher)
-        failure = _measure(measurement, history.of_class(machine.name))
+        failure = _measure(measurement, history.of_class(machine))
         measured, spent_s = measurement.subject_nights(), measurement.spent_s
         notices = [*measurement.notices, *_unsteady(measured)]
         if failure is not None:

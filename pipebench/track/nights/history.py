@@ -1,8 +1,8 @@
 """A history: the store of nights, and all of them in the order in which they were recorded."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -108,24 +108,20 @@ def require_after(last: Night, moment: datetime) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedNight:
-    """A night, and the class of the machine that it ran on."""
-
-    machine: str
-    night: Night
-
-
 @dataclass(frozen=True)
 class History:
-    """All nights, oldest first. machines: their classes by name. notices: an unfinished line, missing nights."""
+    """All nights, oldest first. notices: an unfinished line, missing nights."""
 
     folder: Path
-    nights: tuple[RecordedNight, ...] = ()
-    machines: Mapping[str, MachineClass] = field(default_factory=dict)
+    nights: tuple[StoredNight, ...] = ()
     notices: tuple[str, ...] = ()
 
-    def of_class(self, machine: str) -> tuple[Night, ...]:
+    @property
+    def machines(self) -> list[MachineClass]:
+        """Their classes, by name."""
+        return sorted({kept.machine for kept in self.nights}, key=lambda machine: machine.name)
+
+    def of_class(self, machine: MachineClass) -> tuple[Night, ...]:
         """The nights of a class, none where the machine was not seen before."""
         return tuple(kept.night for kept in self.nights if kept.machine == machine)
 
@@ -146,14 +142,8 @@ def open_history(folder: str | Path) -> History:
     if is_new and (os.path.isdir(place) or not os.path.exists(place)):
         return History(place)
     journal = NightJournal.open(place, create=False, writable=False)
-    stored = sorted(journal.latest().values(), key=lambda each: each.night.at)
-    names = {each.machine: each.machine.name for each in stored}
-    return History(
-        place,
-        tuple(RecordedNight(names[each.machine], each.night) for each in stored),
-        {name: machine for machine, name in sorted(names.items(), key=lambda pair: pair[1])},
-        (*journal.notices, *_gap_notices([each.night for each in stored])),
-    )
+    nights = tuple(sorted(journal.latest().values(), key=lambda each: each.night.at))
+    return History(place, nights, (*journal.notices, *_gap_notices([each.night for each in nights])))
 
 
 def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> Path:

@@ -71,7 +71,7 @@ def command(
     opened = prepare(history, now, imported)
     for notice in opened.notices:
         say(f"note: {notice}", err=True)
-    if not opened.of_class(this_machine().name):
+    if not opened.of_class(this_machine()):
         say(f"note: a machine not seen before in {history}: {this_machine().words}", err=True)
     host = open_host()
     request = None
